@@ -76,8 +76,8 @@ func (b *bench) readers() []*organisation {
 	return append([]*organisation{b.pg.writes}, b.pg.others...)
 }
 
-// readPages lets all callers read pages at the same time. It returns the time of each page that was read, the number of pages that the server
-// refused with status 503, and the highest resident memory of the server in MiB.
+// readPages lets all callers read pages at the same time. It returns the time of each read page, the number of responses with status 503,
+// and the server's highest resident memory in MiB.
 func (b *bench) readPages(ctx context.Context) (took []time.Duration, refused int, peak float64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

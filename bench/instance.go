@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// instance is a filled database with a running server. The store of this process has a clock of its own, so that a benchmark can store the
+// instance is a filled database with a running server. The store of this process has a separate clock, so that a benchmark can store the
 // points of later days.
 type instance struct {
 	bin     string

@@ -34,7 +34,7 @@ func newClaimTest(t *testing.T, db *storetest.DB, p link.Platform, sources func(
 	return &claimTest{testSystem: w, platform: p, collector: c}
 }
 
-// tenant is an organisation and the one video that it tracks.
+// tenant is an organisation that tracks a single video.
 type tenant struct {
 	org     *store.Org
 	tracked store.Tracked

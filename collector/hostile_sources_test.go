@@ -168,7 +168,7 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 	return [3]sandbox.VideoTruth{}
 }
 
-// ordinaryVideos returns those of the 40 newest videos of an account that are ordinary and have a suitable age and number of views.
+// ordinaryVideos returns the ordinary videos with a suitable age and number of views among the 40 newest videos of an account.
 func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	now, w := h.db.Clock.Now(), h.sandbox.World()
 	if a, ok := w.Account(h.testedSource.platform, handle, now); !ok || a.Category != sandbox.AccountNormal {

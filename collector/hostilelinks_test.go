@@ -33,7 +33,7 @@ import (
 var standardHosts = []string{"youtube.googleapis.com", "open.tiktokapis.com", "graph.facebook.com", "api.apify.com", "ensembledata.com", "api.scrapecreators.com"}
 
 // compromisedHosts is an HTTP handler that answers like a platform or vendor whose host an attacker controls. It answers with a redirect to
-// a hostile link, or with the sandbox's answer. In the latter case, the hostile link replaces every URL and page token.
+// a hostile link, or with the sandbox's answer. In the sandbox's answer, the hostile link replaces every URL and page token.
 type compromisedHosts struct {
 	sandbox http.Handler
 

@@ -175,7 +175,7 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	return caller.Org.At(version), setTag(ctx, tagOf(mac.Sum(nil)))
 }
 
-// setTag sets the ETag of a response whose content is known before the operation reads it. If If-None-Match contains the ETag, setTag
+// setTag sets the ETag of a response before the operation reads the response's data. If If-None-Match contains the ETag, setTag
 // returns errNotModified.
 func setTag(ctx context.Context, tag string) error {
 	k, ok := ctx.Value(conditionalKey{}).(*conditional)

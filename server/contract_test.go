@@ -149,7 +149,7 @@ func exampleRequest(t *testing.T, op *contractOperation) (target string, body an
 	return target, body
 }
 
-// eachOperation runs a subtest on SQLite for every operation of the contract. target and body are those of a valid request.
+// eachOperation runs a subtest on SQLite for every operation of the contract. target and body belong to a valid request.
 func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
 	t.Helper()
 	for _, op := range sharedContract().operations {

@@ -57,8 +57,8 @@ func postOperations() []string {
 // secretMember matches the secret in the response of createToken.
 var secretMember = regexp.MustCompile(`"secret":"rt_[A-Za-z0-9]{46}"`)
 
-// requireReplayed requires that the body of again is that of first. If first is a response of createToken, again is either the same response or
-// has no secret, because the secret is not stored.
+// requireReplayed requires that the responses first and again have the same body. If first is a response of createToken, the secret may be
+// missing in again, because the secret is not stored.
 func requireReplayed(t *testing.T, first, again response) {
 	t.Helper()
 	want := string(first.body)

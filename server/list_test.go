@@ -225,7 +225,7 @@ func TestListVideos_isWholeOrAnErrorIfTheDatabaseFails(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	loadManyLabels(t, c, 700, 1)
 	c.listVideos("limit=1")
-	for _, statement := range []string{"organisation_totals", "ORDER BY videos.latest_updated_at"} { // all statements after this one fail
+	for _, statement := range []string{"organisation_totals", "ORDER BY videos.latest_updated_at"} { // all statements after the current statement fail
 		a.Guard.Before(statement, func() { a.breakDatabase(store.ErrUnavailable) })
 		c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
 		a.databaseError.Store(nil)

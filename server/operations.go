@@ -26,7 +26,8 @@ type operation struct {
 	scope    store.Scope // scope that the token must have; "" if every valid token is allowed
 	masked   bool        // true if the response contains metrics that some tiers must not see
 	hasBody  bool
-	// notStored is the member of the response that is null in the response stored for an Idempotency-Key; "" if there is none.
+	// notStored is the name of a secret member of the response, which is stored as null for repetitions with the same Idempotency-Key; "" if
+	// the response has no secret.
 	notStored string
 	query     map[string]*openapi3.Parameter // query parameters of the operation, by name
 	path      []string                       // names of the operation's path parameters

@@ -21,7 +21,7 @@ import (
 
 // pageRow is a row of a table of a page.
 type pageRow struct {
-	link   string   // address of the first link in the row; "" if it has none
+	link   string   // address of the first link in the row; "" if the row has no link
 	day    string   // attribute data-day of a row of a chart
 	values []string // the numbers in the cells of the row, in order; "" for an unknown number
 	text   string

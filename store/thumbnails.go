@@ -65,7 +65,7 @@ func (s *Store) DueThumbnails(ctx context.Context, limit int) ([]Thumbnail, erro
 	now := s.db.Now()
 	const due = "SELECT platform, external_id, url, attempts FROM thumbnails WHERE next_at <= ? ORDER BY next_at LIMIT ?"
 	var found []Thumbnail
-	if err := s.db.Read(ctx).Raw(due, now, limit).Scan(&found).Error; err != nil || len(found) == 0 { // without locks, because mostly nothing is due
+	if err := s.db.Read(ctx).Raw(due, now, limit).Scan(&found).Error; err != nil || len(found) == 0 { // this first query takes no locks, because usually no picture is due
 		return nil, db.Translate(err)
 	}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

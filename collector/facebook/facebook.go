@@ -167,8 +167,8 @@ func pathOf(t source.Target) string {
 	return ""
 }
 
-// Plan returns the number of calls to reserve for a batch. A video needs one call, another call for the handle of its page if details are
-// needed, and another call for insights if the operator's pages are configured. An account needs one call for the profile and the calls for
+// Plan returns the number of calls to reserve for a batch. A video needs one call. It needs another call for its page's handle if details
+// are needed, and one for insights if the operator's pages are configured. An account needs one call for the profile and the calls for
 // its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0

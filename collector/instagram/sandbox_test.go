@@ -20,7 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of different malformed or misleading answers that the sandbox returns in turn.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Each request gets the next
+// variant.
 const hostileVariants = 13
 
 // sandboxed is a running sandbox, and a source that sends its requests to the sandbox.

@@ -74,7 +74,7 @@ func foldHandle(p link.Platform, handle string) (folded string, ok bool) {
 }
 
 // byHandle returns the account with a handle. It returns false if the handle is not valid, or if a rename left the handle unused. A
-// Facebook handle can have the suffix "~ID". The account is then the one with this ID.
+// Facebook handle can have the suffix "~ID". byHandle then returns the account with this ID.
 func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
 	folded, ok := foldHandle(p, name)

@@ -92,7 +92,7 @@ func AccountCategories(p link.Platform) []AccountCategory {
 	return names(accountShares(p), AccountNormal)
 }
 
-// names returns rest, followed by the categories in list in alphabetical order without duplicates.
+// names returns the category rest and then the categories in list, sorted and without duplicates.
 func names[C ~string](list []share[C], rest C) []C {
 	set := map[C]bool{}
 	for _, s := range list {

@@ -26,8 +26,8 @@ func (t VideoTruth) ThumbnailURL() string {
 	return "https://scontent.xx.fbcdn.net/sandbox/" + t.ID + ".jpg"
 }
 
-// serveThumbnail answers a request for the picture at https://HOST/PATH. rest is HOST/PATH. The picture is drawn: a sun above hills, in colours
-// that depend on the name in the path, so that each video has a picture of its own.
+// serveThumbnail answers a request for the picture at https://HOST/PATH. rest is HOST/PATH. The picture is drawn: a sun above hills, in
+// colours that depend on the name in the path, so that the pictures of different videos differ.
 func (s *Sandbox) serveThumbnail(w http.ResponseWriter, r *http.Request, rest string) {
 	host, path, _ := strings.Cut(rest, "/")
 	if r.Method != http.MethodGet || !strings.Contains(path, "/") {

@@ -16,7 +16,7 @@ import (
 type youtubeMethod struct {
 	name   string
 	bucket string   // bucket of the quota that pays for the method
-	params []string // allowed parameters, without part and id; none of them may be repeated
+	params []string // allowed parameters besides part and id; a parameter must not occur twice
 	parts  []string // parts that every caller may request
 	owner  []string // parts that only the owner of the video or channel may request
 	answer func(*Sandbox, *call, youtubeRequest) reply

@@ -196,7 +196,7 @@ func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
 	}
 }
 
-// drawNeeds returns random needs of three groups. The first two groups share a budget. The third group has a budget of its own.
+// drawNeeds returns random needs of three groups. The first two groups share a budget. The third group has a separate budget.
 func drawNeeds(t *rapid.T) []Need {
 	costs := [][]map[string]float64{{{"a": 0.02}, {"b": 0.02}}, {{"b": 1}}, {{"c": 1}}}
 	needs := make([]Need, len(costs))

@@ -53,7 +53,7 @@ var answered = []Case{OK, Bare, Gone, Private, Restricted, WrongTypes, Strings, 
 // refused lists the cases in which the whole call fails.
 var refused = []Case{RateLimited, QuotaSpent, AuthFailed, ServerError}
 
-// Answer has the platform's answer in one case, and what the source must return for it.
+// Answer has the platform's answer in one case, and the results that the source must return for this answer.
 type Answer struct {
 	Status  int            // HTTP status; 0 means 200
 	Body    string         // the body, in which the server replaces {{credential}} by Credential

@@ -112,7 +112,7 @@ func isHostOf(p link.Platform, host string) bool {
 	return false
 }
 
-// Fetch requests the picture of a video at address, which must be an https URL at a host of the platform, and returns a small copy, a JPEG.
+// Fetch requests the picture of a video and returns a small copy as a JPEG. address must be an https URL at a host of the platform.
 // It follows up to two redirects to other hosts of the platform.
 func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, address string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

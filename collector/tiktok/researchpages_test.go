@@ -112,7 +112,7 @@ func TestResearch_returnsVideosOfAllPagesOfSandbox(t *testing.T) {
 	}
 	there := 0
 	for _, r := range fetchAll(t, s.research, batch) {
-		require.Contains(t, []source.Class{source.OK, source.Missing}, r.Class, r.Detail) // Missing, because a few videos of the sandbox are private or deleted
+		require.Contains(t, []source.Class{source.OK, source.Missing}, r.Class, r.Detail) // the class Missing is allowed, because a few videos of the sandbox are private or deleted
 		if r.Class == source.OK {
 			there++
 		}

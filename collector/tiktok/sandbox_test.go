@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileVariants is the number of different malformed or misleading answers that the sandbox returns in turn.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Each request gets the next
+// variant.
 const hostileVariants = 13
 
 // sandboxed is a running sandbox, and a Display and a Research source that send their requests to the sandbox.

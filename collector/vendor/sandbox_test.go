@@ -66,7 +66,8 @@ func methods(t *testing.T, base string) map[string]int {
 	return calls["vendor"].ByMethod
 }
 
-// hostileVariants is the number of different malformed or misleading answers that the sandbox returns in turn.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Each request gets the next
+// variant.
 const hostileVariants = 13
 
 // startSandbox starts a sandbox and returns a source for the vendor with the given name, which sends its requests to the sandbox.

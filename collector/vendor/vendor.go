@@ -272,7 +272,7 @@ func (s *Source) Timeout() time.Duration {
 	return cmp.Or(time.Duration(s.config.Timeout), s.api.Timeout())
 }
 
-// Concurrency returns the maximum number of concurrent Fetch calls: the number in the description, or 4 if the description has none.
+// Concurrency returns the maximum number of concurrent Fetch calls: the number in the description, or 4 if the description has no number.
 func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, defaultConcurrency) }
 
 // Group returns "" for every target, because one Fetch can request any targets of the same platform and kind together.

@@ -38,8 +38,8 @@ type Internet struct {
 	dialed []string
 }
 
-// NewInternet starts a simulated internet, which is stopped at the end of the test. Its name server is that of AttackerZone(isPublic): it
-// resolves the hosts for which isPublic returns true to the address Public. h handles the requests to the server at PublicAddress.
+// NewInternet starts a simulated internet, which is stopped at the end of the test. Its name server answers with AttackerZone(isPublic):
+// hosts for which isPublic returns true have the address Public. h handles the requests to the server at PublicAddress.
 func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) *Internet {
 	t.Helper()
 	n := &Internet{NameServer: NewNameServer(t, AttackerZone(isPublic)), Authority: NewAuthority(t), Inside: NewLocalListener(t)}

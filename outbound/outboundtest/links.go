@@ -57,7 +57,7 @@ func Links(t *testing.T, listener *LocalListener) []Link {
 	return links
 }
 
-// In returns a function that returns true if a host, with or without a port, is one of the domains or a subdomain of one of them.
+// In returns a function that returns true if a host, with or without a port, is one of the domains or a subdomain.
 func In(domains ...string) func(host string) bool {
 	return func(host string) bool {
 		if h, _, err := net.SplitHostPort(host); err == nil {

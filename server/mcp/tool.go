@@ -29,9 +29,9 @@ type tool struct {
 	arguments   []argument
 	body        *openapi3.RequestBody // nil if the operation has no body
 	input       map[string]any        // JSON Schema of the tool's arguments
-	output      map[string]any        // JSON Schema of the tool's results; nil if the tool has none
+	output      map[string]any        // JSON Schema of the tool's results; nil if the results have no schema
 	entry       *entry                // describes an entry of the list that the tool returns; nil if the tool does not return a list in pages
-	untrusted   *untrustedText        // parts of the results that other people wrote; nil if there are none
+	untrusted   *untrustedText        // parts of the results that other people wrote; nil if the results have no such parts
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
 	// hasETag is true if another operation on the same path has the header If-Match. The result of this tool then contains the ETag to

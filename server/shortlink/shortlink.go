@@ -127,8 +127,8 @@ func reachPlatforms(address string) outbound.Reach {
 // Resolve returns the link of the video or account that a short link leads to. It returns any other link unchanged. Every error is an
 // [*Error].
 //
-// Resolve does not request the video or account itself. If a redirect leads to a login page, Resolve takes the
-// target from the parameter of the login page's URL that names the page to return to.
+// Resolve does not request the video or account itself. If a redirect leads to a login page, Resolve reads the target from the query of the
+// login page's URL, which contains the page to return to.
 func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) {
 	if l.Kind != link.Short {
 		return l, nil

@@ -26,7 +26,7 @@ const (
 	cardMargin = 72
 )
 
-// The colours of the picture. They are those of the light theme of style.css.
+// The colours of the picture are the colours of the light theme in style.css.
 var (
 	cardBackground = color.RGBA{0xfb, 0xfb, 0xf9, 0xff}
 	cardText       = color.RGBA{0x1c, 0x1c, 0x19, 0xff}
@@ -65,10 +65,10 @@ func showCard(v *visit) error {
 // cardFaces are the fonts of the picture, each in one size.
 type cardFaces struct {
 	title, number, label font.Face
-	has                  func(r rune) bool // returns true if the font of the title has a character
+	has                  func(r rune) bool // returns true if the font of the title contains the given character
 }
 
-// openCardFaces parses the fonts. Their glyphs are drawn into buffers of the faces, so each picture needs faces of its own.
+// openCardFaces parses the fonts. A font face draws into its own buffer, so two pictures cannot share a face.
 func openCardFaces() (f cardFaces, err error) {
 	fonts, err := cardFonts()
 	if err != nil {

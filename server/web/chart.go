@@ -142,7 +142,7 @@ func (c chart) ViewLink(view string) string {
 	return "?" + with(c.query, "view", view).Encode()
 }
 
-// valueAt returns the value of a metric on a day: that of the last point up to the day. It returns nil if there is no such point.
+// valueAt returns the value of a metric in the last point up to a day. It returns nil if no point is that old.
 func valueAt(points []point, m int, day store.Date) *int64 {
 	for _, p := range points {
 		if p.Day <= day {

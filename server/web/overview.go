@@ -112,8 +112,8 @@ func showOverview(v *visit) error {
 	return v.render(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// everyDay returns the points with one more for each day up to end on which nothing changed: it has the totals of the day before, and no
-// counts of its own. points are ordered from the newest to the oldest, as the result is.
+// everyDay adds a point for each day up to end that has no point. An added point has the totals of the day before. points and the result are
+// ordered from the newest to the oldest day.
 func everyDay(points []point, end store.Date) []point {
 	var out []point
 	next := end

@@ -43,7 +43,7 @@ func expectedGrowth(byDay map[store.Date]int64, latest *int64, day store.Date, d
 	return nil, nil
 }
 
-// This test covers a row of docs/testdata/spec_rows.csv.
+// This test checks a requirement that is listed in docs/testdata/spec_rows.csv.
 //
 // Requirements in docs/coverage.md: 2.2-21, 11.2-01, 11.6-02
 func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
@@ -200,7 +200,7 @@ func requireFloat(t require.TestingT, want, got *float64, what string) {
 	}
 }
 
-// This test covers a row of docs/testdata/spec_rows.csv.
+// This test checks a requirement that is listed in docs/testdata/spec_rows.csv.
 //
 // Requirements in docs/coverage.md: 2.2-20, 11.2-02
 func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testing.T) {

@@ -2,7 +2,7 @@
 // finds the rows of the page, preloads their collections, and writes the result with c.JSON. It reads the database of ReelTally in
 // REELTALLY_DATABASE_URL, and prints its address.
 //
-// It does less than ReelTally: it has no tokens, no rate limits, no validation and no checks of the answer's size.
+// The peer does less than ReelTally: it has no tokens, rate limits, validation or checks of the answer's size.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command pocketbase is a peer of the benchmark: PocketBase with the videos of one organisation. At its start, it copies the videos from the
 // database of ReelTally in REELTALLY_DATABASE_URL into its own SQLite database, with an index for the list. Then it prints its address.
 //
-// It is a Go module of its own, so that ReelTally does not depend on PocketBase.
+// The peer is a separate Go module, so that ReelTally does not depend on PocketBase.
 package main
 
 import (

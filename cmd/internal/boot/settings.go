@@ -44,7 +44,7 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 // Description returns the option that puts text at the top of the help.
 func Description(text string) kong.Option { return kong.Description(text) }
 
-// variable returns the name of a flag's environment variable, or "" if the flag has none.
+// variable returns the name of a flag's environment variable, or "" if the flag has no environment variable.
 func variable(v *kong.Value) string { return v.Tag.Get("setting") }
 
 // environmentResolver returns a kong resolver that reads flags from environment variables. An empty variable counts as not set. kong's

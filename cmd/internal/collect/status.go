@@ -112,8 +112,8 @@ type PauseStatus struct {
 // heartbeatTimeout is the time after its last heartbeat for which a collector counts as running.
 const heartbeatTimeout = 10 * time.Second
 
-// ReadStatus reads the state of collecting from the store. The returned Status.Sources contains the given sources, and then those of all
-// other running collectors.
+// ReadStatus reads the state of collecting from the store. Status.Sources contains the given sources, and then the sources of all other
+// running collectors.
 func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (Status, error) {
 	c, err := st.Queue.Collecting(ctx)
 	if err != nil {
@@ -294,7 +294,7 @@ type Monitor struct {
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
-// NewMonitor returns a monitor and registers its metrics. The registry must be the one passed to CountCalls. A process that does not
+// NewMonitor returns a monitor and registers its metrics. The same registry must be passed to CountCalls. A process that does not
 // collect, such as a server, passes no sources. Its monitor reports the sources of the running collectors.
 func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
