@@ -25,20 +25,6 @@ const (
 	AccessPublic    Access = "public"
 )
 
-// Valid indicates whether the value is a known member of the Access enum.
-func (e Access) Valid() bool {
-	switch e {
-	case AccessPrivate:
-		return true
-	case AccessProtected:
-		return true
-	case AccessPublic:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for AccountOrder.
 const (
 	AccountOrderCreatedAt            AccountOrder = "created_at"
@@ -48,26 +34,6 @@ const (
 	AccountOrderTotalViews           AccountOrder = "total_views"
 	AccountOrderUsername             AccountOrder = "username"
 )
-
-// Valid indicates whether the value is a known member of the AccountOrder enum.
-func (e AccountOrder) Valid() bool {
-	switch e {
-	case AccountOrderCreatedAt:
-		return true
-	case AccountOrderLastUploadedAt:
-		return true
-	case AccountOrderLatestFollowersCount:
-		return true
-	case AccountOrderMedianViews:
-		return true
-	case AccountOrderTotalViews:
-		return true
-	case AccountOrderUsername:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for AccountVideoOrder.
 const (
@@ -88,44 +54,6 @@ const (
 	AccountVideoOrderViewsGained7D     AccountVideoOrder = "views_gained_7d"
 )
 
-// Valid indicates whether the value is a known member of the AccountVideoOrder enum.
-func (e AccountVideoOrder) Valid() bool {
-	switch e {
-	case AccountVideoOrderCreatedAt:
-		return true
-	case AccountVideoOrderIncrease14D:
-		return true
-	case AccountVideoOrderIncrease1D:
-		return true
-	case AccountVideoOrderIncrease30D:
-		return true
-	case AccountVideoOrderIncrease7D:
-		return true
-	case AccountVideoOrderLatestBookmarks:
-		return true
-	case AccountVideoOrderLatestComments:
-		return true
-	case AccountVideoOrderLatestEngagement:
-		return true
-	case AccountVideoOrderLatestLikes:
-		return true
-	case AccountVideoOrderLatestShares:
-		return true
-	case AccountVideoOrderLatestUpdatedAt:
-		return true
-	case AccountVideoOrderLatestViews:
-		return true
-	case AccountVideoOrderOutlierMultiplier:
-		return true
-	case AccountVideoOrderUploadedAt:
-		return true
-	case AccountVideoOrderViewsGained7D:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for CollectionOrder.
 const (
 	CollectionOrderAccountCount CollectionOrder = "account_count"
@@ -134,24 +62,6 @@ const (
 	CollectionOrderUpdatedAt    CollectionOrder = "updated_at"
 	CollectionOrderVideoCount   CollectionOrder = "video_count"
 )
-
-// Valid indicates whether the value is a known member of the CollectionOrder enum.
-func (e CollectionOrder) Valid() bool {
-	switch e {
-	case CollectionOrderAccountCount:
-		return true
-	case CollectionOrderCreatedAt:
-		return true
-	case CollectionOrderName:
-		return true
-	case CollectionOrderUpdatedAt:
-		return true
-	case CollectionOrderVideoCount:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for CollectionVideoOrder.
 const (
@@ -172,76 +82,16 @@ const (
 	CollectionVideoOrderViewsGained7D     CollectionVideoOrder = "views_gained_7d"
 )
 
-// Valid indicates whether the value is a known member of the CollectionVideoOrder enum.
-func (e CollectionVideoOrder) Valid() bool {
-	switch e {
-	case CollectionVideoOrderCreatedAt:
-		return true
-	case CollectionVideoOrderIncrease14D:
-		return true
-	case CollectionVideoOrderIncrease1D:
-		return true
-	case CollectionVideoOrderIncrease30D:
-		return true
-	case CollectionVideoOrderIncrease7D:
-		return true
-	case CollectionVideoOrderLatestBookmarks:
-		return true
-	case CollectionVideoOrderLatestComments:
-		return true
-	case CollectionVideoOrderLatestEngagement:
-		return true
-	case CollectionVideoOrderLatestLikes:
-		return true
-	case CollectionVideoOrderLatestShares:
-		return true
-	case CollectionVideoOrderLatestUpdatedAt:
-		return true
-	case CollectionVideoOrderLatestViews:
-		return true
-	case CollectionVideoOrderOutlierMultiplier:
-		return true
-	case CollectionVideoOrderUploadedAt:
-		return true
-	case CollectionVideoOrderViewsGained7D:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for EntryType.
 const (
 	EntryTypeAccount EntryType = "account"
 	EntryTypeVideo   EntryType = "video"
 )
 
-// Valid indicates whether the value is a known member of the EntryType enum.
-func (e EntryType) Valid() bool {
-	switch e {
-	case EntryTypeAccount:
-		return true
-	case EntryTypeVideo:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ExportedPointMetricsMasked.
 const (
 	ExportedPointMetricsMaskedTrue ExportedPointMetricsMasked = true
 )
-
-// Valid indicates whether the value is a known member of the ExportedPointMetricsMasked enum.
-func (e ExportedPointMetricsMasked) Valid() bool {
-	switch e {
-	case ExportedPointMetricsMaskedTrue:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for FaultLocation.
 const (
@@ -250,22 +100,6 @@ const (
 	FaultLocationPath   FaultLocation = "path"
 	FaultLocationQuery  FaultLocation = "query"
 )
-
-// Valid indicates whether the value is a known member of the FaultLocation enum.
-func (e FaultLocation) Valid() bool {
-	switch e {
-	case FaultLocationBody:
-		return true
-	case FaultLocationHeader:
-		return true
-	case FaultLocationPath:
-		return true
-	case FaultLocationQuery:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for FetchStatus.
 const (
@@ -280,46 +114,10 @@ const (
 	FetchStatusUnsupported FetchStatus = "unsupported"
 )
 
-// Valid indicates whether the value is a known member of the FetchStatus enum.
-func (e FetchStatus) Valid() bool {
-	switch e {
-	case FetchStatusDelayed:
-		return true
-	case FetchStatusFailing:
-		return true
-	case FetchStatusGone:
-		return true
-	case FetchStatusOk:
-		return true
-	case FetchStatusPending:
-		return true
-	case FetchStatusPrivate:
-		return true
-	case FetchStatusRestricted:
-		return true
-	case FetchStatusStopped:
-		return true
-	case FetchStatusUnsupported:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for HistoryInclude.
 const (
 	HistoryIncludeQuality HistoryInclude = "quality"
 )
-
-// Valid indicates whether the value is a known member of the HistoryInclude enum.
-func (e HistoryInclude) Valid() bool {
-	switch e {
-	case HistoryIncludeQuality:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for HistoryQuality.
 const (
@@ -329,39 +127,11 @@ const (
 	HistoryQualityRounded      HistoryQuality = "rounded"
 )
 
-// Valid indicates whether the value is a known member of the HistoryQuality enum.
-func (e HistoryQuality) Valid() bool {
-	switch e {
-	case HistoryQualityCorrected:
-		return true
-	case HistoryQualityInterpolated:
-		return true
-	case HistoryQualityMeasured:
-		return true
-	case HistoryQualityRounded:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OrderDirection.
 const (
 	OrderDirectionAsc  OrderDirection = "asc"
 	OrderDirectionDesc OrderDirection = "desc"
 )
-
-// Valid indicates whether the value is a known member of the OrderDirection enum.
-func (e OrderDirection) Valid() bool {
-	switch e {
-	case OrderDirectionAsc:
-		return true
-	case OrderDirectionDesc:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OrganisationSubscription.
 const (
@@ -369,38 +139,12 @@ const (
 	OrganisationSubscriptionNone   OrganisationSubscription = "none"
 )
 
-// Valid indicates whether the value is a known member of the OrganisationSubscription enum.
-func (e OrganisationSubscription) Valid() bool {
-	switch e {
-	case OrganisationSubscriptionActive:
-		return true
-	case OrganisationSubscriptionNone:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OrganisationTier.
 const (
 	OrganisationTierBasic   OrganisationTier = "basic"
 	OrganisationTierLimited OrganisationTier = "limited"
 	OrganisationTierPremium OrganisationTier = "premium"
 )
-
-// Valid indicates whether the value is a known member of the OrganisationTier enum.
-func (e OrganisationTier) Valid() bool {
-	switch e {
-	case OrganisationTierBasic:
-		return true
-	case OrganisationTierLimited:
-		return true
-	case OrganisationTierPremium:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for Platform.
 const (
@@ -410,22 +154,6 @@ const (
 	PlatformYoutube   Platform = "youtube"
 )
 
-// Valid indicates whether the value is a known member of the Platform enum.
-func (e Platform) Valid() bool {
-	switch e {
-	case PlatformFacebook:
-		return true
-	case PlatformInstagram:
-		return true
-	case PlatformTiktok:
-		return true
-	case PlatformYoutube:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for Scope.
 const (
 	ScopeAdmin Scope = "admin"
@@ -433,34 +161,10 @@ const (
 	ScopeWrite Scope = "write"
 )
 
-// Valid indicates whether the value is a known member of the Scope enum.
-func (e Scope) Valid() bool {
-	switch e {
-	case ScopeAdmin:
-		return true
-	case ScopeRead:
-		return true
-	case ScopeWrite:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for StopEntryCode.
 const (
 	StopEntryCodeNotFound StopEntryCode = "not_found"
 )
-
-// Valid indicates whether the value is a known member of the StopEntryCode enum.
-func (e StopEntryCode) Valid() bool {
-	switch e {
-	case StopEntryCodeNotFound:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for TokenState.
 const (
@@ -468,20 +172,6 @@ const (
 	TokenStateRevoked TokenState = "revoked"
 	TokenStateValid   TokenState = "valid"
 )
-
-// Valid indicates whether the value is a known member of the TokenState enum.
-func (e TokenState) Valid() bool {
-	switch e {
-	case TokenStateExpired:
-		return true
-	case TokenStateRevoked:
-		return true
-	case TokenStateValid:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for TrackFailure.
 const (
@@ -498,56 +188,12 @@ const (
 	TrackFailureWrongKind           TrackFailure = "wrong_kind"
 )
 
-// Valid indicates whether the value is a known member of the TrackFailure enum.
-func (e TrackFailure) Valid() bool {
-	switch e {
-	case TrackFailureInternal:
-		return true
-	case TrackFailureInvalidURL:
-		return true
-	case TrackFailureLinkUnresolved:
-		return true
-	case TrackFailureNotFound:
-		return true
-	case TrackFailurePlatformUnavailable:
-		return true
-	case TrackFailurePrivate:
-		return true
-	case TrackFailureQuotaExceeded:
-		return true
-	case TrackFailureRateLimited:
-		return true
-	case TrackFailureUnsupportedLink:
-		return true
-	case TrackFailureUnsupportedPlatform:
-		return true
-	case TrackFailureWrongKind:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for TrackStatus.
 const (
 	TrackStatusAlreadyTracked TrackStatus = "already_tracked"
 	TrackStatusFailed         TrackStatus = "failed"
 	TrackStatusTracked        TrackStatus = "tracked"
 )
-
-// Valid indicates whether the value is a known member of the TrackStatus enum.
-func (e TrackStatus) Valid() bool {
-	switch e {
-	case TrackStatusAlreadyTracked:
-		return true
-	case TrackStatusFailed:
-		return true
-	case TrackStatusTracked:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for TrackingType.
 const (
@@ -556,22 +202,6 @@ const (
 	TrackingTypeLatest30  TrackingType = "latest_30"
 	TrackingTypeNewOnly   TrackingType = "new_only"
 )
-
-// Valid indicates whether the value is a known member of the TrackingType enum.
-func (e TrackingType) Valid() bool {
-	switch e {
-	case TrackingTypeAll:
-		return true
-	case TrackingTypeLatest200:
-		return true
-	case TrackingTypeLatest30:
-		return true
-	case TrackingTypeNewOnly:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for VideoOrder.
 const (
@@ -591,44 +221,6 @@ const (
 	VideoOrderUploadedAt        VideoOrder = "uploaded_at"
 	VideoOrderViewsGained7D     VideoOrder = "views_gained_7d"
 )
-
-// Valid indicates whether the value is a known member of the VideoOrder enum.
-func (e VideoOrder) Valid() bool {
-	switch e {
-	case VideoOrderCreatedAt:
-		return true
-	case VideoOrderIncrease14D:
-		return true
-	case VideoOrderIncrease1D:
-		return true
-	case VideoOrderIncrease30D:
-		return true
-	case VideoOrderIncrease7D:
-		return true
-	case VideoOrderLatestBookmarks:
-		return true
-	case VideoOrderLatestComments:
-		return true
-	case VideoOrderLatestEngagement:
-		return true
-	case VideoOrderLatestLikes:
-		return true
-	case VideoOrderLatestShares:
-		return true
-	case VideoOrderLatestUpdatedAt:
-		return true
-	case VideoOrderLatestViews:
-		return true
-	case VideoOrderOutlierMultiplier:
-		return true
-	case VideoOrderUploadedAt:
-		return true
-	case VideoOrderViewsGained7D:
-		return true
-	default:
-		return false
-	}
-}
 
 // Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
 // password if `protected`.

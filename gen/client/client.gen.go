@@ -26,20 +26,6 @@ const (
 	AccessPublic    Access = "public"
 )
 
-// Valid indicates whether the value is a known member of the Access enum.
-func (e Access) Valid() bool {
-	switch e {
-	case AccessPrivate:
-		return true
-	case AccessProtected:
-		return true
-	case AccessPublic:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for AccountOrder.
 const (
 	AccountOrderCreatedAt            AccountOrder = "created_at"
@@ -49,26 +35,6 @@ const (
 	AccountOrderTotalViews           AccountOrder = "total_views"
 	AccountOrderUsername             AccountOrder = "username"
 )
-
-// Valid indicates whether the value is a known member of the AccountOrder enum.
-func (e AccountOrder) Valid() bool {
-	switch e {
-	case AccountOrderCreatedAt:
-		return true
-	case AccountOrderLastUploadedAt:
-		return true
-	case AccountOrderLatestFollowersCount:
-		return true
-	case AccountOrderMedianViews:
-		return true
-	case AccountOrderTotalViews:
-		return true
-	case AccountOrderUsername:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for AccountVideoOrder.
 const (
@@ -89,44 +55,6 @@ const (
 	AccountVideoOrderViewsGained7D     AccountVideoOrder = "views_gained_7d"
 )
 
-// Valid indicates whether the value is a known member of the AccountVideoOrder enum.
-func (e AccountVideoOrder) Valid() bool {
-	switch e {
-	case AccountVideoOrderCreatedAt:
-		return true
-	case AccountVideoOrderIncrease14D:
-		return true
-	case AccountVideoOrderIncrease1D:
-		return true
-	case AccountVideoOrderIncrease30D:
-		return true
-	case AccountVideoOrderIncrease7D:
-		return true
-	case AccountVideoOrderLatestBookmarks:
-		return true
-	case AccountVideoOrderLatestComments:
-		return true
-	case AccountVideoOrderLatestEngagement:
-		return true
-	case AccountVideoOrderLatestLikes:
-		return true
-	case AccountVideoOrderLatestShares:
-		return true
-	case AccountVideoOrderLatestUpdatedAt:
-		return true
-	case AccountVideoOrderLatestViews:
-		return true
-	case AccountVideoOrderOutlierMultiplier:
-		return true
-	case AccountVideoOrderUploadedAt:
-		return true
-	case AccountVideoOrderViewsGained7D:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for CollectionOrder.
 const (
 	CollectionOrderAccountCount CollectionOrder = "account_count"
@@ -135,24 +63,6 @@ const (
 	CollectionOrderUpdatedAt    CollectionOrder = "updated_at"
 	CollectionOrderVideoCount   CollectionOrder = "video_count"
 )
-
-// Valid indicates whether the value is a known member of the CollectionOrder enum.
-func (e CollectionOrder) Valid() bool {
-	switch e {
-	case CollectionOrderAccountCount:
-		return true
-	case CollectionOrderCreatedAt:
-		return true
-	case CollectionOrderName:
-		return true
-	case CollectionOrderUpdatedAt:
-		return true
-	case CollectionOrderVideoCount:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for CollectionVideoOrder.
 const (
@@ -173,76 +83,16 @@ const (
 	CollectionVideoOrderViewsGained7D     CollectionVideoOrder = "views_gained_7d"
 )
 
-// Valid indicates whether the value is a known member of the CollectionVideoOrder enum.
-func (e CollectionVideoOrder) Valid() bool {
-	switch e {
-	case CollectionVideoOrderCreatedAt:
-		return true
-	case CollectionVideoOrderIncrease14D:
-		return true
-	case CollectionVideoOrderIncrease1D:
-		return true
-	case CollectionVideoOrderIncrease30D:
-		return true
-	case CollectionVideoOrderIncrease7D:
-		return true
-	case CollectionVideoOrderLatestBookmarks:
-		return true
-	case CollectionVideoOrderLatestComments:
-		return true
-	case CollectionVideoOrderLatestEngagement:
-		return true
-	case CollectionVideoOrderLatestLikes:
-		return true
-	case CollectionVideoOrderLatestShares:
-		return true
-	case CollectionVideoOrderLatestUpdatedAt:
-		return true
-	case CollectionVideoOrderLatestViews:
-		return true
-	case CollectionVideoOrderOutlierMultiplier:
-		return true
-	case CollectionVideoOrderUploadedAt:
-		return true
-	case CollectionVideoOrderViewsGained7D:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for EntryType.
 const (
 	EntryTypeAccount EntryType = "account"
 	EntryTypeVideo   EntryType = "video"
 )
 
-// Valid indicates whether the value is a known member of the EntryType enum.
-func (e EntryType) Valid() bool {
-	switch e {
-	case EntryTypeAccount:
-		return true
-	case EntryTypeVideo:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ExportedPointMetricsMasked.
 const (
 	ExportedPointMetricsMaskedTrue ExportedPointMetricsMasked = true
 )
-
-// Valid indicates whether the value is a known member of the ExportedPointMetricsMasked enum.
-func (e ExportedPointMetricsMasked) Valid() bool {
-	switch e {
-	case ExportedPointMetricsMaskedTrue:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for FaultLocation.
 const (
@@ -251,22 +101,6 @@ const (
 	FaultLocationPath   FaultLocation = "path"
 	FaultLocationQuery  FaultLocation = "query"
 )
-
-// Valid indicates whether the value is a known member of the FaultLocation enum.
-func (e FaultLocation) Valid() bool {
-	switch e {
-	case FaultLocationBody:
-		return true
-	case FaultLocationHeader:
-		return true
-	case FaultLocationPath:
-		return true
-	case FaultLocationQuery:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for FetchStatus.
 const (
@@ -281,46 +115,10 @@ const (
 	FetchStatusUnsupported FetchStatus = "unsupported"
 )
 
-// Valid indicates whether the value is a known member of the FetchStatus enum.
-func (e FetchStatus) Valid() bool {
-	switch e {
-	case FetchStatusDelayed:
-		return true
-	case FetchStatusFailing:
-		return true
-	case FetchStatusGone:
-		return true
-	case FetchStatusOk:
-		return true
-	case FetchStatusPending:
-		return true
-	case FetchStatusPrivate:
-		return true
-	case FetchStatusRestricted:
-		return true
-	case FetchStatusStopped:
-		return true
-	case FetchStatusUnsupported:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for HistoryInclude.
 const (
 	HistoryIncludeQuality HistoryInclude = "quality"
 )
-
-// Valid indicates whether the value is a known member of the HistoryInclude enum.
-func (e HistoryInclude) Valid() bool {
-	switch e {
-	case HistoryIncludeQuality:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for HistoryQuality.
 const (
@@ -330,39 +128,11 @@ const (
 	HistoryQualityRounded      HistoryQuality = "rounded"
 )
 
-// Valid indicates whether the value is a known member of the HistoryQuality enum.
-func (e HistoryQuality) Valid() bool {
-	switch e {
-	case HistoryQualityCorrected:
-		return true
-	case HistoryQualityInterpolated:
-		return true
-	case HistoryQualityMeasured:
-		return true
-	case HistoryQualityRounded:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OrderDirection.
 const (
 	OrderDirectionAsc  OrderDirection = "asc"
 	OrderDirectionDesc OrderDirection = "desc"
 )
-
-// Valid indicates whether the value is a known member of the OrderDirection enum.
-func (e OrderDirection) Valid() bool {
-	switch e {
-	case OrderDirectionAsc:
-		return true
-	case OrderDirectionDesc:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OrganisationSubscription.
 const (
@@ -370,38 +140,12 @@ const (
 	OrganisationSubscriptionNone   OrganisationSubscription = "none"
 )
 
-// Valid indicates whether the value is a known member of the OrganisationSubscription enum.
-func (e OrganisationSubscription) Valid() bool {
-	switch e {
-	case OrganisationSubscriptionActive:
-		return true
-	case OrganisationSubscriptionNone:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OrganisationTier.
 const (
 	OrganisationTierBasic   OrganisationTier = "basic"
 	OrganisationTierLimited OrganisationTier = "limited"
 	OrganisationTierPremium OrganisationTier = "premium"
 )
-
-// Valid indicates whether the value is a known member of the OrganisationTier enum.
-func (e OrganisationTier) Valid() bool {
-	switch e {
-	case OrganisationTierBasic:
-		return true
-	case OrganisationTierLimited:
-		return true
-	case OrganisationTierPremium:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for Platform.
 const (
@@ -411,22 +155,6 @@ const (
 	PlatformYoutube   Platform = "youtube"
 )
 
-// Valid indicates whether the value is a known member of the Platform enum.
-func (e Platform) Valid() bool {
-	switch e {
-	case PlatformFacebook:
-		return true
-	case PlatformInstagram:
-		return true
-	case PlatformTiktok:
-		return true
-	case PlatformYoutube:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for Scope.
 const (
 	ScopeAdmin Scope = "admin"
@@ -434,34 +162,10 @@ const (
 	ScopeWrite Scope = "write"
 )
 
-// Valid indicates whether the value is a known member of the Scope enum.
-func (e Scope) Valid() bool {
-	switch e {
-	case ScopeAdmin:
-		return true
-	case ScopeRead:
-		return true
-	case ScopeWrite:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for StopEntryCode.
 const (
 	StopEntryCodeNotFound StopEntryCode = "not_found"
 )
-
-// Valid indicates whether the value is a known member of the StopEntryCode enum.
-func (e StopEntryCode) Valid() bool {
-	switch e {
-	case StopEntryCodeNotFound:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for TokenState.
 const (
@@ -469,20 +173,6 @@ const (
 	TokenStateRevoked TokenState = "revoked"
 	TokenStateValid   TokenState = "valid"
 )
-
-// Valid indicates whether the value is a known member of the TokenState enum.
-func (e TokenState) Valid() bool {
-	switch e {
-	case TokenStateExpired:
-		return true
-	case TokenStateRevoked:
-		return true
-	case TokenStateValid:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for TrackFailure.
 const (
@@ -499,56 +189,12 @@ const (
 	TrackFailureWrongKind           TrackFailure = "wrong_kind"
 )
 
-// Valid indicates whether the value is a known member of the TrackFailure enum.
-func (e TrackFailure) Valid() bool {
-	switch e {
-	case TrackFailureInternal:
-		return true
-	case TrackFailureInvalidURL:
-		return true
-	case TrackFailureLinkUnresolved:
-		return true
-	case TrackFailureNotFound:
-		return true
-	case TrackFailurePlatformUnavailable:
-		return true
-	case TrackFailurePrivate:
-		return true
-	case TrackFailureQuotaExceeded:
-		return true
-	case TrackFailureRateLimited:
-		return true
-	case TrackFailureUnsupportedLink:
-		return true
-	case TrackFailureUnsupportedPlatform:
-		return true
-	case TrackFailureWrongKind:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for TrackStatus.
 const (
 	TrackStatusAlreadyTracked TrackStatus = "already_tracked"
 	TrackStatusFailed         TrackStatus = "failed"
 	TrackStatusTracked        TrackStatus = "tracked"
 )
-
-// Valid indicates whether the value is a known member of the TrackStatus enum.
-func (e TrackStatus) Valid() bool {
-	switch e {
-	case TrackStatusAlreadyTracked:
-		return true
-	case TrackStatusFailed:
-		return true
-	case TrackStatusTracked:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for TrackingType.
 const (
@@ -557,22 +203,6 @@ const (
 	TrackingTypeLatest30  TrackingType = "latest_30"
 	TrackingTypeNewOnly   TrackingType = "new_only"
 )
-
-// Valid indicates whether the value is a known member of the TrackingType enum.
-func (e TrackingType) Valid() bool {
-	switch e {
-	case TrackingTypeAll:
-		return true
-	case TrackingTypeLatest200:
-		return true
-	case TrackingTypeLatest30:
-		return true
-	case TrackingTypeNewOnly:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for VideoOrder.
 const (
@@ -592,44 +222,6 @@ const (
 	VideoOrderUploadedAt        VideoOrder = "uploaded_at"
 	VideoOrderViewsGained7D     VideoOrder = "views_gained_7d"
 )
-
-// Valid indicates whether the value is a known member of the VideoOrder enum.
-func (e VideoOrder) Valid() bool {
-	switch e {
-	case VideoOrderCreatedAt:
-		return true
-	case VideoOrderIncrease14D:
-		return true
-	case VideoOrderIncrease1D:
-		return true
-	case VideoOrderIncrease30D:
-		return true
-	case VideoOrderIncrease7D:
-		return true
-	case VideoOrderLatestBookmarks:
-		return true
-	case VideoOrderLatestComments:
-		return true
-	case VideoOrderLatestEngagement:
-		return true
-	case VideoOrderLatestLikes:
-		return true
-	case VideoOrderLatestShares:
-		return true
-	case VideoOrderLatestUpdatedAt:
-		return true
-	case VideoOrderLatestViews:
-		return true
-	case VideoOrderOutlierMultiplier:
-		return true
-	case VideoOrderUploadedAt:
-		return true
-	case VideoOrderViewsGained7D:
-		return true
-	default:
-		return false
-	}
-}
 
 // Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
 // password if `protected`.
@@ -9572,14 +9164,6 @@ func (r StopAccountResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r StopAccountResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type ListAccountsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9618,14 +9202,6 @@ func (r ListAccountsResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r ListAccountsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type TrackAccountResponse struct {
@@ -9675,14 +9251,6 @@ func (r TrackAccountResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r TrackAccountResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type StopAccountsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9728,14 +9296,6 @@ func (r StopAccountsResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r StopAccountsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type TrackAccountsResponse struct {
@@ -9799,14 +9359,6 @@ func (r TrackAccountsResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r TrackAccountsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type StopAccountByIDResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9845,14 +9397,6 @@ func (r StopAccountByIDResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r StopAccountByIDResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type GetAccountResponse struct {
@@ -9895,14 +9439,6 @@ func (r GetAccountResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetAccountResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type GetAccountHistoryResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9941,14 +9477,6 @@ func (r GetAccountHistoryResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetAccountHistoryResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type ListAccountVideosResponse struct {
@@ -9991,14 +9519,6 @@ func (r ListAccountVideosResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r ListAccountVideosResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type AuthenticateResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10039,14 +9559,6 @@ func (r AuthenticateResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r AuthenticateResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type ListCollectionsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10085,14 +9597,6 @@ func (r ListCollectionsResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r ListCollectionsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type CreateCollectionResponse struct {
@@ -10142,14 +9646,6 @@ func (r CreateCollectionResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r CreateCollectionResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type DeleteCollectionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10188,14 +9684,6 @@ func (r DeleteCollectionResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r DeleteCollectionResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type GetCollectionResponse struct {
@@ -10238,14 +9726,6 @@ func (r GetCollectionResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetCollectionResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type UpdateCollectionResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10277,14 +9757,6 @@ func (r UpdateCollectionResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r UpdateCollectionResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type RemoveCollectionAccountsResponse struct {
@@ -10327,14 +9799,6 @@ func (r RemoveCollectionAccountsResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r RemoveCollectionAccountsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type ListCollectionAccountsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10373,14 +9837,6 @@ func (r ListCollectionAccountsResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r ListCollectionAccountsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type AddCollectionAccountsResponse struct {
@@ -10430,14 +9886,6 @@ func (r AddCollectionAccountsResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r AddCollectionAccountsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type GetCollectionHistoryResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10478,14 +9926,6 @@ func (r GetCollectionHistoryResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetCollectionHistoryResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type ListReportsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10524,14 +9964,6 @@ func (r ListReportsResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r ListReportsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type CreateReportResponse struct {
@@ -10581,14 +10013,6 @@ func (r CreateReportResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r CreateReportResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type GetCollectionStatisticsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10627,14 +10051,6 @@ func (r GetCollectionStatisticsResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetCollectionStatisticsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type RemoveCollectionVideosResponse struct {
@@ -10677,14 +10093,6 @@ func (r RemoveCollectionVideosResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r RemoveCollectionVideosResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type ListCollectionVideosResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10723,14 +10131,6 @@ func (r ListCollectionVideosResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r ListCollectionVideosResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type AddCollectionVideosResponse struct {
@@ -10780,14 +10180,6 @@ func (r AddCollectionVideosResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r AddCollectionVideosResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type ExportHistoryResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10828,14 +10220,6 @@ func (r ExportHistoryResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r ExportHistoryResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type GetOrganisationHistoryResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10874,14 +10258,6 @@ func (r GetOrganisationHistoryResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetOrganisationHistoryResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type RefreshAccountResponse struct {
@@ -10931,14 +10307,6 @@ func (r RefreshAccountResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r RefreshAccountResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type RefreshVideoResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10986,14 +10354,6 @@ func (r RefreshVideoResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r RefreshVideoResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type GetReportResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11032,14 +10392,6 @@ func (r GetReportResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetReportResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type GetAccountStatisticsResponse struct {
@@ -11082,14 +10434,6 @@ func (r GetAccountStatisticsResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetAccountStatisticsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type GetVideoStatisticsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11130,14 +10474,6 @@ func (r GetVideoStatisticsResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetVideoStatisticsResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type ListTokensResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11176,14 +10512,6 @@ func (r ListTokensResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r ListTokensResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type CreateTokenResponse struct {
@@ -11233,14 +10561,6 @@ func (r CreateTokenResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r CreateTokenResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type RevokeTokenResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11272,14 +10592,6 @@ func (r RevokeTokenResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r RevokeTokenResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type StopVideoResponse struct {
@@ -11322,14 +10634,6 @@ func (r StopVideoResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r StopVideoResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type ListVideosResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11368,14 +10672,6 @@ func (r ListVideosResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r ListVideosResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type TrackVideoResponse struct {
@@ -11425,14 +10721,6 @@ func (r TrackVideoResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r TrackVideoResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type StopVideosResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11478,14 +10766,6 @@ func (r StopVideosResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r StopVideosResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type TrackVideosResponse struct {
@@ -11549,14 +10829,6 @@ func (r TrackVideosResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r TrackVideosResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type StopVideoByIDResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11595,14 +10867,6 @@ func (r StopVideoByIDResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r StopVideoByIDResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 type GetVideoResponse struct {
@@ -11645,14 +10909,6 @@ func (r GetVideoResponse) StatusCode() int {
 	return 0
 }
 
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetVideoResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
-}
-
 type GetVideoHistoryResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -11691,14 +10947,6 @@ func (r GetVideoHistoryResponse) StatusCode() int {
 		return r.HTTPResponse.StatusCode
 	}
 	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r GetVideoHistoryResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
 }
 
 // StopAccountWithBodyWithResponse Stop tracking an account, by id or link
