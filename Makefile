@@ -140,7 +140,7 @@ bench: ## compare the speed with limits such as COPY of PostgreSQL and write ben
 		-revision="$$(git describe --always --abbrev=12 --dirty 2>/dev/null || echo unknown)"
 
 .PHONY: contract
-contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff, Schemathesis and generators of clients (needs Node and Python)
+contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff, Schemathesis and generators of clients (needs Node, Python, Java)
 	@.ci/contract/check $(ARGS)
 
 .PHONY: mcp
