@@ -20,7 +20,7 @@ const (
 	callersLabel = "Callers: 50 callers and the collector"
 )
 
-// facts measures what has no goal: callers that read long pages at the same time, while the collector stores batches.
+// facts measures values without a goal: the times of callers that read long pages at the same time, while the collector stores batches.
 func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 	if !regexp.MustCompile(b.only).MatchString(callersLabel) {
 		return nil, nil

@@ -225,7 +225,7 @@ func (g *generator) validEnd() string {
 	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
 }
 
-// isOfPeriod returns true if the operation returns numbers of a period that has a default.
+// isOfPeriod returns true if the operation returns numbers of a period. A request without a period gets the default period.
 func (r *generatedRequest) isOfPeriod() bool {
 	return strings.HasSuffix(r.op.Path, "/history") || strings.HasSuffix(r.op.Path, "/statistics")
 }

@@ -170,9 +170,8 @@ func (o *Org) labelAccounts(ctx context.Context, accounts []Account, maxBytes in
 		func(i int, labels []*Label) { accounts[i].Labels = labels })
 }
 
-// memberships is a query for the names of all collections, then the hashtags of collections, then the videos @videos and the accounts
-// @accounts that were added to a collection. One statement takes less time than one for each. A row has the id of a collection and one other
-// value.
+// memberships is a query with three kinds of rows: names of collections, hashtags of collections, and members of collections among the
+// videos @videos and accounts @accounts. A row has the id of a collection and one other value. One statement takes less time than three.
 const memberships = `SELECT c.id, c.name, NULL AS tag, CAST(NULL AS uuid) AS member FROM collections c WHERE c.organisation_id = @org
 UNION ALL
 SELECT h.collection_id, NULL AS name, h.tag, NULL AS member FROM collection_hashtags h WHERE h.organisation_id = @org

@@ -160,7 +160,7 @@ func (r Report) Table() string {
 	return b.String()
 }
 
-// count returns the number of results with a verdict.
+// count returns the number of results that have the given verdict.
 func (r Report) count(verdict string) int {
 	n := 0
 	for _, result := range r.Results {

@@ -240,7 +240,7 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 	}
 	out := channels{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kindChannels {
-		out.incomplete = "missing from an answer that is not of the expected kind"
+		out.incomplete = "the answer has an unexpected kind and lacks the target"
 	}
 	for _, raw := range answer.Items {
 		var item struct {

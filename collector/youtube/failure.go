@@ -128,7 +128,7 @@ func (e *targetError) result() source.Result {
 // targetErrorOf returns the error in an answer if the error concerns only the requested channel or list of uploads, and nil otherwise.
 func targetErrorOf(res *fetch.Response) *targetError {
 	var body apiError
-	_ = json.Unmarshal(res.Body, &body) // a body in another format has no reasons
+	_ = json.Unmarshal(res.Body, &body) // if the body has another format, body stays empty and names no reason
 	classes := map[string]source.Class{
 		"channelNotFound": source.Gone, "playlistNotFound": source.Gone, "channelClosed": source.Gone, "channelSuspended": source.Gone,
 		"channelForbidden": source.Private, "playlistItemsNotAccessible": source.Private,

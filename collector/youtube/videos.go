@@ -109,7 +109,7 @@ func decodeVideos(body []byte, kind string, requested []string, now time.Time) (
 	}
 	out := videos{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kind {
-		out.incomplete = "missing from an answer that is not of the expected kind"
+		out.incomplete = "the answer has an unexpected kind and lacks the target"
 	}
 	for _, raw := range answer.Items {
 		var item struct {

@@ -61,7 +61,7 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 			sites: routes{"www.tiktok.com/t/ZTabc1234/": found("https://www.tiktok.com/@user/photo/" + tiktokID)},
 			want:  "https://www.tiktok.com/@user/photo/" + tiktokID,
 		},
-		"to the mobile form of a video": {
+		"a redirect to the mobile URL of a video": {
 			short: "https://vm.tiktok.com/ZMabc1234/",
 			sites: routes{"vm.tiktok.com/ZMabc1234/": moved("https://m.tiktok.com/v/" + tiktokID + ".html?u_code=d")},
 			want:  "https://www.tiktok.com/@/video/" + tiktokID,
@@ -152,7 +152,7 @@ func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 		code  string
 	}{
 		"the front page":                            {short, at(moved("https://www.tiktok.com/?_r=1")), shortlink.CodeNotFound},
-		"the front page as a relative address":      {short, at(moved("/")), shortlink.CodeNotFound},
+		"a redirect to the front page, /":           {short, at(moved("/")), shortlink.CodeNotFound},
 		"a login page":                              {short, at(moved("https://www.tiktok.com/login?lang=en")), shortlink.CodeNotFound},
 		"a login page that leads to the front page": {short, at(moved("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F")), shortlink.CodeNotFound},
 		"the page for missing pages":                {short, at(moved("https://www.tiktok.com/404?fromUrl=/t/ZTabc1234/")), shortlink.CodeNotFound},

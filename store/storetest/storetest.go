@@ -213,7 +213,7 @@ func onServer(do func(*sql.DB) error) error {
 func database(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {
-		panic(err) // the caller has already connected with the URL
+		panic(err) // cannot fail: the caller has already connected to the server with this URL
 	}
 	u.Path = "/" + name
 	return u.String()
