@@ -255,5 +255,9 @@ func TestTable_alignsNumbersAndShortensTheWideColumn(t *testing.T) {
 	rows := [][]string{{"A very long title of a video", "1,200"}, {"日本語", "7"}}
 	require.Equal(t, "TITLE          VIEWS\nA very long …  1,200\n日本語             7\n", formatColumns(columns, rows, 20))
 	require.Contains(t, formatColumns(columns, rows, 0), "A very long title of a video  1,200\n")
+	columns = append(columns, column{title: "ID", extra: true})
+	rows = [][]string{{"A very long title of a video", "1,200", "01938c33"}}
+	require.Equal(t, "TITLE     VIEWS  ID\nA very …  1,200  01938c33\n", formatColumns(columns, rows, 25))
+	require.Equal(t, "TITLE            VIEWS\nA very long ti…  1,200\n", formatColumns(columns, rows, 22), "the extra column is left out")
 	require.Equal(t, "a b", plainText("a\n\x1b\u202eb"))
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"strconv"
-
-	"github.com/oapi-codegen/nullable"
+	"strings"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/gen/client"
@@ -35,7 +33,7 @@ func (c *accountsList) Run(ctx context.Context, p boot.Process) error {
 		params.OrderDirection = new(client.OrderDirectionAsc)
 	}
 	columns := []column{{title: "PLATFORM"}, {title: "ACCOUNT", wide: true}, {title: "FOLLOWERS", right: true}, {title: "VIDEOS", right: true}, {title: "VIEWS", right: true},
-		{title: "LIKES", right: true}, {title: "ID"}}
+		{title: "LIKES", right: true, extra: true}, {title: "ID", extra: true}}
 	return printEntries(p.Stdout, client.AllAccounts(ctx, api, params), c.JSON, columns, func(a client.Account) []string {
 		return []string{string(a.Platform), plainText(a.Username), count(a.LatestFollowersCount), count(a.TotalVideosTracked), count(a.TotalViews), count(a.TotalLikes), a.AccountID.String()}
 	})
@@ -43,7 +41,7 @@ func (c *accountsList) Run(ctx context.Context, p boot.Process) error {
 
 // collectionsCommands are the commands for collections. They call the API.
 type collectionsCommands struct {
-	List collectionsList `cmd:"" help:"List collections with the number of their members."`
+	List collectionsList `cmd:"" help:"List collections with their hashtags."`
 }
 
 type collectionsList struct {
@@ -57,18 +55,9 @@ func (c *collectionsList) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	columns := []column{{title: "NAME", wide: true}, {title: "VIDEOS", right: true}, {title: "ACCOUNTS", right: true}, {title: "ACCESS"}, {title: "ID"}}
+	columns := []column{{title: "NAME", wide: true}, {title: "HASHTAGS", wide: true}, {title: "ACCESS"}, {title: "ID", extra: true}}
 	all := client.AllCollections(ctx, api, client.ListCollectionsParams{IncludeChildren: new(true), Limit: pageSize(0)})
 	return printEntries(p.Stdout, all, c.JSON, columns, func(collection client.Collection) []string {
-		return []string{plainText(collection.Name), countOrDash(collection.VideoCount), countOrDash(collection.AccountCount), string(collection.Access), collection.ID.String()}
+		return []string{plainText(collection.Name), plainText(strings.Join(collection.Hashtags, ", ")), string(collection.Access), collection.ID.String()}
 	})
-}
-
-// countOrDash returns a number, or "-" if it is null or missing.
-func countOrDash(n nullable.Nullable[int64]) string {
-	value, err := n.Get()
-	if err != nil {
-		return "-"
-	}
-	return strconv.FormatInt(value, 10)
 }

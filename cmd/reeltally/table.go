@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -16,13 +17,14 @@ import (
 type column struct {
 	title string
 	right bool // align to the right
-	wide  bool // shorten this column first if the terminal is too narrow
+	wide  bool // shorten this column if the terminal is too narrow
+	extra bool // leave this column out if the terminal is still too narrow
 }
 
 // minWide is the smallest width to which a wide column is shortened.
 const minWide = 8
 
-// writeColumns writes rows as a table. If w is a terminal, the wide column is shortened so that the rows fit.
+// writeColumns writes rows as a table. If w is a terminal, the rows fit into its width.
 func writeColumns(w io.Writer, columns []column, rows [][]string) error {
 	width := 0
 	if file, ok := w.(*os.File); ok {
@@ -32,7 +34,8 @@ func writeColumns(w io.Writer, columns []column, rows [][]string) error {
 	return err
 }
 
-// formatColumns returns the table. A width of 0 does not limit the rows.
+// formatColumns returns the table. If the table is wider than width, the extra columns are left out, beginning with the last one, until it fits with
+// short wide columns. A width of 0 does not limit the rows.
 func formatColumns(columns []column, rows [][]string, width int) string {
 	titles := make([]string, len(columns))
 	widths := make([]int, len(columns))
@@ -49,6 +52,19 @@ func formatColumns(columns []column, rows [][]string, width int) string {
 	for _, w := range widths {
 		total += w
 	}
+	slack := 0 // the characters by which the wide columns can be shortened
+	for i, c := range columns {
+		if c.wide {
+			slack += max(0, widths[i]-minWide)
+		}
+	}
+	shown := slices.Repeat([]bool{true}, len(columns))
+	for i, c := range slices.Backward(columns) {
+		if width > 0 && total-slack > width && c.extra {
+			shown[i] = false
+			total -= widths[i] + 2
+		}
+	}
 	for i, c := range columns {
 		if width > 0 && total > width && c.wide {
 			shorter := min(widths[i], max(minWide, widths[i]-(total-width)))
@@ -58,10 +74,10 @@ func formatColumns(columns []column, rows [][]string, width int) string {
 	}
 	var out bytes.Buffer
 	for _, row := range rows {
-		var line strings.Builder
+		var cells []string
 		for i, cell := range row {
-			if i > 0 {
-				line.WriteString("  ")
+			if !shown[i] {
+				continue
 			}
 			cell = runewidth.Truncate(cell, widths[i], "…")
 			if columns[i].right {
@@ -69,9 +85,13 @@ func formatColumns(columns []column, rows [][]string, width int) string {
 			} else {
 				cell = runewidth.FillRight(cell, widths[i])
 			}
-			line.WriteString(cell)
+			cells = append(cells, cell)
 		}
-		out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		line := strings.TrimRight(strings.Join(cells, "  "), " ")
+		if width > 0 {
+			line = runewidth.Truncate(line, width, "…")
+		}
+		out.WriteString(line + "\n")
 	}
 	return out.String()
 }

@@ -221,7 +221,7 @@ func (c *videosList) Run(ctx context.Context, p boot.Process) error {
 }
 
 var videoColumns = []column{{title: "PLATFORM"}, {title: "ACCOUNT"}, {title: "TITLE", wide: true}, {title: "VIEWS", right: true}, {title: "LIKES", right: true},
-	{title: "COMMENTS", right: true}, {title: "SHARES", right: true}, {title: "UPLOADED"}, {title: "ID"}}
+	{title: "COMMENTS", right: true, extra: true}, {title: "SHARES", right: true, extra: true}, {title: "UPLOADED", extra: true}, {title: "ID", extra: true}}
 
 // videoRow returns the row of a video in a table.
 func videoRow(v client.Video) []string {

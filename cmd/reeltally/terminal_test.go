@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/mattn/go-runewidth"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+)
+
+// openTerminal returns the two ends of a terminal of 80 columns: what the user sees and types, and what a program reads and writes.
+func openTerminal(t *testing.T) (user *boottest.Output, keyboard io.Writer, program *os.File) {
+	t.Helper()
+	master, program, err := pty.Open()
+	require.NoError(t, err)
+	require.NoError(t, pty.Setsize(program, &pty.Winsize{Rows: 24, Cols: 80}))
+	user = boottest.NewOutput()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(user, master) // ends with an error when the other end is closed
+	}()
+	t.Cleanup(func() {
+		require.NoError(t, program.Close())
+		<-done
+		require.NoError(t, master.Close())
+	})
+	return user, master, program
+}
+
+// runOnTerminal runs reeltally with standard streams that are a terminal.
+func runOnTerminal(t *testing.T, terminal *os.File, env map[string]string, args ...string) int {
+	t.Helper()
+	return boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: args, Stdin: terminal, Stdout: terminal, Stderr: terminal,
+		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run)
+}
+
+func TestLogin_doesNotShowTheTokenOnATerminal(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Header.Get("Authorization") != "Bearer rt_secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, _ = io.WriteString(w, `{"organisation":{"name":"Über & Co"}}`)
+	}))
+	t.Cleanup(server.Close)
+	user, keyboard, terminal := openTerminal(t)
+	status := make(chan int)
+	file := filepath.Join(t.TempDir(), "login.json")
+	go func() {
+		status <- runOnTerminal(t, terminal, map[string]string{"REELTALLY_LOGIN_FILE": file}, "login", "--url", server.URL)
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(user.String(), "Token: ") }, startTimeout, 10*time.Millisecond)
+	_, err := io.WriteString(keyboard, "rt_secret\r")
+	require.NoError(t, err)
+	require.Zero(t, <-status, user)
+	user.Await(t, startTimeout, "as Über & Co")
+	require.NotContains(t, user.String(), "rt_secret")
+	stored, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(stored), "rt_secret")
+}
+
+func TestVideosList_fitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	title := strings.Repeat("A long title with \\u001b[2J控制字符 ", 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"data":[{"ad_id":"01938c32-8f07-7a46-93be-1d2c3b4a5968","platform":"x","username":"u","title":"`+title+`","latest_views":1200}],"pagination":{}}`)
+	}))
+	t.Cleanup(server.Close)
+	env := map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}
+	user, _, terminal := openTerminal(t)
+	require.Zero(t, runOnTerminal(t, terminal, env, "videos", "list"), user)
+	user.Await(t, startTimeout, "1,200")
+	for line := range strings.Lines(user.String()) {
+		require.LessOrEqual(t, runewidth.StringWidth(strings.TrimRight(line, "\r\n")), 80)
+	}
+	require.NotContains(t, user.String(), "\x1b")
+
+	var file bytes.Buffer
+	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"videos", "list"}, Stdout: &file, Stderr: io.Discard,
+		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run))
+	require.Contains(t, file.String(), strings.Repeat("A long title with [2J控制字符 ", 9), "a table in a file is not shortened")
+}
