@@ -45,7 +45,8 @@ func (c Copier) CopyDue(ctx context.Context) error {
 				c.Logger.DebugContext(ctx, "cannot fetch a thumbnail", "platform", t.Platform, "id", t.ExternalID, "attempts", t.Attempts, "error", err)
 				continue
 			}
-			if err := c.Store.SaveThumbnail(ctx, t, picture); err != nil {
+			// A fetched picture is stored even if the collector is stopping.
+			if err := c.Store.SaveThumbnail(context.WithoutCancel(ctx), t, picture); err != nil {
 				return err
 			}
 		}
