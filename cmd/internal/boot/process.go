@@ -38,7 +38,7 @@ var ErrHelpShown = errors.New("help was shown")
 // of 100 percent would collect every few requests, because little of the heap is in use between requests. The environment variables GOGC and
 // GOMEMLIMIT change these values.
 const (
-	gcPercent   = 400
+	gcPercent   = 250
 	memoryLimit = 512 << 20
 )
 
