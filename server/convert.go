@@ -154,19 +154,20 @@ func (w *convertedResponse) WriteHeader(status int) {
 	if tag := h.Get("ETag"); tag != "" {
 		h.Set("ETag", strings.TrimSuffix(tag, `"`)+w.to.suffix)
 	}
-	if status == http.StatusOK {
-		h.Set(echo.HeaderContentType, w.to.contentType)
-		h.Del(echo.HeaderContentLength)
-		var read *io.PipeReader
-		read, w.json = io.Pipe()
-		w.done = make(chan error, 1)
-		go func() {
-			err := w.to.convert(w.original, read, w.row)
-			_ = read.CloseWithError(err) // the operation's next write to the pipe fails if the conversion has failed
-			w.done <- err
-		}()
+	if status != http.StatusOK {
+		w.original.WriteHeader(status)
+		return
 	}
-	w.original.WriteHeader(status)
+	h.Set(echo.HeaderContentType, w.to.contentType)
+	h.Del(echo.HeaderContentLength)
+	w.original.WriteHeader(status) // before the conversion starts, because a converter can write before it reads
+	read, write := io.Pipe()
+	w.json, w.done = write, make(chan error, 1)
+	go func() {
+		err := w.to.convert(w.original, read, w.row)
+		_ = read.CloseWithError(err) // the operation's next write to the pipe fails if the conversion has failed
+		w.done <- err
+	}()
 }
 
 // Write converts a part of the JSON.
