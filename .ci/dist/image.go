@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is the id of the user who runs the programs in a container.
+// user is the id of the operating system user that the programs run as in a container.
 const user = 65532
 
 // image is the folder with the programs for a platform of the image.

@@ -34,8 +34,8 @@ func writeColumns(w io.Writer, columns []column, rows [][]string) error {
 	return err
 }
 
-// formatColumns returns the table. If the table is wider than width, the extra columns are left out, beginning with the last one, until it fits with
-// short wide columns. A width of 0 does not limit the rows.
+// formatColumns returns the table as text of at most width characters a line. To fit a narrow terminal, it leaves out the extra columns, the last one
+// first, and shortens the texts of wide columns. If width is 0, lines have any length.
 func formatColumns(columns []column, rows [][]string, width int) string {
 	titles := make([]string, len(columns))
 	widths := make([]int, len(columns))
