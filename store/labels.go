@@ -28,16 +28,19 @@ UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
-// inCollections adds to q the condition that a video is in at least one of the given collections. The database then starts with the members of
+// inCollections adds to q the condition that a video is in at least one collection of each group. The database then starts with the members of
 // the collections. If inOrder is true, the database instead reads the videos in the order of the list and leaves out those that are not
 // members, because it cannot start with the members of a condition IS TRUE.
-func (o *Org) inCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
-	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
-	where := strings.ReplaceAll(members, "{collections}", condition)
-	if inOrder {
-		where = "(" + where + ") IS TRUE"
+func (o *Org) inCollections(q *gorm.DB, groups [][]uuid.UUID, inOrder bool) *gorm.DB {
+	for _, collections := range groups {
+		condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
+		where := strings.ReplaceAll(members, "{collections}", condition)
+		if inOrder {
+			where = "(" + where + ") IS TRUE"
+		}
+		q = q.Where(where, map[string]any{"org": o.id, "collections": ids})
 	}
-	return q.Where(where, map[string]any{"org": o.id, "collections": ids})
+	return q
 }
 
 // collectionsNamed returns the ids of the collections whose name or id is in names. It leaves out unknown names.

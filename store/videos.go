@@ -167,14 +167,11 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 // ListVideos returns a list of the videos that query selects.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	matching := o.matching(ctx, query).Session(&gorm.Session{})
-	collections, limited, err := o.queriedCollections(ctx, query)
+	groups, err := o.queriedCollections(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	filtered := matching
-	if limited {
-		filtered = o.inCollections(matching, collections, false).Session(&gorm.Session{})
-	}
+	filtered := o.inCollections(matching, groups, false).Session(&gorm.Session{})
 	spec := db.ListSpec[Video]{
 		Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, Complete: o.completeVideos,
 	}
@@ -187,24 +184,31 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 			return nil, db.Translate(err)
 		}
 		spec.Unchanged = o.unchangedSince(v)
-		if limited && v.readInOrder(query.Window, spec.Total) {
-			filtered = o.inCollections(matching, collections, true)
+		if len(groups) > 0 && v.readInOrder(query.Window, spec.Total) {
+			filtered = o.inCollections(matching, groups, true)
 		}
 	}
 	return db.ReadList(ctx, o.s.db, filtered, spec, query.Order, query.Window)
 }
 
-// queriedCollections returns the ids of the collections to which query is limited. limited is false if query is not limited to collections. It
+// queriedCollections returns groups of ids of collections. query is limited to videos that are in at least one collection of each group. It
 // returns ErrNotFound if the collection with the id query.CollectionID is unknown.
-func (o *Org) queriedCollections(ctx context.Context, query VideoQuery) (ids []uuid.UUID, limited bool, err error) {
+func (o *Org) queriedCollections(ctx context.Context, query VideoQuery) ([][]uuid.UUID, error) {
+	var groups [][]uuid.UUID
 	if query.CollectionID != nil {
-		return []uuid.UUID{*query.CollectionID}, true, o.hasCollection(ctx, *query.CollectionID)
+		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
+			return nil, err
+		}
+		groups = append(groups, []uuid.UUID{*query.CollectionID})
 	}
 	if len(query.Collections) > 0 {
-		ids, err = o.collectionsNamed(ctx, query.Collections)
-		return ids, true, err
+		named, err := o.collectionsNamed(ctx, query.Collections)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, named)
 	}
-	return nil, false, nil
+	return groups, nil
 }
 
 // readInOrder returns true if the window of a list with total videos is probably found faster by reading all videos of the organisation in the
