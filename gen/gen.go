@@ -1,8 +1,8 @@
 // Package gen contains the code generated from openapi.yaml: package api for the server, package client for Go clients, and the client
 // libraries for TypeScript and Python.
 //
-// `make gen` generates all of them. `make gen-check` fails if they are out of date. overlay.yaml removes the parts of openapi.yaml that
-// Go code does not need before the code is generated. The contract that servers serve is complete.
+// `make gen` generates all of them. `make gen-check` fails if they are out of date. Before the Go code is generated, api/overlay.yaml and
+// client/overlay.yaml remove the parts of openapi.yaml that this code does not need. The contract that servers serve is complete.
 package gen
 
 //go:generate go tool oapi-codegen -config api/config.yaml ../openapi.yaml

@@ -222,2054 +222,953 @@ const (
 	VideoOrderViewsGained7D     VideoOrder = "views_gained_7d"
 )
 
-// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-// password if `protected`.
-//
-// Example: private
+// Access Example: private
 type Access string
 
-// Account A profile that posts videos. An account that is only linked from videos has `tracking_type: null`, and its data comes from these
-// videos. The metrics cover its tracked videos. Counts are null before the first successful fetch, where the platform does not give them, and
-// where the tier masks them; only in the last case the object has `metrics_masked: true`.
+// Account defines model for Account.
 type Account struct {
-	// AccountID The id of the account.
-	AccountID openapi_types.UUID `json:"account_id"`
+	AccountID            openapi_types.UUID   `json:"account_id"`
+	AccountLink          string               `json:"account_link"`
+	Bio                  *string              `json:"bio"`
+	CheckedAt            *string              `json:"checked_at"`
+	CreatedAt            string               `json:"created_at"`
+	DisplayUsername      string               `json:"display_username"`
+	Empty                bool                 `json:"empty"`
+	FetchDetail          *string              `json:"fetch_detail"`
+	FetchStatus          *string              `json:"fetch_status"`
+	LabelIds             []openapi_types.UUID `json:"label_ids"`
+	LabelNames           []string             `json:"label_names"`
+	LastAttemptAt        *string              `json:"last_attempt_at"`
+	LastUploadedAt       *openapi_types.Date  `json:"last_uploaded_at"`
+	LatestFollowersCount *int64               `json:"latest_followers_count"`
+	LatestFollowingCount *int64               `json:"latest_following_count"`
+	Link                 *string              `json:"link"`
+	MeanViews            *float64             `json:"mean_views"`
+	MedianViews          *float64             `json:"median_views"`
+	MedianViewsNonZero   *float64             `json:"median_views_non_zero"`
+	MetricsMasked        *bool                `json:"metrics_masked,omitempty"`
+	MostViewed           *int64               `json:"most_viewed"`
+	NextFetchAt          *string              `json:"next_fetch_at"`
+	OrganisationID       openapi_types.UUID   `json:"organisation_id"`
+	PercentOutperform10X *float64             `json:"percent_outperform_10x"`
+	PercentOutperform25X *float64             `json:"percent_outperform_25x"`
 
-	// AccountLink The canonical link of the account.
-	AccountLink string `json:"account_link"`
-
-	// Bio The text in the profile of the account; null if there is none.
-	Bio *string `json:"bio"`
-
-	// CheckedAt When the profile of the account was last fetched; null before the first fetch.
-	CheckedAt *string `json:"checked_at"`
-
-	// CreatedAt When the account was added to the organisation, by its link or through a video.
-	CreatedAt string `json:"created_at"`
-
-	// DisplayUsername `username` up to the first `~`, for display.
-	//
-	// Example: northwind.studio
-	DisplayUsername string `json:"display_username"`
-
-	// Empty Whether the platform lists no video of the account.
-	Empty bool `json:"empty"`
-
-	// FetchDetail One sentence that explains `fetch_status` to people; null if there is nothing to explain.
-	//
-	// Example: TikTok says that the account is private; it is asked for again on 2026-11-24 06:00 UTC.
-	FetchDetail *string `json:"fetch_detail"`
-
-	// FetchStatus How collecting stands for the account, as in FetchStatus; null if the account is only linked from videos.
-	//
-	// Example: ok
-	FetchStatus *string `json:"fetch_status"`
-
-	// LabelIds The ids of the collections that the account was added to; empty if the account was added to no collection.
-	LabelIds []openapi_types.UUID `json:"label_ids"`
-
-	// LabelNames The names of the collections in `label_ids`, in the same order.
-	LabelNames []string `json:"label_names"`
-
-	// LastAttemptAt When a source was last asked for the account since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
-	LastAttemptAt *string `json:"last_attempt_at"`
-
-	// LastUploadedAt The UTC day of the latest upload among the account's tracked videos; null if no upload is known.
-	LastUploadedAt *openapi_types.Date `json:"last_uploaded_at"`
-
-	// LatestFollowersCount The latest known number of followers or subscribers of the account.
-	LatestFollowersCount *int64 `json:"latest_followers_count"`
-
-	// LatestFollowingCount The latest known number of accounts that the account follows.
-	LatestFollowingCount *int64 `json:"latest_following_count"`
-
-	// Link The link in the profile of the account, as the platform gives it; null if there is none.
-	Link *string `json:"link"`
-
-	// MeanViews The mean of the latest views of the account's tracked videos.
-	//
-	// Example: 91840.5
-	MeanViews *float64 `json:"mean_views"`
-
-	// MedianViews The median of the latest views of the account's tracked videos.
-	//
-	// Example: 75190
-	MedianViews *float64 `json:"median_views"`
-
-	// MedianViewsNonZero The median of the latest views of the account's tracked videos with more than 0 views.
-	//
-	// Example: 75190
-	MedianViewsNonZero *float64 `json:"median_views_non_zero"`
-
-	// MetricsMasked `true` if the organisation's tier hides the metrics; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
-	// MostViewed The highest latest views of a tracked video of the account.
-	MostViewed *int64 `json:"most_viewed"`
-
-	// NextFetchAt When the next fetch of the account is due; null if none is planned and if the tier hides it.
-	NextFetchAt *string `json:"next_fetch_at"`
-
-	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
-	OrganisationID openapi_types.UUID `json:"organisation_id"`
-
-	// PercentOutperform10X The percentage of the account's tracked videos with at least 10 times the median of views.
-	//
-	// Example: 2.5
-	PercentOutperform10X *float64 `json:"percent_outperform_10x"`
-
-	// PercentOutperform25X The percentage of the account's tracked videos with at least 25 times the median of views.
-	//
-	// Example: 0
-	PercentOutperform25X *float64 `json:"percent_outperform_25x"`
-
-	// Platform The platform of a video or account.
-	//
-	// Example: tiktok
-	Platform Platform `json:"platform"`
-
-	// Private Whether the platform says that the account is private.
-	Private bool `json:"private"`
-
-	// Removed Whether the tracking of this video or account was stopped.
-	Removed bool `json:"removed"`
-
-	// TotalBookmarks The sum of the latest bookmarks of the account's tracked videos.
-	TotalBookmarks *int64 `json:"total_bookmarks"`
-
-	// TotalComments The sum of the latest comments of the account's tracked videos.
-	TotalComments *int64 `json:"total_comments"`
-
-	// TotalLikes The sum of the latest likes of the account's tracked videos.
-	TotalLikes *int64 `json:"total_likes"`
-
-	// TotalShares The sum of the latest shares of the account's tracked videos.
-	TotalShares *int64 `json:"total_shares"`
-
-	// TotalVideosTracked The number of videos of the account that are being tracked; null only if the tier hides it.
-	TotalVideosTracked *int64 `json:"total_videos_tracked"`
-
-	// TotalViews The sum of the latest views of the account's tracked videos.
-	TotalViews *int64 `json:"total_views"`
-
-	// TrackingType Which videos of the account are tracked, as the request that tracked the account said; null if the account was never tracked itself.
-	//
-	// Example: latest_30
-	TrackingType *string `json:"tracking_type"`
-
-	// Username The handle of the account, in lower case, without `@`. On Facebook it can end in `~` and the creator's id; send the whole handle in
-	// requests. Empty until the handle is known from the link or a fetch.
-	//
-	//
-	// Example: northwind.studio
-	Username string `json:"username"`
+	// Platform Example: tiktok
+	Platform           Platform `json:"platform"`
+	Private            bool     `json:"private"`
+	Removed            bool     `json:"removed"`
+	TotalBookmarks     *int64   `json:"total_bookmarks"`
+	TotalComments      *int64   `json:"total_comments"`
+	TotalLikes         *int64   `json:"total_likes"`
+	TotalShares        *int64   `json:"total_shares"`
+	TotalVideosTracked *int64   `json:"total_videos_tracked"`
+	TotalViews         *int64   `json:"total_views"`
+	TrackingType       *string  `json:"tracking_type"`
+	Username           string   `json:"username"`
 }
 
-// AccountArray Accounts, in the requested order.
+// AccountArray defines model for AccountArray.
 type AccountArray = []Account
 
-// AccountHistory Daily points, newest first.
+// AccountHistory defines model for AccountHistory.
 type AccountHistory = []AccountHistoryPoint
 
-// AccountHistoryPoint The numbers of an account at the end of a UTC day. A count that the platform does not give is null.
+// AccountHistoryPoint defines model for AccountHistoryPoint.
 type AccountHistoryPoint struct {
-	// Bookmarks The sum of the bookmarks of the account's tracked videos.
-	Bookmarks *int64 `json:"bookmarks"`
-
-	// Comments The sum of the comments of the account's tracked videos.
-	Comments *int64 `json:"comments"`
-
-	// Date The UTC day of the point.
-	Date openapi_types.Date `json:"date"`
-
-	// Engagements The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum.
-	Engagements *int64 `json:"engagements"`
-
-	// FetchedAt When the source in `source` was asked; absent if the time is not known. Only with `include=quality`.
-	FetchedAt *string `json:"fetched_at,omitempty"`
-
-	// Followers The number of followers or subscribers of the account.
-	Followers *int64 `json:"followers"`
-
-	// Following The number of accounts that the account follows.
-	Following *int64 `json:"following"`
-
-	// Likes The sum of the likes of the account's tracked videos.
-	Likes *int64 `json:"likes"`
-
-	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
-	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
-	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
-	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
-	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
-	Quality *HistoryQuality `json:"quality,omitempty"`
-
-	// Shares The sum of the shares of the account's tracked videos.
-	Shares *int64 `json:"shares"`
-
-	// Source The source that last changed the point; absent if the source is not known. Only with `include=quality`.
-	Source *string `json:"source,omitempty"`
-
-	// Videos The number of videos of the account that were being tracked; null only if the tier hides it.
-	Videos *int64 `json:"videos"`
-
-	// Views The sum of the views of the account's tracked videos.
-	Views *int64 `json:"views"`
+	Bookmarks     *int64             `json:"bookmarks"`
+	Comments      *int64             `json:"comments"`
+	Date          openapi_types.Date `json:"date"`
+	Engagements   *int64             `json:"engagements"`
+	FetchedAt     *string            `json:"fetched_at,omitempty"`
+	Followers     *int64             `json:"followers"`
+	Following     *int64             `json:"following"`
+	Likes         *int64             `json:"likes"`
+	MetricsMasked *bool              `json:"metrics_masked,omitempty"`
+	Quality       *HistoryQuality    `json:"quality,omitempty"`
+	Shares        *int64             `json:"shares"`
+	Source        *string            `json:"source,omitempty"`
+	Videos        *int64             `json:"videos"`
+	Views         *int64             `json:"views"`
 }
 
-// AccountList Accounts, as an array or, for `paginated=true`, as a page.
+// AccountList defines model for AccountList.
 type AccountList struct {
 	union json.RawMessage
 }
 
-// AccountOrder The members by which a list of accounts can be sorted.
-//
-// Example: latest_followers_count
+// AccountOrder Example: latest_followers_count
 type AccountOrder string
 
-// AccountPage One page of accounts.
+// AccountPage defines model for AccountPage.
 type AccountPage struct {
-	// Data The accounts, in the requested order.
-	Data []Account `json:"data"`
-
-	// Pagination Describes one page of a list.
+	Data       []Account  `json:"data"`
 	Pagination Pagination `json:"pagination"`
 }
 
-// AccountVideoList Videos, as an array or, for `paginated=true`, as a page.
+// AccountVideoList defines model for AccountVideoList.
 type AccountVideoList struct {
 	union json.RawMessage
 }
 
-// AccountVideoOrder The members by which the videos of an account can be sorted. The default is `uploaded_at`. Videos whose member is null come last in both directions.
-//
-// Example: latest_views
+// AccountVideoOrder Example: latest_views
 type AccountVideoOrder string
 
-// AccountVideoPage One page of the videos of an account.
+// AccountVideoPage defines model for AccountVideoPage.
 type AccountVideoPage struct {
-	// Data The videos, in the requested order.
-	Data []Video `json:"data"`
-
-	// Pagination Describes one page of a list.
+	Data       []Video    `json:"data"`
 	Pagination Pagination `json:"pagination"`
 }
 
-// AddedAccounts What the request changed in the collection.
+// AddedAccounts defines model for AddedAccounts.
 type AddedAccounts struct {
-	// AccountsAdded The number of videos or accounts that were not in the collection before.
-	AccountsAdded int32 `json:"accounts_added"`
-
-	// CollectionID The collection.
-	CollectionID openapi_types.UUID `json:"collection_id"`
-
-	// Success Always `true`; a failed request has a problem as its response.
-	Success bool `json:"success"`
+	AccountsAdded int32              `json:"accounts_added"`
+	CollectionID  openapi_types.UUID `json:"collection_id"`
+	Success       bool               `json:"success"`
 }
 
-// AddedVideos What the request changed in the collection.
+// AddedVideos defines model for AddedVideos.
 type AddedVideos struct {
-	// CollectionID The collection.
 	CollectionID openapi_types.UUID `json:"collection_id"`
-
-	// Success Always `true`; a failed request has a problem as its response.
-	Success bool `json:"success"`
-
-	// VideosAdded The number of videos or accounts that were not in the collection before.
-	VideosAdded int32 `json:"videos_added"`
+	Success      bool               `json:"success"`
+	VideosAdded  int32              `json:"videos_added"`
 }
 
-// Authentication The identity of a token.
+// Authentication defines model for Authentication.
 type Authentication struct {
-	// Organisation An organisation.
 	Organisation Organisation `json:"organisation"`
-
-	// RateLimits The rate limits of this organisation's tier, one entry for each group of operations.
-	RateLimits []RateLimit `json:"rate_limits"`
-
-	// Token A token, without its secret.
-	Token Token `json:"token"`
+	RateLimits   []RateLimit  `json:"rate_limits"`
+	Token        Token        `json:"token"`
 }
 
-// Collection A group of videos and accounts. A video names the collections that it is in as its labels.
+// Collection defines model for Collection.
 type Collection struct {
-	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-	// password if `protected`.
-	//
-	//
-	// Example: private
-	Access Access `json:"access"`
-
-	// AccountCount The number of accounts in the collection that are not removed; null if the tier hides it. Only with `include_counts=true`.
-	AccountCount nullable.Nullable[int64] `json:"account_count,omitempty"`
-
-	// CreatedAt When it was created.
-	CreatedAt string `json:"created_at"`
-
-	// CreatedBy The id of the token that created the collection.
-	CreatedBy openapi_types.UUID `json:"created_by"`
-
-	// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
-	// 16 KiB.
-	DisplaySettings DisplaySettings `json:"display_settings"`
-
-	// Hash The last part of the share page's URL, `{app_url}/c/{hash}`. It is created when `access` first becomes public or protected, and never
-	// changes; null before that.
-	//
-	//
-	// Example: q7Zt0BvKx3Lm9A
-	Hash *string `json:"hash"`
-
-	// Hashtags The hashtags of the collection, in lower case, without `#`, in alphabetical order. Videos whose caption contains one of them are in the collection.
-	Hashtags []string `json:"hashtags"`
-
-	// ID Its id.
-	ID openapi_types.UUID `json:"id"`
-
-	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
-	// Name The name of the collection. Several collections can have the same name.
-	//
-	// Example: Launch
-	Name string `json:"name"`
-
-	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
-	OrganisationID openapi_types.UUID `json:"organisation_id"`
-
-	// ParentID The id of the parent collection; null if the collection has no parent.
-	ParentID *openapi_types.UUID `json:"parent_id"`
-
-	// VideoCount The number of videos in the collection that are not removed; null if the tier hides it. Only with `include_counts=true`.
-	VideoCount nullable.Nullable[int64] `json:"video_count,omitempty"`
+	// Access Example: private
+	Access          Access                   `json:"access"`
+	AccountCount    nullable.Nullable[int64] `json:"account_count,omitempty"`
+	CreatedAt       string                   `json:"created_at"`
+	CreatedBy       openapi_types.UUID       `json:"created_by"`
+	DisplaySettings DisplaySettings          `json:"display_settings"`
+	Hash            *string                  `json:"hash"`
+	Hashtags        []string                 `json:"hashtags"`
+	ID              openapi_types.UUID       `json:"id"`
+	MetricsMasked   *bool                    `json:"metrics_masked,omitempty"`
+	Name            string                   `json:"name"`
+	OrganisationID  openapi_types.UUID       `json:"organisation_id"`
+	ParentID        *openapi_types.UUID      `json:"parent_id"`
+	VideoCount      nullable.Nullable[int64] `json:"video_count,omitempty"`
 }
 
-// CollectionAccountPage One page of the accounts of a collection.
+// CollectionAccountPage defines model for CollectionAccountPage.
 type CollectionAccountPage struct {
-	// Data The accounts, in the requested order.
-	Data []Account `json:"data"`
-
-	// Pagination Describes one page of a list.
+	Data       []Account  `json:"data"`
 	Pagination Pagination `json:"pagination"`
 }
 
-// CollectionAccountsRequest The ids of accounts of the organisation.
+// CollectionAccountsRequest defines model for CollectionAccountsRequest.
 type CollectionAccountsRequest struct {
-	// AccountIds Their ids.
-	//
-	// Example: ["01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"]
 	AccountIds []openapi_types.UUID `json:"account_ids"`
 }
 
-// CollectionGain The views that a video of a collection gained in a period.
+// CollectionGain defines model for CollectionGain.
 type CollectionGain struct {
-	// AdID The id of the video.
-	AdID openapi_types.UUID `json:"ad_id"`
-
-	// AdLink The canonical link of the video.
-	AdLink string `json:"ad_link"`
-
-	// AddedAt When the video began to be in the collection.
-	AddedAt string `json:"added_at"`
-
-	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
-	Increase *float64 `json:"increase"`
-
-	// Removed `true` if the video is no longer tracked.
-	Removed bool `json:"removed"`
-
-	// StartDay The day of `views_at_start`; null if no views are known.
-	StartDay *openapi_types.Date `json:"start_day"`
-
-	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
-	ViewsAtEnd *int64 `json:"views_at_end"`
-
-	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
-	ViewsAtStart *int64 `json:"views_at_start"`
-
-	// ViewsGained `views_at_end` less `views_at_start`; null if one of them is unknown.
-	ViewsGained *int64 `json:"views_gained"`
+	AdID         openapi_types.UUID  `json:"ad_id"`
+	AdLink       string              `json:"ad_link"`
+	AddedAt      string              `json:"added_at"`
+	Increase     *float64            `json:"increase"`
+	Removed      bool                `json:"removed"`
+	StartDay     *openapi_types.Date `json:"start_day"`
+	ViewsAtEnd   *int64              `json:"views_at_end"`
+	ViewsAtStart *int64              `json:"views_at_start"`
+	ViewsGained  *int64              `json:"views_gained"`
 }
 
-// CollectionHistory Daily sums, newest first.
+// CollectionHistory defines model for CollectionHistory.
 type CollectionHistory = []CollectionHistoryPoint
 
-// CollectionHistoryPoint The sums over the videos of a collection on a UTC day. All of them are null if the organisation's tier hides them.
+// CollectionHistoryPoint defines model for CollectionHistoryPoint.
 type CollectionHistoryPoint struct {
-	// Bookmarks The sum of the known bookmarks of the videos; null if none is known.
-	Bookmarks *int64 `json:"bookmarks"`
-
-	// Carried The number of videos whose counts are those of their last point, which is older.
-	Carried *int64 `json:"carried"`
-
-	// Comments The sum of the known comments of the videos; null if none is known.
-	Comments *int64 `json:"comments"`
-
-	// Date The UTC day.
-	Date openapi_types.Date `json:"date"`
-
-	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
-	Engagements *int64 `json:"engagements"`
-
-	// Interpolated The number of videos whose counts are computed from the points before and after this day.
-	Interpolated *int64 `json:"interpolated"`
-
-	// Likes The sum of the known likes of the videos; null if none is known.
-	Likes *int64 `json:"likes"`
-
-	// Measured The number of videos that were fetched on this day.
-	Measured *int64 `json:"measured"`
-
-	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
-	// Rounded How many of the `measured` videos have a point in which the source has probably rounded a count.
-	Rounded *int64 `json:"rounded"`
-
-	// Shares The sum of the known shares of the videos; null if none is known.
-	Shares *int64 `json:"shares"`
-
-	// UnknownBookmarks The number of videos whose bookmarks are unknown. They add nothing to the sum.
-	UnknownBookmarks *int64 `json:"unknown_bookmarks"`
-
-	// UnknownComments The number of videos whose comments are unknown. They add nothing to the sum.
-	UnknownComments *int64 `json:"unknown_comments"`
-
-	// UnknownLikes The number of videos whose likes are unknown. They add nothing to the sum.
-	UnknownLikes *int64 `json:"unknown_likes"`
-
-	// UnknownShares The number of videos whose shares are unknown. They add nothing to the sum.
-	UnknownShares *int64 `json:"unknown_shares"`
-
-	// UnknownViews The number of videos whose views are unknown. They add nothing to the sum.
-	UnknownViews *int64 `json:"unknown_views"`
-
-	// Videos The number of videos in the collection on this day.
-	Videos *int64 `json:"videos"`
-
-	// VideosAdded The number of videos that were added on this day.
-	VideosAdded *int64 `json:"videos_added"`
-
-	// Views The sum of the known views of the videos; null if none is known.
-	Views *int64 `json:"views"`
-
-	// ViewsCorrected By how much the views of videos fell since the day before, because of corrections or rounding, as a negative number or 0. `views_gained` already includes these falls.
-	ViewsCorrected *int64 `json:"views_corrected"`
-
-	// ViewsFromAdded The views of the videos that were added on this day.
-	ViewsFromAdded *int64 `json:"views_from_added"`
-
-	// ViewsFromKnown Views that became known on this day, less views that became unknown. `views` rises by the sum of `views_gained`, `views_from_added` and `views_from_known`.
-	ViewsFromKnown *int64 `json:"views_from_known"`
-
-	// ViewsGained By how much the views of the videos rose since the day with known views before, without the videos that were added on this day.
-	ViewsGained *int64 `json:"views_gained"`
-
-	// WithoutPoint The number of videos without a point on this day or before.
-	WithoutPoint *int64 `json:"without_point"`
+	Bookmarks        *int64             `json:"bookmarks"`
+	Carried          *int64             `json:"carried"`
+	Comments         *int64             `json:"comments"`
+	Date             openapi_types.Date `json:"date"`
+	Engagements      *int64             `json:"engagements"`
+	Interpolated     *int64             `json:"interpolated"`
+	Likes            *int64             `json:"likes"`
+	Measured         *int64             `json:"measured"`
+	MetricsMasked    *bool              `json:"metrics_masked,omitempty"`
+	Rounded          *int64             `json:"rounded"`
+	Shares           *int64             `json:"shares"`
+	UnknownBookmarks *int64             `json:"unknown_bookmarks"`
+	UnknownComments  *int64             `json:"unknown_comments"`
+	UnknownLikes     *int64             `json:"unknown_likes"`
+	UnknownShares    *int64             `json:"unknown_shares"`
+	UnknownViews     *int64             `json:"unknown_views"`
+	Videos           *int64             `json:"videos"`
+	VideosAdded      *int64             `json:"videos_added"`
+	Views            *int64             `json:"views"`
+	ViewsCorrected   *int64             `json:"views_corrected"`
+	ViewsFromAdded   *int64             `json:"views_from_added"`
+	ViewsFromKnown   *int64             `json:"views_from_known"`
+	ViewsGained      *int64             `json:"views_gained"`
+	WithoutPoint     *int64             `json:"without_point"`
 }
 
-// CollectionList Collections, with `count` or, for `paginated=true`, with `pagination`.
+// CollectionList defines model for CollectionList.
 type CollectionList struct {
-	// Count The number of collections in this response; absent with `paginated=true`.
-	Count *int32 `json:"count,omitempty"`
-
-	// Data The collections, in the requested order.
-	Data []Collection `json:"data"`
-
-	// Pagination Describes one page of a list.
-	Pagination *Pagination `json:"pagination,omitempty"`
+	Count      *int32       `json:"count,omitempty"`
+	Data       []Collection `json:"data"`
+	Pagination *Pagination  `json:"pagination,omitempty"`
 }
 
-// CollectionOrder The members by which a list of collections can be sorted.
-//
-// Example: name
+// CollectionOrder Example: name
 type CollectionOrder string
 
-// CollectionStatistics The counts of a collection's videos added up at the end of a period, and the views that the videos gained in the period. All numbers are null if the organisation's tier hides them.
+// CollectionStatistics defines model for CollectionStatistics.
 type CollectionStatistics struct {
-	// Best The videos that gained the most views, the best first.
-	Best []CollectionGain `json:"best"`
-
-	// Bookmarks The sum of the known bookmarks of the videos at the end of the period; null if none is known.
-	Bookmarks *int64 `json:"bookmarks"`
-
-	// CollectionID The id of the collection.
-	CollectionID openapi_types.UUID `json:"collection_id"`
-
-	// Comments The sum of the known comments of the videos at the end of the period; null if none is known.
-	Comments *int64 `json:"comments"`
-
-	// EndDate The last day of the period.
-	EndDate openapi_types.Date `json:"end_date"`
-
-	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
-	Engagements *int64 `json:"engagements"`
-
-	// IncludeChildren `true` if the videos of the collections below are included.
-	IncludeChildren bool `json:"include_children"`
-
-	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
-	Increase *float64 `json:"increase"`
-
-	// Likes The sum of the known likes of the videos at the end of the period; null if none is known.
-	Likes *int64 `json:"likes"`
-
-	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
-	// Shares The sum of the known shares of the videos at the end of the period; null if none is known.
-	Shares *int64 `json:"shares"`
-
-	// StartDate The first day of the period.
-	StartDate openapi_types.Date `json:"start_date"`
-
-	// UnknownBookmarks The number of videos whose bookmarks are unknown at the end of the period. They add nothing to the sum.
-	UnknownBookmarks *int64 `json:"unknown_bookmarks"`
-
-	// UnknownComments The number of videos whose comments are unknown at the end of the period. They add nothing to the sum.
-	UnknownComments *int64 `json:"unknown_comments"`
-
-	// UnknownLikes The number of videos whose likes are unknown at the end of the period. They add nothing to the sum.
-	UnknownLikes *int64 `json:"unknown_likes"`
-
-	// UnknownShares The number of videos whose shares are unknown at the end of the period. They add nothing to the sum.
-	UnknownShares *int64 `json:"unknown_shares"`
-
-	// UnknownViews The number of videos whose views are unknown at the end of the period. They add nothing to the sum.
-	UnknownViews *int64 `json:"unknown_views"`
-
-	// Videos The number of videos that were in the collection at the end of the period.
-	Videos *int64 `json:"videos"`
-
-	// VideosRemoved How many of these videos are no longer tracked.
-	VideosRemoved *int64 `json:"videos_removed"`
-
-	// Views The sum of the known views of the videos at the end of the period; null if none is known.
-	Views *int64 `json:"views"`
-
-	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
-	ViewsAtStart *int64 `json:"views_at_start"`
-
-	// ViewsCorrected By how much views fell in the period, from one day to the next, as a negative number or 0. `views_gained` already includes these falls.
-	ViewsCorrected *int64 `json:"views_corrected"`
-
-	// ViewsGained The sum of the gains of the videos; null if no gain is known.
-	ViewsGained *int64 `json:"views_gained"`
-
-	// Worst The videos that gained the fewest views, the worst first.
-	Worst []CollectionGain `json:"worst"`
+	Best             []CollectionGain   `json:"best"`
+	Bookmarks        *int64             `json:"bookmarks"`
+	CollectionID     openapi_types.UUID `json:"collection_id"`
+	Comments         *int64             `json:"comments"`
+	EndDate          openapi_types.Date `json:"end_date"`
+	Engagements      *int64             `json:"engagements"`
+	IncludeChildren  bool               `json:"include_children"`
+	Increase         *float64           `json:"increase"`
+	Likes            *int64             `json:"likes"`
+	MetricsMasked    *bool              `json:"metrics_masked,omitempty"`
+	Shares           *int64             `json:"shares"`
+	StartDate        openapi_types.Date `json:"start_date"`
+	UnknownBookmarks *int64             `json:"unknown_bookmarks"`
+	UnknownComments  *int64             `json:"unknown_comments"`
+	UnknownLikes     *int64             `json:"unknown_likes"`
+	UnknownShares    *int64             `json:"unknown_shares"`
+	UnknownViews     *int64             `json:"unknown_views"`
+	Videos           *int64             `json:"videos"`
+	VideosRemoved    *int64             `json:"videos_removed"`
+	Views            *int64             `json:"views"`
+	ViewsAtStart     *int64             `json:"views_at_start"`
+	ViewsCorrected   *int64             `json:"views_corrected"`
+	ViewsGained      *int64             `json:"views_gained"`
+	Worst            []CollectionGain   `json:"worst"`
 }
 
-// CollectionVideoOrder The members by which the videos of a collection can be sorted. The default is `created_at`. Videos whose member is null come last in both directions.
-//
-// Example: latest_views
+// CollectionVideoOrder Example: latest_views
 type CollectionVideoOrder string
 
-// CollectionVideoPage One page of the videos of a collection.
+// CollectionVideoPage defines model for CollectionVideoPage.
 type CollectionVideoPage struct {
-	// Data The videos, in the requested order.
-	Data []Video `json:"data"`
-
-	// Pagination Describes one page of a list.
+	Data       []Video    `json:"data"`
 	Pagination Pagination `json:"pagination"`
 }
 
-// CollectionVideosRequest The ids of videos of the organisation.
+// CollectionVideosRequest defines model for CollectionVideosRequest.
 type CollectionVideosRequest struct {
-	// VideoIds Their ids.
-	//
-	// Example: ["01938c32-8f07-7a46-93be-1d2c3b4a5968"]
 	VideoIds []openapi_types.UUID `json:"video_ids"`
 }
 
-// CreateCollectionRequest The collection to create.
+// CreateCollectionRequest defines model for CreateCollectionRequest.
 type CreateCollectionRequest struct {
-	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-	// password if `protected`.
-	//
-	//
-	// Example: private
-	Access *Access `json:"access,omitempty"`
-
-	// Hashtags The hashtags of the collection, sent with or without `#`. Videos whose caption contains one of them are in the collection. Upper and lower case count as equal.
-	//
-	// Example: ["handmade"]
-	Hashtags []string `json:"hashtags,omitempty"`
-
-	// Name Its name.
-	//
-	// Example: Launch
-	Name string `json:"name"`
-
-	// ParentID The id of the parent collection. If it is null or absent, the collection has no parent.
+	// Access Example: private
+	Access   *Access             `json:"access,omitempty"`
+	Hashtags []string            `json:"hashtags,omitempty"`
+	Name     string              `json:"name"`
 	ParentID *openapi_types.UUID `json:"parent_id,omitempty"`
 }
 
-// CreateReportRequest The period of the report.
+// CreateReportRequest defines model for CreateReportRequest.
 type CreateReportRequest struct {
-	// EndDate The last day. The default is today.
-	EndDate *openapi_types.Date `json:"end_date,omitempty"`
-
-	// IncludeChildren `true`: also count the videos of all collections below the collection.
-	IncludeChildren *bool `json:"include_children,omitempty"`
-
-	// StartDate The first day. The default is 30 days ago.
-	StartDate *openapi_types.Date `json:"start_date,omitempty"`
+	EndDate         *openapi_types.Date `json:"end_date,omitempty"`
+	IncludeChildren *bool               `json:"include_children,omitempty"`
+	StartDate       *openapi_types.Date `json:"start_date,omitempty"`
 }
 
-// CreateTokenRequest A new token.
+// CreateTokenRequest defines model for CreateTokenRequest.
 type CreateTokenRequest struct {
-	// ExpiresInDays How many days the token is valid. Without it, or with null, the token is valid until it is revoked.
 	ExpiresInDays *int32 `json:"expires_in_days,omitempty"`
-
-	// Name Its name. White space at the beginning and the end is removed.
-	Name string `json:"name"`
-
-	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
-	Scopes Scopes `json:"scopes"`
+	Name          string `json:"name"`
+	Scopes        Scopes `json:"scopes"`
 }
 
-// CreatedCollection The new collection.
+// CreatedCollection defines model for CreatedCollection.
 type CreatedCollection struct {
-	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-	// password if `protected`.
-	//
-	//
-	// Example: private
-	Access Access `json:"access"`
-
-	// CreatedAt When it was created.
-	CreatedAt string `json:"created_at"`
-
-	// ID Its id.
-	ID openapi_types.UUID `json:"id"`
-
-	// Name Its name.
-	Name string `json:"name"`
-
-	// OrganisationID The id of the organisation that owns the collection.
+	// Access Example: private
+	Access         Access             `json:"access"`
+	CreatedAt      string             `json:"created_at"`
+	ID             openapi_types.UUID `json:"id"`
+	Name           string             `json:"name"`
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 }
 
-// CreatedToken A new token with its secret.
+// CreatedToken defines model for CreatedToken.
 type CreatedToken struct {
-	// CreatedAt When it was created.
-	CreatedAt string `json:"created_at"`
-
-	// ExpiresAt When the token expires; null if it does not expire.
-	ExpiresAt *string `json:"expires_at"`
-
-	// ID Its id.
-	ID openapi_types.UUID `json:"id"`
-
-	// Name Its name.
-	Name string `json:"name"`
-
-	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
-	Scopes Scopes `json:"scopes"`
-
-	// Secret The token itself, for the header Authorization. It is shown only in the first answer; null if the request is repeated with the same Idempotency-Key.
-	Secret *string `json:"secret"`
+	CreatedAt string             `json:"created_at"`
+	ExpiresAt *string            `json:"expires_at"`
+	ID        openapi_types.UUID `json:"id"`
+	Name      string             `json:"name"`
+	Scopes    Scopes             `json:"scopes"`
+	Secret    *string            `json:"secret"`
 }
 
-// DateRange A range of UTC days. Both ends are inclusive. An end that is null is open.
+// DateRange defines model for DateRange.
 type DateRange struct {
-	// End The last day of the range.
-	End *openapi_types.Date `json:"end"`
-
-	// Start The first day of the range.
+	End   *openapi_types.Date `json:"end"`
 	Start *openapi_types.Date `json:"start"`
 }
 
-// DeletedCollection The deleted collection.
+// DeletedCollection defines model for DeletedCollection.
 type DeletedCollection struct {
-	// DeletedID The id of the deleted collection.
 	DeletedID openapi_types.UUID `json:"deleted_id"`
-
-	// Success Always `true`; a failed request has a problem as its response.
-	Success bool `json:"success"`
+	Success   bool               `json:"success"`
 }
 
-// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
-// 16 KiB.
+// DisplaySettings defines model for DisplaySettings.
 type DisplaySettings = json.RawMessage
 
-// EmptyObject An object without members.
+// EmptyObject defines model for EmptyObject.
 type EmptyObject = map[string]interface{}
 
-// EntryType Whether an entry of a bulk result is a video or an account.
-//
-// Example: video
+// EntryType Example: video
 type EntryType string
 
-// ExportedPoint A stored point: the last counts that were fetched on a UTC day. Of days older than 90 days one point a week is kept.
+// ExportedPoint defines model for ExportedPoint.
 type ExportedPoint struct {
-	// AdID The id of the video.
-	AdID openapi_types.UUID `json:"ad_id"`
-
-	// AdLink The canonical link of the video.
-	AdLink string `json:"ad_link"`
-
-	// Bookmarks The number of bookmarks; null if the source did not give it, or if the tier masks it.
-	Bookmarks *int64 `json:"bookmarks"`
-
-	// Comments The number of comments; null if the source did not give it, or if the tier masks it.
-	Comments *int64 `json:"comments"`
-
-	// Date The UTC day of the point.
-	Date openapi_types.Date `json:"date"`
-
-	// FetchedAt When the source was asked; null if the tier masks it.
-	FetchedAt *string `json:"fetched_at"`
-
-	// Likes The number of likes; null if the source did not give it, or if the tier masks it.
-	Likes *int64 `json:"likes"`
-
-	// MetricsMasked Present and `true` if the tier masks the counts.
+	AdID          openapi_types.UUID          `json:"ad_id"`
+	AdLink        string                      `json:"ad_link"`
+	Bookmarks     *int64                      `json:"bookmarks"`
+	Comments      *int64                      `json:"comments"`
+	Date          openapi_types.Date          `json:"date"`
+	FetchedAt     *string                     `json:"fetched_at"`
+	Likes         *int64                      `json:"likes"`
 	MetricsMasked *ExportedPointMetricsMasked `json:"metrics_masked,omitempty"`
 
-	// Platform The platform of a video or account.
-	//
-	// Example: tiktok
+	// Platform Example: tiktok
 	Platform Platform `json:"platform"`
-
-	// Rounded `true` if the source has probably rounded a count; null if the tier masks it.
-	Rounded *bool `json:"rounded"`
-
-	// Shares The number of shares; null if the source did not give it, or if the tier masks it.
-	Shares *int64 `json:"shares"`
-
-	// Source The source that reported the counts; null if the tier masks it.
-	Source *string `json:"source"`
-
-	// Views The number of views; null if the source did not give it, or if the tier masks it.
-	Views *int64 `json:"views"`
+	Rounded  *bool    `json:"rounded"`
+	Shares   *int64   `json:"shares"`
+	Source   *string  `json:"source"`
+	Views    *int64   `json:"views"`
 }
 
-// ExportedPointMetricsMasked Present and `true` if the tier masks the counts.
+// ExportedPointMetricsMasked defines model for ExportedPoint.MetricsMasked.
 type ExportedPointMetricsMasked bool
 
-// Fault One fault of a request. A fault of the body has `pointer` (RFC 6901). Other faults have `name`.
+// Fault defines model for Fault.
 type Fault struct {
-	// Code The code of the fault, for programs. Codes do not change.
-	Code string `json:"code"`
-
-	// Detail A message for people.
-	Detail string `json:"detail"`
-
-	// Location The part of the request that has the fault.
+	Code     string        `json:"code"`
+	Detail   string        `json:"detail"`
 	Location FaultLocation `json:"location"`
-
-	// Name The name of the parameter or header that has the fault.
-	Name *string `json:"name,omitempty"`
-
-	// Pointer The place of the fault in the body, as a JSON pointer; empty if the fault concerns the whole body.
-	Pointer *string `json:"pointer,omitempty"`
+	Name     *string       `json:"name,omitempty"`
+	Pointer  *string       `json:"pointer,omitempty"`
 }
 
-// FaultLocation The part of the request that has the fault.
+// FaultLocation defines model for Fault.Location.
 type FaultLocation string
 
-// FetchStatus How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
-// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
-// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
-//
-// Example: ok
+// FetchStatus Example: ok
 type FetchStatus string
 
-// HistoryExport A page of an export.
+// HistoryExport defines model for HistoryExport.
 type HistoryExport struct {
-	// Data The points of the videos of this page.
-	Data []ExportedPoint `json:"data"`
-
-	// ExportedUntil The time up to which the export is complete once its last page was read.
-	ExportedUntil string `json:"exported_until"`
-
-	// NextCursor The cursor of the next page; null on the last page.
-	NextCursor *string `json:"next_cursor"`
+	Data          []ExportedPoint `json:"data"`
+	ExportedUntil string          `json:"exported_until"`
+	NextCursor    *string         `json:"next_cursor"`
 }
 
-// HistoryInclude The additional members that a request can ask for in each history point.
+// HistoryInclude defines model for HistoryInclude.
 type HistoryInclude string
 
-// HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
-// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
-// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
-// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+// HistoryQuality defines model for HistoryQuality.
 type HistoryQuality string
 
-// LinkPositions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
-// or account share one entry, so the entry can have several positions. Each position of the request is in exactly one entry.
-//
-// Example: [0,3]
+// LinkPositions Example: [0,3]
 type LinkPositions = []int32
 
-// ListedToken A token in the list of tokens.
+// ListedToken defines model for ListedToken.
 type ListedToken struct {
-	// CreatedAt When it was created.
-	CreatedAt string `json:"created_at"`
-
-	// Current True for the token that sent this request.
-	Current bool `json:"current"`
-
-	// ExpiresAt When the token expires; null if it does not expire.
-	ExpiresAt *string `json:"expires_at"`
-
-	// ID Its id.
-	ID openapi_types.UUID `json:"id"`
-
-	// LastUsedAt When the token was last used, accurate to one minute; null if it was never used.
-	LastUsedAt *string `json:"last_used_at"`
-
-	// Name Its name.
-	Name string `json:"name"`
-
-	// RevokedAt When the token was revoked; null if it was not revoked.
-	RevokedAt *string `json:"revoked_at"`
-
-	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
-	Scopes Scopes `json:"scopes"`
-
-	// State Whether the token can be used: a revoked token is `revoked`, even if it has also expired.
-	State TokenState `json:"state"`
+	CreatedAt  string             `json:"created_at"`
+	Current    bool               `json:"current"`
+	ExpiresAt  *string            `json:"expires_at"`
+	ID         openapi_types.UUID `json:"id"`
+	LastUsedAt *string            `json:"last_used_at"`
+	Name       string             `json:"name"`
+	RevokedAt  *string            `json:"revoked_at"`
+	Scopes     Scopes             `json:"scopes"`
+	State      TokenState         `json:"state"`
 }
 
-// Message The result of a request, as a message for people.
+// Message defines model for Message.
 type Message struct {
-	// Message The message for people.
 	Message string `json:"message"`
 }
 
-// OrderDirection The direction of the order: ascending or descending. The default is `desc`.
-//
-// Example: desc
+// OrderDirection Example: desc
 type OrderDirection string
 
-// Organisation An organisation.
+// Organisation defines model for Organisation.
 type Organisation struct {
-	// ID Its id.
-	ID openapi_types.UUID `json:"id"`
-
-	// Name Its name.
-	Name string `json:"name"`
-
-	// Subscription The state of the organisation's subscription. If it is `none`, data is fetched only for the first items of a bulk request.
+	ID           openapi_types.UUID       `json:"id"`
+	Name         string                   `json:"name"`
 	Subscription OrganisationSubscription `json:"subscription"`
-
-	// Tier The tier of the organisation. It determines the rate limits and which metrics the organisation can see.
-	Tier OrganisationTier `json:"tier"`
+	Tier         OrganisationTier         `json:"tier"`
 }
 
-// OrganisationSubscription The state of the organisation's subscription. If it is `none`, data is fetched only for the first items of a bulk request.
+// OrganisationSubscription defines model for Organisation.Subscription.
 type OrganisationSubscription string
 
-// OrganisationTier The tier of the organisation. It determines the rate limits and which metrics the organisation can see.
+// OrganisationTier defines model for Organisation.Tier.
 type OrganisationTier string
 
-// OrganisationHistory Daily points, newest first.
+// OrganisationHistory defines model for OrganisationHistory.
 type OrganisationHistory = []OrganisationHistoryPoint
 
-// OrganisationHistoryPoint The numbers of an organisation's videos and accounts, and the sums of their counts, at the end of a UTC day. All of them are null if the organisation's tier hides them.
+// OrganisationHistoryPoint defines model for OrganisationHistoryPoint.
 type OrganisationHistoryPoint struct {
-	// Accounts The number of tracked accounts.
-	Accounts *int64 `json:"accounts"`
-
-	// Bookmarks The sum of the bookmarks of the organisation's videos.
-	Bookmarks *int64 `json:"bookmarks"`
-
-	// Comments The sum of the comments on the organisation's videos.
-	Comments *int64 `json:"comments"`
-
-	// Date The UTC day of the point.
-	Date openapi_types.Date `json:"date"`
-
-	// Engagements The sum of likes, comments, bookmarks and shares.
-	Engagements *int64 `json:"engagements"`
-
-	// Followers The sum of the followers of the organisation's accounts.
-	Followers *int64 `json:"followers"`
-
-	// Following The sum of the numbers of accounts that the organisation's accounts follow.
-	Following *int64 `json:"following"`
-
-	// Likes The sum of the likes of the organisation's videos.
-	Likes *int64 `json:"likes"`
-
-	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
-	// Shares The sum of the shares of the organisation's videos.
-	Shares *int64 `json:"shares"`
-
-	// Uploads The number of the organisation's videos that were uploaded on this day, as far as is known now.
-	Uploads *int64 `json:"uploads"`
-
-	// Videos The number of tracked videos.
-	Videos *int64 `json:"videos"`
-
-	// Views The sum of the views of the organisation's videos.
-	Views *int64 `json:"views"`
+	Accounts      *int64             `json:"accounts"`
+	Bookmarks     *int64             `json:"bookmarks"`
+	Comments      *int64             `json:"comments"`
+	Date          openapi_types.Date `json:"date"`
+	Engagements   *int64             `json:"engagements"`
+	Followers     *int64             `json:"followers"`
+	Following     *int64             `json:"following"`
+	Likes         *int64             `json:"likes"`
+	MetricsMasked *bool              `json:"metrics_masked,omitempty"`
+	Shares        *int64             `json:"shares"`
+	Uploads       *int64             `json:"uploads"`
+	Videos        *int64             `json:"videos"`
+	Views         *int64             `json:"views"`
 }
 
-// Pagination Describes one page of a list.
+// Pagination defines model for Pagination.
 type Pagination struct {
-	// Limit The maximum number of items of a page.
-	Limit int32 `json:"limit"`
-
-	// NextCursor The value of the parameter `cursor` that requests the next page; null on the last page.
+	Limit      int32   `json:"limit"`
 	NextCursor *string `json:"next_cursor"`
-
-	// Page The number of this page; the first page is 1.
-	Page int32 `json:"page"`
-
-	// Total The number of items in the whole list.
-	Total int64 `json:"total"`
-
-	// TotalPages The number of pages; 0 if the list is empty.
-	TotalPages int64 `json:"total_pages"`
+	Page       int32   `json:"page"`
+	Total      int64   `json:"total"`
+	TotalPages int64   `json:"total_pages"`
 }
 
-// PendingItem A saved item whose data is not fetched.
+// PendingItem defines model for PendingItem.
 type PendingItem struct {
-	// ID Its id.
 	ID openapi_types.UUID `json:"id"`
 
-	// Platform The platform of a video or account.
-	//
-	// Example: tiktok
+	// Platform Example: tiktok
 	Platform Platform `json:"platform"`
 }
 
-// PendingQueue The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
+// PendingQueue defines model for PendingQueue.
 type PendingQueue struct {
-	// Accounts The accounts whose data is not fetched.
 	Accounts []PendingItem `json:"accounts"`
-
-	// Videos The videos whose data is not fetched.
-	Videos []PendingItem `json:"videos"`
+	Videos   []PendingItem `json:"videos"`
 }
 
-// Platform The platform of a video or account.
-//
-// Example: tiktok
+// Platform Example: tiktok
 type Platform string
 
-// PlatformCounts The number of tracked videos or accounts by platform.
+// PlatformCounts defines model for PlatformCounts.
 type PlatformCounts struct {
-	// Facebook The number of tracked videos or accounts on Facebook.
-	Facebook int64 `json:"facebook"`
-
-	// Instagram The number of tracked videos or accounts on Instagram.
+	Facebook  int64 `json:"facebook"`
 	Instagram int64 `json:"instagram"`
-
-	// Tiktok The number of tracked videos or accounts on TikTok.
-	Tiktok int64 `json:"tiktok"`
-
-	// Youtube The number of tracked videos or accounts on YouTube.
-	Youtube int64 `json:"youtube"`
+	Tiktok    int64 `json:"tiktok"`
+	Youtube   int64 `json:"youtube"`
 }
 
-// Problem A problem (RFC 9457): what is wrong with a request, or why the server failed.
+// Problem defines model for Problem.
 type Problem struct {
-	// Code The error code, for programs. Codes do not change.
-	Code string `json:"code"`
-
-	// Detail Says which value is wrong and what is allowed, for people.
-	Detail string `json:"detail"`
-
-	// Error A copy of `detail`, for older programs.
-	Error string `json:"error"`
-
-	// Errors All faults of the request, at most 1000.
-	Errors []Fault `json:"errors,omitempty"`
-
-	// Instance The path of the request.
-	Instance string `json:"instance"`
-
-	// RequestID The id of the request.
-	RequestID string `json:"request_id"`
-
-	// Status The HTTP status.
-	Status int32 `json:"status"`
-
-	// Title The meaning of `code` in a few words.
-	Title string `json:"title"`
-
-	// Type A URL reference to the documentation of `code`.
-	Type string `json:"type"`
+	Code      string  `json:"code"`
+	Detail    string  `json:"detail"`
+	Error     string  `json:"error"`
+	Errors    []Fault `json:"errors,omitempty"`
+	Instance  string  `json:"instance"`
+	RequestID string  `json:"request_id"`
+	Status    int32   `json:"status"`
+	Title     string  `json:"title"`
+	Type      string  `json:"type"`
 }
 
-// RateLimit The rate limit of a group of operations. Each operation of the group has its own window and count.
+// RateLimit defines model for RateLimit.
 type RateLimit struct {
-	// Group The group of operations (`x-rate-group`).
-	//
-	// Example: read
-	Group string `json:"group"`
-
-	// Limit The number of requests that are allowed for one operation in a window.
-	Limit int32 `json:"limit"`
-
-	// Operations The operationIds of the group's operations.
-	Operations []string `json:"operations"`
-
-	// WindowSeconds The length of a window in seconds.
-	WindowSeconds int32 `json:"window_seconds"`
+	Group         string   `json:"group"`
+	Limit         int32    `json:"limit"`
+	Operations    []string `json:"operations"`
+	WindowSeconds int32    `json:"window_seconds"`
 }
 
-// RefreshAccountRequest The account to fetch.
+// RefreshAccountRequest defines model for RefreshAccountRequest.
 type RefreshAccountRequest struct {
-	// Link The id of the account, or any form of its link.
-	//
-	// Example: https://www.tiktok.com/@northwind.studio
 	Link string `json:"link"`
 }
 
-// RefreshNotDue Says that the last fetch is less than 4 hours old, and when the next fetch can be requested.
+// RefreshNotDue defines model for RefreshNotDue.
 type RefreshNotDue struct {
-	// LatestUpdatedAt When the video or account was last fetched; null for the tiers limited and basic, whose metrics are masked.
 	LatestUpdatedAt *string `json:"latest_updated_at"`
-
-	// Message A message for people.
-	Message string `json:"message"`
-
-	// RefreshAfter When the next fetch can be requested: 4 hours after the last fetch. For the tiers limited and basic, this time is rounded up to the full hour.
-	RefreshAfter string `json:"refresh_after"`
+	Message         string  `json:"message"`
+	RefreshAfter    string  `json:"refresh_after"`
 }
 
-// RefreshVideoRequest The video to fetch.
+// RefreshVideoRequest defines model for RefreshVideoRequest.
 type RefreshVideoRequest struct {
-	// Link The id of the video, or any form of its link.
-	//
-	// Example: https://www.tiktok.com/@northwind.studio/video/7338812345678901234
 	Link string `json:"link"`
 }
 
-// RemovedAccounts What the request changed in the collection.
+// RemovedAccounts defines model for RemovedAccounts.
 type RemovedAccounts struct {
-	// AccountsRemoved The number of videos or accounts that were taken out of the collection.
-	AccountsRemoved int32 `json:"accounts_removed"`
-
-	// CollectionID The collection.
-	CollectionID openapi_types.UUID `json:"collection_id"`
-
-	// Success Always `true`; a failed request has a problem as its response.
-	Success bool `json:"success"`
+	AccountsRemoved int32              `json:"accounts_removed"`
+	CollectionID    openapi_types.UUID `json:"collection_id"`
+	Success         bool               `json:"success"`
 }
 
-// RemovedVideos What the request changed in the collection.
+// RemovedVideos defines model for RemovedVideos.
 type RemovedVideos struct {
-	// CollectionID The collection.
-	CollectionID openapi_types.UUID `json:"collection_id"`
-
-	// Success Always `true`; a failed request has a problem as its response.
-	Success bool `json:"success"`
-
-	// VideosRemoved The number of videos or accounts that were taken out of the collection.
-	VideosRemoved int32 `json:"videos_removed"`
+	CollectionID  openapi_types.UUID `json:"collection_id"`
+	Success       bool               `json:"success"`
+	VideosRemoved int32              `json:"videos_removed"`
 }
 
-// Report A frozen report of a collection.
+// Report defines model for Report.
 type Report struct {
-	// Collections The collection, and the collections below it if they are included.
-	Collections []ReportCollection `json:"collections"`
-
-	// CreatedAt When the report was made.
-	CreatedAt string `json:"created_at"`
-
-	// CreatedBy The id of the token with which the report was made.
-	CreatedBy openapi_types.UUID `json:"created_by"`
-
-	// Days The sums of each day, newest first.
-	Days []CollectionHistoryPoint `json:"days"`
-
-	// Format The version of this form of a report.
-	Format int32 `json:"format"`
-
-	// ID The id of the report.
-	ID openapi_types.UUID `json:"id"`
-
-	// Number The number of the report.
-	Number int64 `json:"number"`
-
-	// OrganisationID The id of the organisation.
-	OrganisationID openapi_types.UUID `json:"organisation_id"`
-
-	// Statistics The totals of the videos at the end of the report's period, and the views that they gained in it.
-	Statistics ReportStatistics `json:"statistics"`
-
-	// Videos The videos of the report, by id.
-	Videos []ReportVideo `json:"videos"`
+	Collections    []ReportCollection       `json:"collections"`
+	CreatedAt      string                   `json:"created_at"`
+	CreatedBy      openapi_types.UUID       `json:"created_by"`
+	Days           []CollectionHistoryPoint `json:"days"`
+	Format         int32                    `json:"format"`
+	ID             openapi_types.UUID       `json:"id"`
+	Number         int64                    `json:"number"`
+	OrganisationID openapi_types.UUID       `json:"organisation_id"`
+	Statistics     ReportStatistics         `json:"statistics"`
+	Videos         []ReportVideo            `json:"videos"`
 }
 
-// ReportCollection A collection whose videos are in a report.
+// ReportCollection defines model for ReportCollection.
 type ReportCollection struct {
-	// ID The id of the collection.
-	ID openapi_types.UUID `json:"id"`
-
-	// Name The name of the collection when the report was made.
-	Name string `json:"name"`
+	ID   openapi_types.UUID `json:"id"`
+	Name string             `json:"name"`
 }
 
-// ReportPage One page of the reports of a collection.
+// ReportPage defines model for ReportPage.
 type ReportPage struct {
-	// Data The reports, in the requested order.
-	Data []ReportSummary `json:"data"`
-
-	// Pagination Describes one page of a list.
-	Pagination Pagination `json:"pagination"`
+	Data       []ReportSummary `json:"data"`
+	Pagination Pagination      `json:"pagination"`
 }
 
-// ReportPoint A stored point of a video.
+// ReportPoint defines model for ReportPoint.
 type ReportPoint struct {
-	// Bookmarks The number of bookmarks; null if the platform does not give it.
-	Bookmarks *int64 `json:"bookmarks"`
-
-	// Comments The number of comments; null if the platform does not give it.
-	Comments *int64 `json:"comments"`
-
-	// Date The UTC day of the point.
-	Date openapi_types.Date `json:"date"`
-
-	// FetchedAt When the source was asked.
-	FetchedAt string `json:"fetched_at"`
-
-	// Likes The number of likes; null if the platform does not give it.
-	Likes *int64 `json:"likes"`
-
-	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
-	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
-	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
-	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
-	Quality HistoryQuality `json:"quality"`
-
-	// Shares The number of shares; null if the platform does not give it.
-	Shares *int64 `json:"shares"`
-
-	// Source The source that gave the counts.
-	Source string `json:"source"`
-
-	// Views The number of views; null if the platform does not give it.
-	Views *int64 `json:"views"`
+	Bookmarks *int64             `json:"bookmarks"`
+	Comments  *int64             `json:"comments"`
+	Date      openapi_types.Date `json:"date"`
+	FetchedAt string             `json:"fetched_at"`
+	Likes     *int64             `json:"likes"`
+	Quality   HistoryQuality     `json:"quality"`
+	Shares    *int64             `json:"shares"`
+	Source    string             `json:"source"`
+	Views     *int64             `json:"views"`
 }
 
-// ReportStatistics The totals of the videos at the end of the report's period, and the views that they gained in it.
+// ReportStatistics defines model for ReportStatistics.
 type ReportStatistics struct {
-	// Bookmarks The sum of the known bookmarks of the videos at the end of the period; null if none is known.
-	Bookmarks *int64 `json:"bookmarks"`
-
-	// CollectionID The id of the collection.
-	CollectionID openapi_types.UUID `json:"collection_id"`
-
-	// Comments The sum of the known comments of the videos at the end of the period; null if none is known.
-	Comments *int64 `json:"comments"`
-
-	// EndDate The last day of the period.
-	EndDate openapi_types.Date `json:"end_date"`
-
-	// Engagements The sum of likes, comments, bookmarks and shares; null if none of them is known.
-	Engagements *int64 `json:"engagements"`
-
-	// IncludeChildren `true` if the videos of the collections below are included.
-	IncludeChildren bool `json:"include_children"`
-
-	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
-	Increase *float64 `json:"increase"`
-
-	// Likes The sum of the known likes of the videos at the end of the period; null if none is known.
-	Likes *int64 `json:"likes"`
-
-	// MetricsMasked `true` if the organisation's tier hides the numbers; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
-	// Shares The sum of the known shares of the videos at the end of the period; null if none is known.
-	Shares *int64 `json:"shares"`
-
-	// StartDate The first day of the period.
-	StartDate openapi_types.Date `json:"start_date"`
-
-	// UnknownBookmarks The number of videos whose bookmarks are unknown at the end of the period. They add nothing to the sum.
-	UnknownBookmarks *int64 `json:"unknown_bookmarks"`
-
-	// UnknownComments The number of videos whose comments are unknown at the end of the period. They add nothing to the sum.
-	UnknownComments *int64 `json:"unknown_comments"`
-
-	// UnknownLikes The number of videos whose likes are unknown at the end of the period. They add nothing to the sum.
-	UnknownLikes *int64 `json:"unknown_likes"`
-
-	// UnknownShares The number of videos whose shares are unknown at the end of the period. They add nothing to the sum.
-	UnknownShares *int64 `json:"unknown_shares"`
-
-	// UnknownViews The number of videos whose views are unknown at the end of the period. They add nothing to the sum.
-	UnknownViews *int64 `json:"unknown_views"`
-
-	// Videos The number of videos that were in the collection at the end of the period.
-	Videos *int64 `json:"videos"`
-
-	// VideosRemoved How many of these videos are no longer tracked.
-	VideosRemoved *int64 `json:"videos_removed"`
-
-	// Views The sum of the known views of the videos at the end of the period; null if none is known.
-	Views *int64 `json:"views"`
-
-	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
-	ViewsAtStart *int64 `json:"views_at_start"`
-
-	// ViewsCorrected By how much views fell in the period, from one day to the next, as a negative number or 0. `views_gained` already includes these falls.
-	ViewsCorrected *int64 `json:"views_corrected"`
-
-	// ViewsGained The sum of the gains of the videos; null if no gain is known.
-	ViewsGained *int64 `json:"views_gained"`
+	Bookmarks        *int64             `json:"bookmarks"`
+	CollectionID     openapi_types.UUID `json:"collection_id"`
+	Comments         *int64             `json:"comments"`
+	EndDate          openapi_types.Date `json:"end_date"`
+	Engagements      *int64             `json:"engagements"`
+	IncludeChildren  bool               `json:"include_children"`
+	Increase         *float64           `json:"increase"`
+	Likes            *int64             `json:"likes"`
+	MetricsMasked    *bool              `json:"metrics_masked,omitempty"`
+	Shares           *int64             `json:"shares"`
+	StartDate        openapi_types.Date `json:"start_date"`
+	UnknownBookmarks *int64             `json:"unknown_bookmarks"`
+	UnknownComments  *int64             `json:"unknown_comments"`
+	UnknownLikes     *int64             `json:"unknown_likes"`
+	UnknownShares    *int64             `json:"unknown_shares"`
+	UnknownViews     *int64             `json:"unknown_views"`
+	Videos           *int64             `json:"videos"`
+	VideosRemoved    *int64             `json:"videos_removed"`
+	Views            *int64             `json:"views"`
+	ViewsAtStart     *int64             `json:"views_at_start"`
+	ViewsCorrected   *int64             `json:"views_corrected"`
+	ViewsGained      *int64             `json:"views_gained"`
 }
 
-// ReportSummary What identifies a report.
+// ReportSummary defines model for ReportSummary.
 type ReportSummary struct {
-	// Bytes The number of these bytes.
-	Bytes int64 `json:"bytes"`
-
-	// Checksum The SHA-256 of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
-	Checksum string `json:"checksum"`
-
-	// CollectionID The id of the collection, which may be deleted by now.
-	CollectionID openapi_types.UUID `json:"collection_id"`
-
-	// CollectionName The name of the collection when the report was made.
-	CollectionName string `json:"collection_name"`
-
-	// CreatedAt When the report was made.
-	CreatedAt string `json:"created_at"`
-
-	// CreatedBy The id of the token with which the report was made.
-	CreatedBy openapi_types.UUID `json:"created_by"`
-
-	// EndDate The last day of the period.
-	EndDate openapi_types.Date `json:"end_date"`
-
-	// ID The id of the report.
-	ID openapi_types.UUID `json:"id"`
-
-	// IncludeChildren `true` if the videos of the collections below are included.
-	IncludeChildren bool `json:"include_children"`
-
-	// Number The number of the report: 1 for the organisation's first report, and one more for each next one.
-	Number int64 `json:"number"`
-
-	// StartDate The first day of the period.
-	StartDate openapi_types.Date `json:"start_date"`
+	Bytes           int64              `json:"bytes"`
+	Checksum        string             `json:"checksum"`
+	CollectionID    openapi_types.UUID `json:"collection_id"`
+	CollectionName  string             `json:"collection_name"`
+	CreatedAt       string             `json:"created_at"`
+	CreatedBy       openapi_types.UUID `json:"created_by"`
+	EndDate         openapi_types.Date `json:"end_date"`
+	ID              openapi_types.UUID `json:"id"`
+	IncludeChildren bool               `json:"include_children"`
+	Number          int64              `json:"number"`
+	StartDate       openapi_types.Date `json:"start_date"`
 }
 
-// ReportVideo A video of a report, with the stored points from which its counts follow.
+// ReportVideo defines model for ReportVideo.
 type ReportVideo struct {
-	// AdID The id of the video.
-	AdID openapi_types.UUID `json:"ad_id"`
-
-	// AdLink The canonical link of the video.
-	AdLink string `json:"ad_link"`
-
-	// AddedAt When the video began to be in the collection.
-	AddedAt string `json:"added_at"`
-
-	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
-	Increase *float64 `json:"increase"`
-
-	// Points The stored points from which the counts of the video follow, the oldest first. The counts between them are interpolated.
-	Points []ReportPoint `json:"points"`
-
-	// Removed `true` if the video is no longer tracked.
-	Removed bool `json:"removed"`
-
-	// StartDay The day of `views_at_start`; null if no views are known.
-	StartDay *openapi_types.Date `json:"start_day"`
-
-	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
-	ViewsAtEnd *int64 `json:"views_at_end"`
-
-	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
-	ViewsAtStart *int64 `json:"views_at_start"`
-
-	// ViewsGained `views_at_end` less `views_at_start`; null if one of them is unknown.
-	ViewsGained *int64 `json:"views_gained"`
+	AdID         openapi_types.UUID  `json:"ad_id"`
+	AdLink       string              `json:"ad_link"`
+	AddedAt      string              `json:"added_at"`
+	Increase     *float64            `json:"increase"`
+	Points       []ReportPoint       `json:"points"`
+	Removed      bool                `json:"removed"`
+	StartDay     *openapi_types.Date `json:"start_day"`
+	ViewsAtEnd   *int64              `json:"views_at_end"`
+	ViewsAtStart *int64              `json:"views_at_start"`
+	ViewsGained  *int64              `json:"views_gained"`
 }
 
-// Scope A permission of a token.
+// Scope defines model for Scope.
 type Scope string
 
-// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+// Scopes defines model for Scopes.
 type Scopes = []Scope
 
-// Statistics The numbers of videos or accounts of an organisation.
+// Statistics defines model for Statistics.
 type Statistics struct {
-	// ByPlatform The number of tracked videos or accounts by platform.
 	ByPlatform PlatformCounts `json:"by_platform"`
-
-	// ByStatus The number of tracked and stopped videos or accounts by `fetch_status`.
-	ByStatus StatusCounts `json:"by_status"`
-
-	// Removed The number of videos or accounts whose tracking was stopped. The total does not include them.
-	Removed int64 `json:"removed"`
-
-	// Total The number of videos or accounts that are being tracked.
-	Total int64 `json:"total"`
+	ByStatus   StatusCounts   `json:"by_status"`
+	Removed    int64          `json:"removed"`
+	Total      int64          `json:"total"`
 }
 
-// StatusCounts The number of tracked and stopped videos or accounts by `fetch_status`.
+// StatusCounts defines model for StatusCounts.
 type StatusCounts struct {
-	// Delayed The number of videos or accounts whose fetch is late.
-	Delayed int64 `json:"delayed"`
-
-	// Failing The number of videos or accounts whose last attempts failed.
-	Failing int64 `json:"failing"`
-
-	// Gone The number of videos or accounts that do not exist any more.
-	Gone int64 `json:"gone"`
-
-	// Ok The number of videos or accounts whose last fetch succeeded.
-	Ok int64 `json:"ok"`
-
-	// Pending The number of videos or accounts that were not fetched since tracking began.
-	Pending int64 `json:"pending"`
-
-	// Private The number of videos or accounts that are private.
-	Private int64 `json:"private"`
-
-	// Restricted The number of videos or accounts that a source does not show to everyone.
-	Restricted int64 `json:"restricted"`
-
-	// Stopped The number of videos or accounts whose tracking was stopped.
-	Stopped int64 `json:"stopped"`
-
-	// Unsupported The number of videos or accounts that no configured source can fetch.
+	Delayed     int64 `json:"delayed"`
+	Failing     int64 `json:"failing"`
+	Gone        int64 `json:"gone"`
+	Ok          int64 `json:"ok"`
+	Pending     int64 `json:"pending"`
+	Private     int64 `json:"private"`
+	Restricted  int64 `json:"restricted"`
+	Stopped     int64 `json:"stopped"`
 	Unsupported int64 `json:"unsupported"`
 }
 
-// StopAccountRequest The account to stop tracking.
+// StopAccountRequest defines model for StopAccountRequest.
 type StopAccountRequest struct {
-	// ID The id of the account, or any form of its link.
-	//
-	// Example: 01938c31-52d8-7e02-b6a1-90f3c4d5e6f7
 	ID string `json:"id"`
 }
 
-// StopAccountsRequest The accounts to stop tracking.
+// StopAccountsRequest defines model for StopAccountsRequest.
 type StopAccountsRequest struct {
-	// Ids The ids of the accounts, or the links that were tracked.
 	Ids []string `json:"ids"`
 }
 
-// StopEntry The result for one entry.
+// StopEntry defines model for StopEntry.
 type StopEntry struct {
-	// Code Why the entry failed, as a stable code for programs. Only on failed entries.
-	Code *StopEntryCode `json:"code,omitempty"`
+	Code    *StopEntryCode     `json:"code,omitempty"`
+	Error   *string            `json:"error,omitempty"`
+	ID      openapi_types.UUID `json:"id"`
+	Success bool               `json:"success"`
 
-	// Error A message for people that says why the entry failed. Only on failed entries.
-	Error *string `json:"error,omitempty"`
-
-	// ID The id of the video or account, also for an entry that was sent as a link.
-	ID openapi_types.UUID `json:"id"`
-
-	// Success Whether the tracking of the video or account was stopped.
-	Success bool `json:"success"`
-
-	// Type Whether an entry of a bulk result is a video or an account.
-	//
-	// Example: video
+	// Type Example: video
 	Type EntryType `json:"type"`
-
-	// URL The link, as sent. Only for an entry that was sent as a link.
-	URL *string `json:"url,omitempty"`
+	URL  *string   `json:"url,omitempty"`
 }
 
-// StopEntryCode Why the entry failed, as a stable code for programs. Only on failed entries.
+// StopEntryCode defines model for StopEntry.Code.
 type StopEntryCode string
 
-// StopResult The result for each entry.
+// StopResult defines model for StopResult.
 type StopResult struct {
-	// Results One entry for each distinct video or account, in the order of the request.
 	Results []StopEntry `json:"results"`
-
-	// Success True only if every entry was stopped.
-	Success bool `json:"success"`
-
-	// Summary How many entries of a bulk request succeeded and failed.
+	Success bool        `json:"success"`
 	Summary StopSummary `json:"summary"`
 }
 
-// StopSummary How many entries of a bulk request succeeded and failed.
+// StopSummary defines model for StopSummary.
 type StopSummary struct {
-	// Failed The number of unknown ids.
-	Failed int32 `json:"failed"`
-
-	// Succeeded Stopped.
+	Failed    int32 `json:"failed"`
 	Succeeded int32 `json:"succeeded"`
-
-	// Total The number of distinct entries.
-	Total int32 `json:"total"`
+	Total     int32 `json:"total"`
 }
 
-// StopVideoRequest The video to stop tracking.
+// StopVideoRequest defines model for StopVideoRequest.
 type StopVideoRequest struct {
-	// ID The id of the video, or any form of its link.
-	//
-	// Example: 01938c32-8f07-7a46-93be-1d2c3b4a5968
 	ID string `json:"id"`
 }
 
-// StopVideosRequest The videos to stop tracking.
+// StopVideosRequest defines model for StopVideosRequest.
 type StopVideosRequest struct {
-	// Ids The ids of the videos, or the links that were tracked.
 	Ids []string `json:"ids"`
 }
 
-// TimeRange A range of time. Both ends are inclusive. An end that is null is open.
+// TimeRange defines model for TimeRange.
 type TimeRange struct {
-	// End The latest time of the range.
-	End *string `json:"end"`
-
-	// Start The earliest time of the range.
+	End   *string `json:"end"`
 	Start *string `json:"start"`
 }
 
-// Token A token, without its secret.
+// Token defines model for Token.
 type Token struct {
-	// CreatedAt When it was created.
-	CreatedAt string `json:"created_at"`
-
-	// ExpiresAt When the token expires; null if it does not expire.
-	ExpiresAt *string `json:"expires_at"`
-
-	// ID Its id.
-	ID openapi_types.UUID `json:"id"`
-
-	// Name Its name.
-	Name string `json:"name"`
-
-	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
-	Scopes Scopes `json:"scopes"`
+	CreatedAt string             `json:"created_at"`
+	ExpiresAt *string            `json:"expires_at"`
+	ID        openapi_types.UUID `json:"id"`
+	Name      string             `json:"name"`
+	Scopes    Scopes             `json:"scopes"`
 }
 
-// TokenList The tokens of an organisation.
+// TokenList defines model for TokenList.
 type TokenList struct {
-	// Data The tokens, the newest first.
 	Data []ListedToken `json:"data"`
 }
 
-// TokenState Whether the token can be used: a revoked token is `revoked`, even if it has also expired.
+// TokenState defines model for TokenState.
 type TokenState string
 
-// TrackAccountRequest The account to track, and how to track it.
+// TrackAccountRequest defines model for TrackAccountRequest.
 type TrackAccountRequest struct {
-	// CollectionIds The ids of the collections to put the account into. Null and an empty array mean no collection.
-	CollectionIds []openapi_types.UUID `json:"collection_ids,omitempty"`
+	CollectionIds   []openapi_types.UUID `json:"collection_ids,omitempty"`
+	CollectionNames []string             `json:"collection_names,omitempty"`
+	Link            string               `json:"link"`
 
-	// CollectionNames The names of root collections to put the account into. Collections that do not exist are created. Null and an empty array mean no collection.
-	CollectionNames []string `json:"collection_names,omitempty"`
-
-	// Link Any form of the link of an account.
-	//
-	// Example: https://www.tiktok.com/@northwind.studio
-	Link string `json:"link"`
-
-	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
-	// uploads. `latest_30` when absent.
-	//
-	//
-	// Example: latest_30
+	// TrackingType Example: latest_30
 	TrackingType *TrackingType `json:"tracking_type,omitempty"`
 }
 
-// TrackAccountResult The tracked account.
+// TrackAccountResult defines model for TrackAccountResult.
 type TrackAccountResult struct {
-	// AccountID The id of the account.
 	AccountID openapi_types.UUID `json:"accountId"`
-
-	// DirectURL The account's page on the dashboard: `{app_url}/account/{platform}/{account_id}`.
-	DirectURL string `json:"directUrl"`
-
-	// Error A message that the organisation tracked the account already; absent if it did not.
-	Error *string `json:"error,omitempty"`
-
-	// Warnings Messages about problems that did not make the request fail, for example that no configured source can fetch the account.
-	Warnings []string `json:"warnings"`
+	DirectURL string             `json:"directUrl"`
+	Error     *string            `json:"error,omitempty"`
+	Warnings  []string           `json:"warnings"`
 }
 
-// TrackAccountsEntry The result for one link.
+// TrackAccountsEntry defines model for TrackAccountsEntry.
 type TrackAccountsEntry struct {
-	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
-	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-	// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
-	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
-	// sources that can tell while a link is being tracked; none does today.
-	//
-	//
-	// Example: unsupported_platform
-	Code *TrackFailure `json:"code,omitempty"`
+	// Code Example: unsupported_platform
+	Code  *TrackFailure `json:"code,omitempty"`
+	Error *string       `json:"error,omitempty"`
 
-	// Error A message for people that says why the entry failed. Only on failed entries.
-	Error *string `json:"error,omitempty"`
-
-	// Positions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
-	// or account share one entry, so the entry can have several positions. Each position of the request is in exactly one entry.
-	//
-	//
-	// Example: [0,3]
+	// Positions Example: [0,3]
 	Positions LinkPositions `json:"positions"`
+	Retryable *bool         `json:"retryable,omitempty"`
 
-	// Retryable Whether sending the link again can succeed. Only on failed entries.
-	Retryable *bool `json:"retryable,omitempty"`
+	// Status Example: tracked
+	Status  TrackStatus `json:"status"`
+	Success bool        `json:"success"`
 
-	// Status The result for a link.
-	//
-	// Example: tracked
-	Status TrackStatus `json:"status"`
-
-	// Success True unless the status is `failed`.
-	Success bool `json:"success"`
-
-	// Type Whether an entry of a bulk result is a video or an account.
-	//
-	// Example: video
-	Type EntryType `json:"type"`
-
-	// URL The link, as it was first sent. A link over 2048 characters is cut after 2048 characters and ends with `…`.
-	URL string `json:"url"`
-
-	// WasExisting Whether the organisation had the account before, tracked or stopped.
-	WasExisting bool `json:"wasExisting"`
+	// Type Example: video
+	Type        EntryType `json:"type"`
+	URL         string    `json:"url"`
+	WasExisting bool      `json:"wasExisting"`
 }
 
-// TrackAccountsRequest The accounts to track.
+// TrackAccountsRequest defines model for TrackAccountsRequest.
 type TrackAccountsRequest struct {
-	// LabelIds The ids of the collections to put every account into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
+	Links    []string             `json:"links"`
 
-	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
-	Links []string `json:"links"`
-
-	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
-	// uploads. `latest_30` when absent.
-	//
-	//
-	// Example: latest_30
+	// TrackingType Example: latest_30
 	TrackingType *TrackingType `json:"tracking_type,omitempty"`
 }
 
-// TrackAccountsResult The result for each link.
+// TrackAccountsResult defines model for TrackAccountsResult.
 type TrackAccountsResult struct {
-	// PendingTmvQueue The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
-	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
-
-	// Results One entry for each distinct link, in the order of the request.
-	Results []TrackAccountsEntry `json:"results"`
-
-	// Success True only if every link succeeded.
-	Success bool `json:"success"`
-
-	// Summary How many entries of a bulk request succeeded and failed.
-	Summary TrackSummary `json:"summary"`
-
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 links, or if an organisation without a subscription sent more links than its allowance.
-	TrackingEnqueued bool `json:"trackingEnqueued"`
-
-	// Warnings Messages about problems that did not make the request fail.
-	Warnings []string `json:"warnings"`
+	PendingTmvQueue  *PendingQueue        `json:"pendingTmvQueue,omitempty"`
+	Results          []TrackAccountsEntry `json:"results"`
+	Success          bool                 `json:"success"`
+	Summary          TrackSummary         `json:"summary"`
+	TrackingEnqueued bool                 `json:"trackingEnqueued"`
+	Warnings         []string             `json:"warnings"`
 }
 
-// TrackFailure Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
-// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
-// sources that can tell while a link is being tracked; none does today.
-//
-// Example: unsupported_platform
+// TrackFailure Example: unsupported_platform
 type TrackFailure string
 
-// TrackStatus The result for a link.
-//
-// Example: tracked
+// TrackStatus Example: tracked
 type TrackStatus string
 
-// TrackSummary How many entries of a bulk request succeeded and failed.
+// TrackSummary defines model for TrackSummary.
 type TrackSummary struct {
-	// AlreadyExists The number of entries with the status `already_tracked`.
 	AlreadyExists int32 `json:"alreadyExists"`
-
-	// Failed The number of entries with the status `failed`.
-	Failed int32 `json:"failed"`
-
-	// Retryable The number of failed entries for which a retry can succeed.
-	Retryable int32 `json:"retryable"`
-
-	// Succeeded The number of entries that succeeded, including links that were tracked before.
-	Succeeded int32 `json:"succeeded"`
-
-	// Total The number of distinct links.
-	Total int32 `json:"total"`
+	Failed        int32 `json:"failed"`
+	Retryable     int32 `json:"retryable"`
+	Succeeded     int32 `json:"succeeded"`
+	Total         int32 `json:"total"`
 }
 
-// TrackVideoRequest The video to track.
+// TrackVideoRequest defines model for TrackVideoRequest.
 type TrackVideoRequest struct {
-	// CollectionIds The ids of the collections to put the video into. Null and an empty array mean no collection.
-	CollectionIds []openapi_types.UUID `json:"collection_ids,omitempty"`
-
-	// CollectionNames The names of root collections to put the video into. Collections that do not exist are created. Null and an empty array mean no collection.
-	CollectionNames []string `json:"collection_names,omitempty"`
-
-	// Link Any form of the link of a video.
-	//
-	// Example: https://www.tiktok.com/@northwind.studio/video/7338812345678901234
-	Link string `json:"link"`
+	CollectionIds   []openapi_types.UUID `json:"collection_ids,omitempty"`
+	CollectionNames []string             `json:"collection_names,omitempty"`
+	Link            string               `json:"link"`
 }
 
-// TrackVideoResult The tracked video.
+// TrackVideoResult defines model for TrackVideoResult.
 type TrackVideoResult struct {
-	// DirectURL The video's page on the dashboard: `{app_url}/video/{platform}/{video_id}`.
-	DirectURL string `json:"directUrl"`
-
-	// Error A message that the organisation tracked the video already; absent if it did not.
-	Error *string `json:"error,omitempty"`
-
-	// VideoID The id of the video.
-	VideoID openapi_types.UUID `json:"videoId"`
-
-	// Warnings Messages about problems that did not make the request fail, for example that no configured source can fetch the video.
-	Warnings []string `json:"warnings"`
+	DirectURL string             `json:"directUrl"`
+	Error     *string            `json:"error,omitempty"`
+	VideoID   openapi_types.UUID `json:"videoId"`
+	Warnings  []string           `json:"warnings"`
 }
 
-// TrackVideosEntry The result for one link.
+// TrackVideosEntry defines model for TrackVideosEntry.
 type TrackVideosEntry struct {
-	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-	// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
-	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
-	// sources that can tell while a link is being tracked; none does today.
-	//
-	//
-	// Example: unsupported_platform
-	Code *TrackFailure `json:"code,omitempty"`
+	// Code Example: unsupported_platform
+	Code  *TrackFailure `json:"code,omitempty"`
+	Error *string       `json:"error,omitempty"`
 
-	// Error A message for people that says why the entry failed. Only on failed entries.
-	Error *string `json:"error,omitempty"`
-
-	// Positions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
-	// or account share one entry, so the entry can have several positions. Each position of the request is in exactly one entry.
-	//
-	//
-	// Example: [0,3]
+	// Positions Example: [0,3]
 	Positions LinkPositions `json:"positions"`
+	Retryable *bool         `json:"retryable,omitempty"`
 
-	// Retryable Whether sending the link again can succeed. Only on failed entries.
-	Retryable *bool `json:"retryable,omitempty"`
+	// Status Example: tracked
+	Status  TrackStatus `json:"status"`
+	Success bool        `json:"success"`
 
-	// Status The result for a link.
-	//
-	// Example: tracked
-	Status TrackStatus `json:"status"`
-
-	// Success True unless the status is `failed`.
-	Success bool `json:"success"`
-
-	// Type Whether an entry of a bulk result is a video or an account.
-	//
-	// Example: video
-	Type EntryType `json:"type"`
-
-	// URL The link, as it was first sent. A link over 2048 characters is cut after 2048 characters and ends with `…`.
-	URL string `json:"url"`
-
-	// VideoID The id of the video; absent when the status is `failed`.
-	VideoID *openapi_types.UUID `json:"videoId,omitempty"`
-
-	// WasExisting Whether the organisation had the video before, tracked or stopped.
-	WasExisting bool `json:"wasExisting"`
+	// Type Example: video
+	Type        EntryType           `json:"type"`
+	URL         string              `json:"url"`
+	VideoID     *openapi_types.UUID `json:"videoId,omitempty"`
+	WasExisting bool                `json:"wasExisting"`
 }
 
-// TrackVideosRequest The videos to track.
+// TrackVideosRequest defines model for TrackVideosRequest.
 type TrackVideosRequest struct {
-	// LabelIds The ids of the collections to put every video into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
-
-	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
-	Links []string `json:"links"`
+	Links    []string             `json:"links"`
 }
 
-// TrackVideosResult The result for each link.
+// TrackVideosResult defines model for TrackVideosResult.
 type TrackVideosResult struct {
-	// PendingTmvQueue The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
-	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
-
-	// Results One entry for each distinct link, in the order of the request.
-	Results []TrackVideosEntry `json:"results"`
-
-	// Success True only if every link succeeded.
-	Success bool `json:"success"`
-
-	// Summary How many entries of a bulk request succeeded and failed.
-	Summary TrackSummary `json:"summary"`
-
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 links, or if an organisation without a subscription sent more links than its allowance.
-	TrackingEnqueued bool `json:"trackingEnqueued"`
-
-	// Warnings Messages about problems that did not make the request fail.
-	Warnings []string `json:"warnings"`
+	PendingTmvQueue  *PendingQueue      `json:"pendingTmvQueue,omitempty"`
+	Results          []TrackVideosEntry `json:"results"`
+	Success          bool               `json:"success"`
+	Summary          TrackSummary       `json:"summary"`
+	TrackingEnqueued bool               `json:"trackingEnqueued"`
+	Warnings         []string           `json:"warnings"`
 }
 
-// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
-// uploads. `latest_30` when absent.
-//
-// Example: latest_30
+// TrackingType Example: latest_30
 type TrackingType string
 
-// UpdateCollectionRequest The members of a collection to change. Members that are absent stay as they are.
+// UpdateCollectionRequest defines model for UpdateCollectionRequest.
 type UpdateCollectionRequest struct {
-	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-	// password if `protected`.
-	//
-	//
-	// Example: private
-	Access *Access `json:"access,omitempty"`
-
-	// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
-	// 16 KiB.
-	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
-
-	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
-	//
-	// Example: ["handmade"]
-	Hashtags nullable.Nullable[[]string] `json:"hashtags,omitempty"`
-
-	// Name Its name.
-	//
-	// Example: Spring launch
-	Name *string `json:"name,omitempty"`
-
-	// ParentID The new parent collection; null moves the collection to the root.
-	ParentID nullable.Nullable[openapi_types.UUID] `json:"parent_id,omitempty"`
-
-	// Password The new password of the share page. It is required for the access `protected` if the collection has no password yet.
-	//
-	// Example: correct horse battery
-	Password *string `json:"password,omitempty"`
+	// Access Example: private
+	Access          *Access                               `json:"access,omitempty"`
+	DisplaySettings DisplaySettings                       `json:"display_settings,omitempty"`
+	Hashtags        nullable.Nullable[[]string]           `json:"hashtags,omitempty"`
+	Name            *string                               `json:"name,omitempty"`
+	ParentID        nullable.Nullable[openapi_types.UUID] `json:"parent_id,omitempty"`
+	Password        *string                               `json:"password,omitempty"`
 }
 
-// Video A video of the organisation. Metrics are null before the first successful fetch, where the platform does not give them, and where the tier masks
-// them; only in the last case the object has `metrics_masked: true`.
+// Video defines model for Video.
 type Video struct {
-	// AdID The id of the video.
-	AdID openapi_types.UUID `json:"ad_id"`
+	AdID            openapi_types.UUID `json:"ad_id"`
+	AdInfoShop      bool               `json:"ad_info_shop"`
+	AdIsAd          bool               `json:"ad_is_ad"`
+	AdLink          string             `json:"ad_link"`
+	AdProductIDShop string             `json:"ad_product_id_shop"`
+	CreatedAt       string             `json:"created_at"`
+	DisplayUsername string             `json:"display_username"`
+	FetchDetail     *string            `json:"fetch_detail"`
 
-	// AdInfoShop Whether the video is a shop ad. Only TikTok has shop ads.
-	AdInfoShop bool `json:"ad_info_shop"`
+	// FetchStatus Example: ok
+	FetchStatus       FetchStatus          `json:"fetch_status"`
+	HiddenStats       bool                 `json:"hidden_stats"`
+	Increase14D       *float64             `json:"increase_14d"`
+	Increase1D        *float64             `json:"increase_1d"`
+	Increase30D       *float64             `json:"increase_30d"`
+	Increase7D        *float64             `json:"increase_7d"`
+	LabelIds          []openapi_types.UUID `json:"label_ids"`
+	LabelNames        []string             `json:"label_names"`
+	LastAttemptAt     *string              `json:"last_attempt_at"`
+	LatestBookmarks   *int64               `json:"latest_bookmarks"`
+	LatestComments    *int64               `json:"latest_comments"`
+	LatestEngagement  *int64               `json:"latest_engagement"`
+	LatestLikes       *int64               `json:"latest_likes"`
+	LatestShares      *int64               `json:"latest_shares"`
+	LatestUpdatedAt   *string              `json:"latest_updated_at"`
+	LatestViews       *int64               `json:"latest_views"`
+	LinkedAccountID   *openapi_types.UUID  `json:"linked_account_id"`
+	MetricsMasked     *bool                `json:"metrics_masked,omitempty"`
+	NextFetchAt       *string              `json:"next_fetch_at"`
+	NotSafe           bool                 `json:"not_safe"`
+	OrganisationID    openapi_types.UUID   `json:"organisation_id"`
+	OutlierMultiplier *float64             `json:"outlier_multiplier"`
 
-	// AdIsAd Whether the platform marks the video as an ad.
-	AdIsAd bool `json:"ad_is_ad"`
-
-	// AdLink The canonical link of the video.
-	AdLink string `json:"ad_link"`
-
-	// AdProductIDShop The product id of a shop ad; empty for other videos and for shop ads without a product id.
-	AdProductIDShop string `json:"ad_product_id_shop"`
-
-	// CreatedAt When the video was first tracked for the organisation, by its link or through its account.
-	CreatedAt string `json:"created_at"`
-
-	// DisplayUsername `username` up to the first `~`, for display.
-	//
-	// Example: northwind.studio
-	DisplayUsername string `json:"display_username"`
-
-	// FetchDetail One sentence that explains `fetch_status` to people; null if there is nothing to explain.
-	//
-	// Example: TikTok says that the video is private; it is asked for again on 2026-11-24 06:00 UTC.
-	FetchDetail *string `json:"fetch_detail"`
-
-	// FetchStatus How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-	// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
-	// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
-	// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
-	//
-	//
-	// Example: ok
-	FetchStatus FetchStatus `json:"fetch_status"`
-
-	// HiddenStats Whether the platform does not give at least one count that it normally gives.
-	HiddenStats bool `json:"hidden_stats"`
-
-	// Increase14D The percentage by which the views grew from the last point on or before 14 days before the last fetch (`latest_updated_at`) to `latest_views`.
-	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
-	// point has views.
-	//
-	//
-	// Example: 31.5
-	Increase14D *float64 `json:"increase_14d"`
-
-	// Increase1D The percentage by which the views grew from the last point on or before 1 day before the last fetch (`latest_updated_at`) to `latest_views`.
-	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
-	// point has views.
-	//
-	//
-	// Example: 1.8
-	Increase1D *float64 `json:"increase_1d"`
-
-	// Increase30D The percentage by which the views grew from the last point on or before 30 days before the last fetch (`latest_updated_at`) to `latest_views`.
-	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
-	// point has views.
-	//
-	//
-	// Example: 188.9
-	Increase30D *float64 `json:"increase_30d"`
-
-	// Increase7D The percentage by which the views grew from the last point on or before 7 days before the last fetch (`latest_updated_at`) to `latest_views`.
-	// 0 means that the views did not change. Null if the views at either time are unknown, if the views of that point are 0, or if no later
-	// point has views.
-	//
-	//
-	// Example: 12.25
-	Increase7D *float64 `json:"increase_7d"`
-
-	// LabelIds The ids of the collections that the video is in; empty if the video is in no collection.
-	LabelIds []openapi_types.UUID `json:"label_ids"`
-
-	// LabelNames The names of the collections in `label_ids`, in the same order.
-	LabelNames []string `json:"label_names"`
-
-	// LastAttemptAt When a source was last asked for the video since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
-	LastAttemptAt *string `json:"last_attempt_at"`
-
-	// LatestBookmarks The latest known number of bookmarks.
-	LatestBookmarks *int64 `json:"latest_bookmarks"`
-
-	// LatestComments The latest known number of comments.
-	LatestComments *int64 `json:"latest_comments"`
-
-	// LatestEngagement The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum.
-	LatestEngagement *int64 `json:"latest_engagement"`
-
-	// LatestLikes The latest known number of likes.
-	LatestLikes *int64 `json:"latest_likes"`
-
-	// LatestShares The latest known number of shares.
-	LatestShares *int64 `json:"latest_shares"`
-
-	// LatestUpdatedAt When the metrics were last fetched.
-	LatestUpdatedAt *string `json:"latest_updated_at"`
-
-	// LatestViews The latest known number of views: on TikTok and YouTube as the platform shows it, on Instagram the plays on Instagram without those on Facebook. It is null if a source gives only another count, such as Instagram's older count of views of at least three seconds.
-	LatestViews *int64 `json:"latest_views"`
-
-	// LinkedAccountID The account that posted the video; null until it is known from the link or a fetch.
-	LinkedAccountID *openapi_types.UUID `json:"linked_account_id"`
-
-	// MetricsMasked `true` if the organisation's tier hides the metrics; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
-	// NextFetchAt When the next fetch of the video is due; null if none is planned and if the tier hides it.
-	NextFetchAt *string `json:"next_fetch_at"`
-
-	// NotSafe Whether the platform restricts the video, for example by age (not safe for work).
-	NotSafe bool `json:"not_safe"`
-
-	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
-	OrganisationID openapi_types.UUID `json:"organisation_id"`
-
-	// OutlierMultiplier The latest views of the video, divided by the median of the latest views of the account's tracked videos. 0 means that the video has
-	// 0 views. Null if the views are unknown, if the account is unknown, or if the median is 0.
-	//
-	//
-	// Example: 6.4
-	OutlierMultiplier *float64 `json:"outlier_multiplier"`
-
-	// Platform The platform of a video or account.
-	//
-	// Example: tiktok
-	Platform Platform `json:"platform"`
-
-	// Private Whether the platform says that the video is private now.
-	Private bool `json:"private"`
-
-	// Removed Whether the tracking of this video or account was stopped.
-	Removed bool `json:"removed"`
-
-	// SongLink The link of the video's sound; null if the platform gives none.
-	SongLink *string `json:"song_link"`
-
-	// SongName The name of the video's sound; null if it has no sound or the platform does not name it.
-	SongName *string `json:"song_name"`
-
-	// ThumbnailURL The address of the video's picture at the platform, as a source gave it last; null if no source gave one. Addresses at TikTok, Instagram and Facebook stop working after some days.
-	ThumbnailURL *string `json:"thumbnail_url"`
-
-	// Title The title or caption of the video; empty before the first fetch.
-	Title string `json:"title"`
-
-	// UploadedAt The UTC day of the upload; null before the first fetch.
-	UploadedAt *openapi_types.Date `json:"uploaded_at"`
-
-	// Username The handle of the account that posted the video, in lower case, without `@`. On Facebook it can end in `~` and the creator's id; send the
-	// whole handle in requests. Empty until the handle is known from the link or a fetch.
-	//
-	//
-	// Example: northwind.studio
-	Username string `json:"username"`
-
-	// VideoLength The length of the video in seconds; null before the first fetch.
-	//
-	// Example: 31
-	VideoLength *string `json:"video_length"`
-
-	// ViewsGained7D `latest_views` minus the views of the last point on or before 7 days before the last fetch (`latest_updated_at`). Negative if the
-	// platform corrected the views downwards. Null if the views at either time are unknown, or if no later point has views.
-	//
-	//
-	// Example: 52516
-	ViewsGained7D *int64 `json:"views_gained_7d"`
+	// Platform Example: tiktok
+	Platform      Platform            `json:"platform"`
+	Private       bool                `json:"private"`
+	Removed       bool                `json:"removed"`
+	SongLink      *string             `json:"song_link"`
+	SongName      *string             `json:"song_name"`
+	ThumbnailURL  *string             `json:"thumbnail_url"`
+	Title         string              `json:"title"`
+	UploadedAt    *openapi_types.Date `json:"uploaded_at"`
+	Username      string              `json:"username"`
+	VideoLength   *string             `json:"video_length"`
+	ViewsGained7D *int64              `json:"views_gained_7d"`
 }
 
-// VideoArray Videos, in the requested order.
+// VideoArray defines model for VideoArray.
 type VideoArray = []Video
 
-// VideoFilters The filters that were applied, in normalised form; null for each filter that is not used.
+// VideoFilters defines model for VideoFilters.
 type VideoFilters struct {
-	// AdInfoShop The value of the filter `ad_info_shop`: only shop ads if true, only other videos if false.
-	AdInfoShop *bool `json:"ad_info_shop"`
-
-	// AdProductIDShop Whether the list has only shop ads with a product id.
-	AdProductIDShop *bool `json:"ad_product_id_shop"`
-
-	// Collections The collections of the filter, as sent; empty if the filter is not used.
-	Collections []string `json:"collections"`
-
-	// FetchStatus The status of the filter `fetch_status`.
-	FetchStatus *string `json:"fetch_status"`
-
-	// HasMetrics Whether the list has only videos whose metrics were fetched at least once.
-	HasMetrics *bool `json:"has_metrics"`
-
-	// Hashtag The hashtag of the filter `hashtag`, in lower case, without `#`.
-	Hashtag *string `json:"hashtag"`
-
-	// IncludeRemoved Whether the list includes stopped videos.
-	IncludeRemoved bool `json:"include_removed"`
-
-	// LatestUpdatedAtRange A range of time. Both ends are inclusive. An end that is null is open.
-	LatestUpdatedAtRange TimeRange `json:"latest_updated_at_range"`
-
-	// Link The link of the filter `link`, in its canonical form.
-	Link *string `json:"link"`
-
-	// LinkedAccountID The account id of the filter `linked_account_id`.
-	LinkedAccountID *openapi_types.UUID `json:"linked_account_id"`
-
-	// Platform The platform of the filter `platform`.
-	Platform *string `json:"platform"`
-
-	// Q The words that the caption must contain.
-	Q *string `json:"q"`
-
-	// UploadedAtRange A range of UTC days. Both ends are inclusive. An end that is null is open.
-	UploadedAtRange DateRange `json:"uploaded_at_range"`
-
-	// Username The handle of the filter `username`, in lower case, without `@`.
-	Username *string `json:"username"`
+	AdInfoShop           *bool               `json:"ad_info_shop"`
+	AdProductIDShop      *bool               `json:"ad_product_id_shop"`
+	Collections          []string            `json:"collections"`
+	FetchStatus          *string             `json:"fetch_status"`
+	HasMetrics           *bool               `json:"has_metrics"`
+	Hashtag              *string             `json:"hashtag"`
+	IncludeRemoved       bool                `json:"include_removed"`
+	LatestUpdatedAtRange TimeRange           `json:"latest_updated_at_range"`
+	Link                 *string             `json:"link"`
+	LinkedAccountID      *openapi_types.UUID `json:"linked_account_id"`
+	Platform             *string             `json:"platform"`
+	Q                    *string             `json:"q"`
+	UploadedAtRange      DateRange           `json:"uploaded_at_range"`
+	Username             *string             `json:"username"`
 }
 
-// VideoHistory Daily points, newest first.
+// VideoHistory defines model for VideoHistory.
 type VideoHistory = []VideoHistoryPoint
 
-// VideoHistoryPoint The counts of one UTC day. A count that the platform does not give is null.
+// VideoHistoryPoint defines model for VideoHistoryPoint.
 type VideoHistoryPoint struct {
-	// Bookmarks The number of bookmarks.
-	Bookmarks *int64 `json:"bookmarks"`
-
-	// Comments The number of comments.
-	Comments *int64 `json:"comments"`
-
-	// Date The UTC day of the point.
-	Date openapi_types.Date `json:"date"`
-
-	// Engagements The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum.
-	Engagements *int64 `json:"engagements"`
-
-	// FetchedAt When the source in `source` was asked; absent on an interpolated point. Only with `include=quality`.
-	FetchedAt *string `json:"fetched_at,omitempty"`
-
-	// Interpolated `true` if the counts of the point were computed from the snapshots before and after it; absent otherwise.
-	Interpolated *bool `json:"interpolated,omitempty"`
-
-	// Likes The number of likes.
-	Likes *int64 `json:"likes"`
-
-	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
-	MetricsMasked *bool `json:"metrics_masked,omitempty"`
-
-	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
-	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
-	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
-	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
-	Quality *HistoryQuality `json:"quality,omitempty"`
-
-	// Shares The number of shares.
-	Shares *int64 `json:"shares"`
-
-	// Source The source that gave the counts; absent on an interpolated point. Only with `include=quality`.
-	Source *string `json:"source,omitempty"`
-
-	// Views The number of views, as in `latest_views` of the video.
-	Views *int64 `json:"views"`
+	Bookmarks     *int64             `json:"bookmarks"`
+	Comments      *int64             `json:"comments"`
+	Date          openapi_types.Date `json:"date"`
+	Engagements   *int64             `json:"engagements"`
+	FetchedAt     *string            `json:"fetched_at,omitempty"`
+	Interpolated  *bool              `json:"interpolated,omitempty"`
+	Likes         *int64             `json:"likes"`
+	MetricsMasked *bool              `json:"metrics_masked,omitempty"`
+	Quality       *HistoryQuality    `json:"quality,omitempty"`
+	Shares        *int64             `json:"shares"`
+	Source        *string            `json:"source,omitempty"`
+	Views         *int64             `json:"views"`
 }
 
-// VideoOrder The members by which a list of videos can be sorted. Videos whose member is null come last in both directions.
-//
-// Example: latest_views
+// VideoOrder Example: latest_views
 type VideoOrder string
 
-// VideoPage One page of videos.
+// VideoPage defines model for VideoPage.
 type VideoPage struct {
-	// Data The videos, in the requested order.
-	Data []Video `json:"data"`
-
-	// Filters The filters that were applied, in normalised form; null for each filter that is not used.
-	Filters VideoFilters `json:"filters"`
-
-	// Pagination Describes this page of the list and the filters that were applied.
+	Data       []Video         `json:"data"`
+	Filters    VideoFilters    `json:"filters"`
 	Pagination VideoPagination `json:"pagination"`
 }
 
-// VideoPagination Describes this page of the list and the filters that were applied.
+// VideoPagination defines model for VideoPagination.
 type VideoPagination struct {
-	// HasMore Whether there is a next page.
-	HasMore bool `json:"has_more"`
-
-	// Limit The maximum number of items of a page.
-	Limit int32 `json:"limit"`
-
-	// NextCursor The value of the parameter `cursor` that requests the next page; null on the last page.
+	HasMore    bool    `json:"has_more"`
+	Limit      int32   `json:"limit"`
 	NextCursor *string `json:"next_cursor"`
 
-	// OrderBy The members by which a list of videos can be sorted. Videos whose member is null come last in both directions.
-	//
-	// Example: latest_views
+	// OrderBy Example: latest_views
 	OrderBy VideoOrder `json:"order_by"`
 
-	// OrderDirection The direction of the order: ascending or descending. The default is `desc`.
-	//
-	// Example: desc
+	// OrderDirection Example: desc
 	OrderDirection OrderDirection `json:"order_direction"`
-
-	// Page The number of this page; the first page is 1.
-	Page int32 `json:"page"`
-
-	// Total The number of videos that match the filters.
-	Total int64 `json:"total"`
-
-	// TotalPages The number of pages; 0 if no video matches the filters.
-	TotalPages int64 `json:"total_pages"`
+	Page           int32          `json:"page"`
+	Total          int64          `json:"total"`
+	TotalPages     int64          `json:"total_pages"`
 }
 
 // AccountID defines model for AccountID.
@@ -2284,12 +1183,7 @@ type CollectionID = openapi_types.UUID
 // Cursor defines model for Cursor.
 type Cursor = string
 
-// FetchStatusParameter How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
-// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
-// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
-//
-// Example: ok
+// FetchStatusParameter Example: ok
 type FetchStatusParameter = FetchStatus
 
 // HistoryEnd defines model for HistoryEnd.
@@ -2316,9 +1210,7 @@ type Limit = int32
 // MemberLimit defines model for MemberLimit.
 type MemberLimit = int32
 
-// OrderDirectionParameter The direction of the order: ascending or descending. The default is `desc`.
-//
-// Example: desc
+// OrderDirectionParameter Example: desc
 type OrderDirectionParameter = OrderDirection
 
 // Page defines model for Page.
@@ -2339,456 +1231,216 @@ type VideoID = openapi_types.UUID
 // VideoIDOrLink defines model for VideoIDOrLink.
 type VideoIDOrLink = string
 
-// KeyReused A problem (RFC 9457): what is wrong with a request, or why the server failed.
+// KeyReused defines model for KeyReused.
 type KeyReused = Problem
 
 // ListAccountsParams defines parameters for ListAccounts.
 type ListAccountsParams struct {
-	// Paginated `true`: the response is `{data, pagination}` instead of an array. `page` above 1 and `cursor` give 400 without `paginated=true`.
-	Paginated *Paginated `form:"paginated,omitempty" json:"paginated,omitempty"`
-
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
-	Page *Page `form:"page,omitempty" json:"page,omitempty"`
-
-	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
-	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
-
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
-	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
-
-	// OrderBy The member to sort by. The default is `created_at`.
-	OrderBy *AccountOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
-
-	// OrderDirection The direction of the order: ascending or descending.
+	Paginated      *Paginated               `form:"paginated,omitempty" json:"paginated,omitempty"`
+	Page           *Page                    `form:"page,omitempty" json:"page,omitempty"`
+	Limit          *Limit                   `form:"limit,omitempty" json:"limit,omitempty"`
+	Cursor         *Cursor                  `form:"cursor,omitempty" json:"cursor,omitempty"`
+	OrderBy        *AccountOrder            `form:"order_by,omitempty" json:"order_by,omitempty"`
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
-
-	// Platform Only accounts of this platform.
-	Platform *Platform `form:"platform,omitempty" json:"platform,omitempty"`
-
-	// Username Only accounts with this handle. Upper case, a leading `@` and surrounding blanks are ignored. A suffix that begins with `~` must be sent
-	// too.
-	Username *string `form:"username,omitempty" json:"username,omitempty"`
-
-	// Collections Only accounts that were added to at least one of these collections, given by name or id, separated by commas or in repeated parameters. Use the id of a collection
-	// whose name contains a comma. An unknown name or id matches nothing.
-	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
-
-	// Link Only the account of this link, in any form of the link. The same look-up as `GET /accounts/{account_id}`, for proxies that break an
-	// encoded `/` in a path. Stopped and linked accounts are found with `include_removed=true` and `include_linked=true`.
-	Link *string `form:"link,omitempty" json:"link,omitempty"`
-
-	// IncludeLinked `true`: also list accounts that are only linked from videos.
-	IncludeLinked *bool `form:"include_linked,omitempty" json:"include_linked,omitempty"`
-
-	// IncludeRemoved `true`: also list accounts whose tracking was stopped.
-	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
-
-	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
-	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
+	Platform       *Platform                `form:"platform,omitempty" json:"platform,omitempty"`
+	Username       *string                  `form:"username,omitempty" json:"username,omitempty"`
+	Collections    []string                 `form:"collections,omitempty" json:"collections,omitempty"`
+	Link           *string                  `form:"link,omitempty" json:"link,omitempty"`
+	IncludeLinked  *bool                    `form:"include_linked,omitempty" json:"include_linked,omitempty"`
+	IncludeRemoved *bool                    `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+	FetchStatus    *FetchStatusParameter    `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // TrackAccountParams defines parameters for TrackAccount.
 type TrackAccountParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // TrackAccountsParams defines parameters for TrackAccounts.
 type TrackAccountsParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetAccountHistoryParams defines parameters for GetAccountHistory.
 type GetAccountHistoryParams struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
-	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
-
-	// EndDate The last day, inclusive. The default is today.
-	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
-
-	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
-	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
+	StartDate *HistoryStart           `form:"start_date,omitempty" json:"start_date,omitempty"`
+	EndDate   *HistoryEnd             `form:"end_date,omitempty" json:"end_date,omitempty"`
+	Include   HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // ListAccountVideosParams defines parameters for ListAccountVideos.
 type ListAccountVideosParams struct {
-	// StartDate Only videos uploaded on or after this day. A day after `end_date` gives 400.
-	StartDate *openapi_types.Date `form:"start_date,omitempty" json:"start_date,omitempty"`
-
-	// EndDate Only videos uploaded on or before this day.
-	EndDate *openapi_types.Date `form:"end_date,omitempty" json:"end_date,omitempty"`
-
-	// Paginated `true`: the response is `{data, pagination}` instead of an array. `page` above 1 and `cursor` give 400 without `paginated=true`.
-	Paginated *Paginated `form:"paginated,omitempty" json:"paginated,omitempty"`
-
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
-	Page *Page `form:"page,omitempty" json:"page,omitempty"`
-
-	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
-	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
-
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
-	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
-
-	// OrderBy The member of a video to sort by. The default is `uploaded_at`.
-	OrderBy *AccountVideoOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
-
-	// OrderDirection The direction of the order: ascending or descending.
+	StartDate      *openapi_types.Date      `form:"start_date,omitempty" json:"start_date,omitempty"`
+	EndDate        *openapi_types.Date      `form:"end_date,omitempty" json:"end_date,omitempty"`
+	Paginated      *Paginated               `form:"paginated,omitempty" json:"paginated,omitempty"`
+	Page           *Page                    `form:"page,omitempty" json:"page,omitempty"`
+	Limit          *Limit                   `form:"limit,omitempty" json:"limit,omitempty"`
+	Cursor         *Cursor                  `form:"cursor,omitempty" json:"cursor,omitempty"`
+	OrderBy        *AccountVideoOrder       `form:"order_by,omitempty" json:"order_by,omitempty"`
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
-
-	// IncludeRemoved `true`: also list videos whose tracking was stopped.
-	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
-
-	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
-	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
+	IncludeRemoved *bool                    `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+	FetchStatus    *FetchStatusParameter    `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // ListCollectionsParams defines parameters for ListCollections.
 type ListCollectionsParams struct {
-	// ParentID Only collections whose parent is this collection. The literal `null` selects the collections without a parent.
-	ParentID *string `form:"parent_id,omitempty" json:"parent_id,omitempty"`
-
-	// IncludeChildren `true` together with `parent_id`: all collections below the parent, not only its children.
-	IncludeChildren *bool `form:"include_children,omitempty" json:"include_children,omitempty"`
-
-	// Paginated `true`: the response has `pagination` instead of `count`.
-	Paginated *bool `form:"paginated,omitempty" json:"paginated,omitempty"`
-
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
-	Page *Page `form:"page,omitempty" json:"page,omitempty"`
-
-	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
-	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
-
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
-	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
-
-	// OrderBy The member to sort by. The default is `created_at`.
-	OrderBy *CollectionOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
-
-	// OrderDirection The direction of the order: ascending or descending.
-	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
+	ParentID        *string                  `form:"parent_id,omitempty" json:"parent_id,omitempty"`
+	IncludeChildren *bool                    `form:"include_children,omitempty" json:"include_children,omitempty"`
+	Paginated       *bool                    `form:"paginated,omitempty" json:"paginated,omitempty"`
+	Page            *Page                    `form:"page,omitempty" json:"page,omitempty"`
+	Limit           *Limit                   `form:"limit,omitempty" json:"limit,omitempty"`
+	Cursor          *Cursor                  `form:"cursor,omitempty" json:"cursor,omitempty"`
+	OrderBy         *CollectionOrder         `form:"order_by,omitempty" json:"order_by,omitempty"`
+	OrderDirection  *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
 }
 
 // CreateCollectionParams defines parameters for CreateCollection.
 type CreateCollectionParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // DeleteCollectionParams defines parameters for DeleteCollection.
 type DeleteCollectionParams struct {
-	// IfMatch One or more ETags that the caller has received, separated by commas, or `*` for any ETag. If none of them is the current ETag, the response is 412.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // GetCollectionParams defines parameters for GetCollection.
 type GetCollectionParams struct {
-	// IncludeCounts `true`: the response has `video_count` and `account_count`.
 	IncludeCounts *bool `form:"include_counts,omitempty" json:"include_counts,omitempty"`
 }
 
 // UpdateCollectionParams defines parameters for UpdateCollection.
 type UpdateCollectionParams struct {
-	// IfMatch One or more ETags that the caller has received, separated by commas, or `*` for any ETag. If none of them is the current ETag, the response is 412.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ListCollectionAccountsParams defines parameters for ListCollectionAccounts.
 type ListCollectionAccountsParams struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
-	Page *Page `form:"page,omitempty" json:"page,omitempty"`
-
-	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
-	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
-
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
-	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
-
-	// OrderBy The member to sort by. The default is `created_at`.
-	OrderBy *AccountOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
-
-	// OrderDirection The direction of the order: ascending or descending.
+	Page           *Page                    `form:"page,omitempty" json:"page,omitempty"`
+	Limit          *MemberLimit             `form:"limit,omitempty" json:"limit,omitempty"`
+	Cursor         *Cursor                  `form:"cursor,omitempty" json:"cursor,omitempty"`
+	OrderBy        *AccountOrder            `form:"order_by,omitempty" json:"order_by,omitempty"`
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
-
-	// IncludeRemoved `true`: also list accounts whose tracking was stopped.
-	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
-
-	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
-	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
+	IncludeRemoved *bool                    `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+	FetchStatus    *FetchStatusParameter    `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // AddCollectionAccountsParams defines parameters for AddCollectionAccounts.
 type AddCollectionAccountsParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetCollectionHistoryParams defines parameters for GetCollectionHistory.
 type GetCollectionHistoryParams struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
-	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
-
-	// EndDate The last day, inclusive. The default is today.
-	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
-
-	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	StartDate       *HistoryStart    `form:"start_date,omitempty" json:"start_date,omitempty"`
+	EndDate         *HistoryEnd      `form:"end_date,omitempty" json:"end_date,omitempty"`
 	IncludeChildren *IncludeChildren `form:"include_children,omitempty" json:"include_children,omitempty"`
 }
 
 // ListReportsParams defines parameters for ListReports.
 type ListReportsParams struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
-	Page *Page `form:"page,omitempty" json:"page,omitempty"`
-
-	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
-	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
-
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
-	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
-
-	// OrderDirection The direction of the order: ascending or descending.
+	Page           *Page                    `form:"page,omitempty" json:"page,omitempty"`
+	Limit          *MemberLimit             `form:"limit,omitempty" json:"limit,omitempty"`
+	Cursor         *Cursor                  `form:"cursor,omitempty" json:"cursor,omitempty"`
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
 }
 
 // CreateReportParams defines parameters for CreateReport.
 type CreateReportParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetCollectionStatisticsParams defines parameters for GetCollectionStatistics.
 type GetCollectionStatisticsParams struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
-	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
-
-	// EndDate The last day, inclusive. The default is today.
-	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
-
-	// IncludeChildren `true`: also count the videos of all collections below the collection.
+	StartDate       *HistoryStart    `form:"start_date,omitempty" json:"start_date,omitempty"`
+	EndDate         *HistoryEnd      `form:"end_date,omitempty" json:"end_date,omitempty"`
 	IncludeChildren *IncludeChildren `form:"include_children,omitempty" json:"include_children,omitempty"`
 }
 
 // ListCollectionVideosParams defines parameters for ListCollectionVideos.
 type ListCollectionVideosParams struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
-	Page *Page `form:"page,omitempty" json:"page,omitempty"`
-
-	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
-	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
-
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
-	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
-
-	// OrderBy The member to sort by. The default is `created_at`.
-	OrderBy *CollectionVideoOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
-
-	// OrderDirection The direction of the order: ascending or descending.
+	Page           *Page                    `form:"page,omitempty" json:"page,omitempty"`
+	Limit          *MemberLimit             `form:"limit,omitempty" json:"limit,omitempty"`
+	Cursor         *Cursor                  `form:"cursor,omitempty" json:"cursor,omitempty"`
+	OrderBy        *CollectionVideoOrder    `form:"order_by,omitempty" json:"order_by,omitempty"`
 	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
-
-	// IncludeRemoved `true`: also list videos whose tracking was stopped.
-	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
-
-	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
-	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
+	IncludeRemoved *bool                    `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+	FetchStatus    *FetchStatusParameter    `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // AddCollectionVideosParams defines parameters for AddCollectionVideos.
 type AddCollectionVideosParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ExportHistoryParams defines parameters for ExportHistory.
 type ExportHistoryParams struct {
-	// UpdatedSince Only points that were fetched at or after this time.
 	UpdatedSince *string `form:"updated_since,omitempty" json:"updated_since,omitempty"`
-
-	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.
-	Limit *int32 `form:"limit,omitempty" json:"limit,omitempty"`
-
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
-	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit        *int32  `form:"limit,omitempty" json:"limit,omitempty"`
+	Cursor       *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // GetOrganisationHistoryParams defines parameters for GetOrganisationHistory.
 type GetOrganisationHistoryParams struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
 	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
-
-	// EndDate The last day, inclusive. The default is today.
-	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
+	EndDate   *HistoryEnd   `form:"end_date,omitempty" json:"end_date,omitempty"`
 }
 
 // RefreshAccountParams defines parameters for RefreshAccount.
 type RefreshAccountParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // RefreshVideoParams defines parameters for RefreshVideo.
 type RefreshVideoParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // CreateTokenParams defines parameters for CreateToken.
 type CreateTokenParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListVideosParams defines parameters for ListVideos.
 type ListVideosParams struct {
-	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
-	Page *Page `form:"page,omitempty" json:"page,omitempty"`
-
-	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
-	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
-
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
-	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
-
-	// OrderBy The member of a video to sort by. The default is `latest_updated_at`.
-	OrderBy *VideoOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
-
-	// OrderDirection The direction of the order: ascending or descending.
-	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
-
-	// Username Only videos of the account with this handle. Upper case, a leading `@` and surrounding blanks are ignored. A suffix that begins with `~`
-	// must be sent too.
-	Username *string `form:"username,omitempty" json:"username,omitempty"`
-
-	// LinkedAccountID Only videos of the account with this id. An unknown id matches nothing.
-	LinkedAccountID *openapi_types.UUID `form:"linked_account_id,omitempty" json:"linked_account_id,omitempty"`
-
-	// UploadedAtStart Only videos uploaded on or after this day. A day after `uploaded_at_end` gives 400.
-	UploadedAtStart *openapi_types.Date `form:"uploaded_at_start,omitempty" json:"uploaded_at_start,omitempty"`
-
-	// UploadedAtEnd Only videos uploaded on or before this day.
-	UploadedAtEnd *openapi_types.Date `form:"uploaded_at_end,omitempty" json:"uploaded_at_end,omitempty"`
-
-	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; write a `+` as `%2B` in a query). A time after
-	// `latest_updated_at_end` gives 400.
-	LatestUpdatedAtStart *string `form:"latest_updated_at_start,omitempty" json:"latest_updated_at_start,omitempty"`
-
-	// LatestUpdatedAtEnd Only videos whose metrics were last fetched at or before this time.
-	LatestUpdatedAtEnd *string `form:"latest_updated_at_end,omitempty" json:"latest_updated_at_end,omitempty"`
-
-	// AdInfoShop `true`: only shop ads; `false`: only videos that are not shop ads.
-	AdInfoShop *bool `form:"ad_info_shop,omitempty" json:"ad_info_shop,omitempty"`
-
-	// AdProductIDShop `true`: only shop ads that have a product id. `false` has no effect.
-	AdProductIDShop *bool `form:"ad_product_id_shop,omitempty" json:"ad_product_id_shop,omitempty"`
-
-	// HasMetrics `true`: only videos whose metrics were fetched at least once. `false` has no effect.
-	HasMetrics *bool `form:"has_metrics,omitempty" json:"has_metrics,omitempty"`
-
-	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is in a collection if the
-	// video or its account was added to the collection, or if the caption of the video contains a hashtag of the collection. Use the id of a
-	// collection whose name contains a comma. An unknown name or id matches nothing.
-	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
-
-	// Link Only the video of this link, in any form of the link. The same look-up as `GET /videos/{ad_id}`, for proxies that break an
-	// encoded `/` in a path. Stopped videos are found with `include_removed=true`.
-	Link *string `form:"link,omitempty" json:"link,omitempty"`
-
-	// Platform Only videos of this platform.
-	Platform *Platform `form:"platform,omitempty" json:"platform,omitempty"`
-
-	// Hashtag Only videos whose caption contains this hashtag, sent with or without `#`. Upper and lower case count as equal.
-	Hashtag *string `form:"hashtag,omitempty" json:"hashtag,omitempty"`
-
-	// Q Only videos whose caption contains all of these words, at most 20 words. Upper and lower case count as equal.
-	Q *string `form:"q,omitempty" json:"q,omitempty"`
-
-	// IncludeRemoved `true`: also list videos whose tracking was stopped.
-	IncludeRemoved *bool `form:"include_removed,omitempty" json:"include_removed,omitempty"`
-
-	// FetchStatus Only videos or accounts with this `fetch_status`. With `stopped`, those whose tracking was stopped are listed without `include_removed`.
-	FetchStatus *FetchStatusParameter `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
+	Page                 *Page                    `form:"page,omitempty" json:"page,omitempty"`
+	Limit                *Limit                   `form:"limit,omitempty" json:"limit,omitempty"`
+	Cursor               *Cursor                  `form:"cursor,omitempty" json:"cursor,omitempty"`
+	OrderBy              *VideoOrder              `form:"order_by,omitempty" json:"order_by,omitempty"`
+	OrderDirection       *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
+	Username             *string                  `form:"username,omitempty" json:"username,omitempty"`
+	LinkedAccountID      *openapi_types.UUID      `form:"linked_account_id,omitempty" json:"linked_account_id,omitempty"`
+	UploadedAtStart      *openapi_types.Date      `form:"uploaded_at_start,omitempty" json:"uploaded_at_start,omitempty"`
+	UploadedAtEnd        *openapi_types.Date      `form:"uploaded_at_end,omitempty" json:"uploaded_at_end,omitempty"`
+	LatestUpdatedAtStart *string                  `form:"latest_updated_at_start,omitempty" json:"latest_updated_at_start,omitempty"`
+	LatestUpdatedAtEnd   *string                  `form:"latest_updated_at_end,omitempty" json:"latest_updated_at_end,omitempty"`
+	AdInfoShop           *bool                    `form:"ad_info_shop,omitempty" json:"ad_info_shop,omitempty"`
+	AdProductIDShop      *bool                    `form:"ad_product_id_shop,omitempty" json:"ad_product_id_shop,omitempty"`
+	HasMetrics           *bool                    `form:"has_metrics,omitempty" json:"has_metrics,omitempty"`
+	Collections          []string                 `form:"collections,omitempty" json:"collections,omitempty"`
+	Link                 *string                  `form:"link,omitempty" json:"link,omitempty"`
+	Platform             *Platform                `form:"platform,omitempty" json:"platform,omitempty"`
+	Hashtag              *string                  `form:"hashtag,omitempty" json:"hashtag,omitempty"`
+	Q                    *string                  `form:"q,omitempty" json:"q,omitempty"`
+	IncludeRemoved       *bool                    `form:"include_removed,omitempty" json:"include_removed,omitempty"`
+	FetchStatus          *FetchStatusParameter    `form:"fetch_status,omitempty" json:"fetch_status,omitempty"`
 }
 
 // TrackVideoParams defines parameters for TrackVideo.
 type TrackVideoParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // TrackVideosParams defines parameters for TrackVideos.
 type TrackVideosParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // GetVideoHistoryParams defines parameters for GetVideoHistory.
 type GetVideoHistoryParams struct {
-	// StartDate The first day, inclusive. The default is 30 days ago. A day after `end_date` gives 400.
-	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
-
-	// EndDate The last day, inclusive. The default is today.
-	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
-
-	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
-	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
+	StartDate *HistoryStart           `form:"start_date,omitempty" json:"start_date,omitempty"`
+	EndDate   *HistoryEnd             `form:"end_date,omitempty" json:"end_date,omitempty"`
+	Include   HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // StopAccountJSONRequestBody defines body for StopAccount for application/json ContentType.

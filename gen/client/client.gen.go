@@ -3049,20 +3049,12 @@ type ClientInterface interface {
 
 	// StopAccountWithBody Stop tracking an account, by id or link
 	//
-	// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
-	// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
-	// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
-	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with DELETE /accounts (the `StopAccount` operationId).
 	StopAccountWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopAccount Stop tracking an account, by id or link
-	//
-	// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
-	// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
-	// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3071,28 +3063,10 @@ type ClientInterface interface {
 
 	// ListAccounts List tracked accounts
 	//
-	// Lists the organisation's accounts, ordered and filtered: an array, or `{data, pagination}` with `paginated=true`. All filters are combined
-	// with *and*.
-	//
-	// Accounts that are only linked from videos are left out unless `include_linked=true`, and those whose tracking was stopped unless
-	// `include_removed=true`. Nulls sort last in both directions and ties break by id, so that pages never overlap or skip. A page past the end is empty.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
-	//
 	// Corresponds with GET /accounts (the `ListAccounts` operationId).
 	ListAccounts(ctx context.Context, params *ListAccountsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackAccountWithBody Track an account
-	//
-	// Starts tracking the account of a link, in any form of the link; short links are resolved first. Its profile is fetched, its newest videos are found
-	// and tracked as `tracking_type` says, and so is whatever it uploads later. The account can be put into collections in the same request: `collection_ids` that do not
-	// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
-	//
-	// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-	// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
-	//
-	// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
-	// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3101,26 +3075,12 @@ type ClientInterface interface {
 
 	// TrackAccount Track an account
 	//
-	// Starts tracking the account of a link, in any form of the link; short links are resolved first. Its profile is fetched, its newest videos are found
-	// and tracked as `tracking_type` says, and so is whatever it uploads later. The account can be put into collections in the same request: `collection_ids` that do not
-	// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
-	//
-	// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-	// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
-	//
-	// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
-	// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /accounts (the `TrackAccount` operationId).
 	TrackAccount(ctx context.Context, params *TrackAccountParams, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopAccountsWithBody Stop tracking many accounts
-	//
-	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
-	// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
-	// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3129,27 +3089,12 @@ type ClientInterface interface {
 
 	// StopAccounts Stop tracking many accounts
 	//
-	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
-	// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
-	// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with DELETE /accounts/bulk (the `StopAccounts` operationId).
 	StopAccounts(ctx context.Context, body StopAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackAccountsWithBody Track many accounts
-	//
-	// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-	// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
-	//
-	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-	//
-	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
-	//
-	// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3158,17 +3103,6 @@ type ClientInterface interface {
 
 	// TrackAccounts Track many accounts
 	//
-	// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-	// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
-	//
-	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-	//
-	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
-	//
-	// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
@@ -3176,78 +3110,35 @@ type ClientInterface interface {
 
 	// StopAccountByID Stop tracking an account, by id
 	//
-	// Stops tracking an account by its id. A value that is not a UUID gives 400. Use `DELETE /accounts` to stop an account by its link.
-	//
 	// Corresponds with DELETE /accounts/{account_id} (the `StopAccountByID` operationId).
 	StopAccountByID(ctx context.Context, accountID AccountID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAccount Read one account
-	//
-	// Answers with one account, by its id or by any form of its link, percent-encoded once. Stopped accounts are readable, and so are those that are only linked
-	// from videos. An id or link that the organisation does not have gives 404. Limited and basic tiers get the account with its metrics masked.
 	//
 	// Corresponds with GET /accounts/{account_id} (the `GetAccount` operationId).
 	GetAccount(ctx context.Context, accountID AccountIDOrLink, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAccountHistory Read the daily points of an account
 	//
-	// An array of daily points, newest first: the account at the end of each UTC day, with sums over the videos that were tracked then. A
-	// day without a fetch has no point. Without dates, the last 30 days.
-	//
-	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
-	//
-	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
-	//
-	// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped account stays readable.
-	//
 	// Corresponds with GET /accounts/{account_id}/history (the `GetAccountHistory` operationId).
 	GetAccountHistory(ctx context.Context, accountID AccountIDOrLink, params *GetAccountHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListAccountVideos List the videos of an account
-	//
-	// Lists an account's videos: an array, or `{data, pagination}` with `paginated=true`. The account is given by its id or by any form of its link,
-	// percent-encoded once; an account that the organisation does not have gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
-	// the latest uploads come first when no order is asked for.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
 	//
 	// Corresponds with GET /accounts/{account_id}/videos (the `ListAccountVideos` operationId).
 	ListAccountVideos(ctx context.Context, accountID AccountIDOrLink, params *ListAccountVideosParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Authenticate Read the identity of a token
 	//
-	// Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
-	// used, whatever its scopes.
-	//
 	// Corresponds with GET /authenticate (the `Authenticate` operationId).
 	Authenticate(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListCollections List collections
 	//
-	// Lists the organisation's collections, all of them or those below one. With `paginated=true` the answer is
-	// `{data, pagination}`, else `{data, count}`. `limit` works in both forms; `page` above 1 and `cursor` need `paginated=true`, else 400.
-	//
-	// `parent_id` selects the children of a collection, or with `include_children=true` all collections below it, but not the collection
-	// itself. The literal `null` selects the root collections, or with `include_children=true` all collections. Without
-	// `parent_id` all collections are listed, and `include_children` changes nothing. A `parent_id` that does not exist has no children.
-	//
-	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-	// walk a long list while it changes, follow `pagination.next_cursor`.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with `metrics_masked: true`; `count` and
-	// `pagination.total` are then at most 1 and `next_cursor` is null.
-	//
 	// Corresponds with GET /collections (the `ListCollections` operationId).
 	ListCollections(ctx context.Context, params *ListCollectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateCollectionWithBody Create a collection
-	//
-	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
-	// (`too_many_collections`) names the limit.
-	//
-	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
-	// set `access` and `password` in one `PATCH`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3256,24 +3147,12 @@ type ClientInterface interface {
 
 	// CreateCollection Create a collection
 	//
-	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
-	// (`too_many_collections`) names the limit.
-	//
-	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
-	// set `access` and `password` in one `PATCH`.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /collections (the `CreateCollection` operationId).
 	CreateCollection(ctx context.Context, params *CreateCollectionParams, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteCollectionWithBody Delete a collection
-	//
-	// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
-	// body is not needed; an empty JSON object is accepted.
-	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3282,11 +3161,6 @@ type ClientInterface interface {
 
 	// DeleteCollection Delete a collection
 	//
-	// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
-	// body is not needed; an empty JSON object is accepted.
-	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with DELETE /collections/{collection_id} (the `DeleteCollection` operationId).
@@ -3294,26 +3168,10 @@ type ClientInterface interface {
 
 	// GetCollection Read one collection
 	//
-	// Answers with one collection. With `include_counts=true` it has `video_count` and `account_count`: how many videos are in it, however
-	// they were added, and how many accounts. Removed videos and accounts do not count. An unknown id gives 404.
-	//
-	// Limited and basic tiers get the collection with `metrics_masked: true`, and its counts as null.
-	//
 	// Corresponds with GET /collections/{collection_id} (the `GetCollection` operationId).
 	GetCollection(ctx context.Context, collectionID CollectionID, params *GetCollectionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// UpdateCollectionWithBody Change a collection
-	//
-	// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-	// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
-	//
-	// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
-	// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-	// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
-	// the collection gets a `hash`, which names its share page and never changes.
-	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
-	// last writer wins.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3322,27 +3180,12 @@ type ClientInterface interface {
 
 	// UpdateCollection Change a collection
 	//
-	// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-	// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
-	//
-	// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
-	// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-	// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
-	// the collection gets a `hash`, which names its share page and never changes.
-	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
-	// last writer wins.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /collections/{collection_id} (the `UpdateCollection` operationId).
 	UpdateCollection(ctx context.Context, collectionID CollectionID, params *UpdateCollectionParams, body UpdateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RemoveCollectionAccountsWithBody Take accounts out of a collection
-	//
-	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
-	// that were also added themselves, or that have a hashtag of the collection, stay in it.
-	// An unknown collection gives 404.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3351,10 +3194,6 @@ type ClientInterface interface {
 
 	// RemoveCollectionAccounts Take accounts out of a collection
 	//
-	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
-	// that were also added themselves, or that have a hashtag of the collection, stay in it.
-	// An unknown collection gives 404.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with DELETE /collections/{collection_id}/accounts (the `RemoveCollectionAccounts` operationId).
@@ -3362,22 +3201,10 @@ type ClientInterface interface {
 
 	// ListCollectionAccounts List the accounts of a collection
 	//
-	// One page of the accounts that were added to the collection. Stopped accounts are left out unless `include_removed=true`.
-	//
-	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-	// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-	// at most 1 and `next_cursor` null.
-	//
 	// Corresponds with GET /collections/{collection_id}/accounts (the `ListCollectionAccounts` operationId).
 	ListCollectionAccounts(ctx context.Context, collectionID CollectionID, params *ListCollectionAccountsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AddCollectionAccountsWithBody Add accounts to a collection
-	//
-	// Adds 1 to 100 accounts, by id. One that is in it already stays and is not counted, and one named twice counts once. All videos of an account, present and
-	// future ones, are thereby in the collection.
-	// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3386,10 +3213,6 @@ type ClientInterface interface {
 
 	// AddCollectionAccounts Add accounts to a collection
 	//
-	// Adds 1 to 100 accounts, by id. One that is in it already stays and is not counted, and one named twice counts once. All videos of an account, present and
-	// future ones, are thereby in the collection.
-	// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
@@ -3397,38 +3220,15 @@ type ClientInterface interface {
 
 	// GetCollectionHistory Read the daily totals of a collection
 	//
-	// An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
-	// A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
-	// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
-	//
-	// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-	// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` are the numbers of videos whose counts were determined in each of these ways;
-	// `unknown_views` and its like are the numbers of videos that add nothing to a sum.
-	//
-	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
-	// gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
-	// 155 days for 1,000 and 730 days for 200 (155,000 divided by the number of videos).
-	// Limited and basic tiers get only the latest day of the range, masked.
-	//
 	// Corresponds with GET /collections/{collection_id}/history (the `GetCollectionHistory` operationId).
 	GetCollectionHistory(ctx context.Context, collectionID CollectionID, params *GetCollectionHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListReports List the reports of a collection
 	//
-	// One page of the frozen reports of a collection, ordered by number, the newest first. Reports of a deleted collection stay listed. A collection that is unknown
-	// and has no reports gives 404.
-	//
 	// Corresponds with GET /collections/{collection_id}/reports (the `ListReports` operationId).
 	ListReports(ctx context.Context, collectionID CollectionID, params *ListReportsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateReportWithBody Create a report of a collection that never changes
-	//
-	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
-	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
-	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
-	//
-	// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3437,13 +3237,6 @@ type ClientInterface interface {
 
 	// CreateReport Create a report of a collection that never changes
 	//
-	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
-	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
-	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
-	//
-	// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
@@ -3451,23 +3244,10 @@ type ClientInterface interface {
 
 	// GetCollectionStatistics Read the totals and gained views of a collection
 	//
-	// The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
-	// the last 30 days up to today. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
-	//
-	// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
-	// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
-	// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos, or a period that is too long for
-	// the number of videos, gives 409 (`collection_too_large`).
-	//
-	// Limited and basic tiers get all numbers as null, and no videos.
-	//
 	// Corresponds with GET /collections/{collection_id}/statistics (the `GetCollectionStatistics` operationId).
 	GetCollectionStatistics(ctx context.Context, collectionID CollectionID, params *GetCollectionStatisticsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RemoveCollectionVideosWithBody Take videos out of a collection
-	//
-	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
-	// An unknown collection gives 404.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3476,9 +3256,6 @@ type ClientInterface interface {
 
 	// RemoveCollectionVideos Take videos out of a collection
 	//
-	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
-	// An unknown collection gives 404.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with DELETE /collections/{collection_id}/videos (the `RemoveCollectionVideos` operationId).
@@ -3486,22 +3263,10 @@ type ClientInterface interface {
 
 	// ListCollectionVideos List the videos of a collection
 	//
-	// One page of the videos that are in the collection: those that were added to it, those of the accounts that were added to
-	// it, and those whose caption has one of its hashtags. Stopped videos are left out unless `include_removed=true`.
-	//
-	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-	// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-	// at most 1 and `next_cursor` null.
-	//
 	// Corresponds with GET /collections/{collection_id}/videos (the `ListCollectionVideos` operationId).
 	ListCollectionVideos(ctx context.Context, collectionID CollectionID, params *ListCollectionVideosParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AddCollectionVideosWithBody Add videos to a collection
-	//
-	// Adds 1 to 100 videos, by id. One that is in it already stays and is not counted, and one named twice counts once.
-	// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3510,9 +3275,6 @@ type ClientInterface interface {
 
 	// AddCollectionVideos Add videos to a collection
 	//
-	// Adds 1 to 100 videos, by id. One that is in it already stays and is not counted, and one named twice counts once.
-	// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
@@ -3520,40 +3282,15 @@ type ClientInterface interface {
 
 	// ExportHistory Export the stored points of all videos
 	//
-	// All stored points of the organisation's videos, also of stopped ones, for a warehouse: page by page, in the order in which the videos were
-	// last fetched. Within a page, the points of a video are together, the oldest first. There are no interpolated points. A point is identified
-	// by `ad_id` and `date`; a later export returns a point again if it was fetched again.
-	//
-	// With `updated_since`, only points that were fetched since then. `exported_until`, also in the header `Exported-Until`, is the time up to which
-	// an export is complete once its last page was read: send the value of the last page as `updated_since` in the next export. It is two to three minutes
-	// ago, because a fetch that is being stored is not visible yet.
-	//
-	// A page has the points of up to `limit` videos, so it can be empty. `Accept: application/x-ndjson` gives one JSON object a line, and `Accept:
-	// text/csv` a CSV file. In these formats the header `Link` names the next page.
-	//
-	// The oldest day is 90 days ago, 730 for premium. Limited and basic tiers get only the latest point of one video, masked.
-	//
 	// Corresponds with GET /history/export (the `ExportHistory` operationId).
 	ExportHistory(ctx context.Context, params *ExportHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetOrganisationHistory Read the daily points of the organisation
 	//
-	// An array of daily points, newest first: the organisation at the end of each UTC day, with sums over the latest counts of all its
-	// videos, including stopped ones, and over the followers of its accounts. A count that a platform does not give adds nothing to a sum.
-	// A day without changes has no point. Without dates, the last 30 days.
-	//
-	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
-	//
-	// Limited and basic tiers get only the latest point of the range, masked.
-	//
 	// Corresponds with GET /organisation/history (the `GetOrganisationHistory` operationId).
 	GetOrganisationHistory(ctx context.Context, params *GetOrganisationHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RefreshAccountWithBody Fetch an account now
-	//
-	// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
-	// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
-	// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3562,20 +3299,12 @@ type ClientInterface interface {
 
 	// RefreshAccount Fetch an account now
 	//
-	// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
-	// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
-	// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
 	RefreshAccount(ctx context.Context, params *RefreshAccountParams, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RefreshVideoWithBody Fetch a video now
-	//
-	// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
-	// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
-	// the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3584,10 +3313,6 @@ type ClientInterface interface {
 
 	// RefreshVideo Fetch a video now
 	//
-	// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
-	// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
-	// the organisation is not tracking gives 404. The path may end in a slash.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
@@ -3595,46 +3320,25 @@ type ClientInterface interface {
 
 	// GetReport Read a report
 	//
-	// Answers with a report as it was made, byte for byte. The `ETag` is the first 18 bytes of their SHA-256 checksum in base64.
-	// The list of reports has the whole checksum.
-	// An unknown id gives 404.
-	//
-	// Limited and basic tiers get the report with all numbers null, without its days and videos.
-	//
 	// Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
 	GetReport(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAccountStatistics Count the accounts
-	//
-	// Returns the number of accounts that the organisation is tracking, in total and by platform, and the number of stopped accounts. Accounts that
-	// are only linked from videos are not counted.
 	//
 	// Corresponds with GET /statistics/accounts (the `GetAccountStatistics` operationId).
 	GetAccountStatistics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVideoStatistics Count the videos
 	//
-	// Returns the number of videos that the organisation is tracking, in total and by platform, and the number of stopped videos.
-	//
 	// Corresponds with GET /statistics/videos (the `GetVideoStatistics` operationId).
 	GetVideoStatistics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTokens List the tokens of the organisation
 	//
-	// Lists all tokens of the organisation, the newest first, without their secrets. Expired and revoked tokens stay listed until they are deleted, 90 days after their end.
-	// A token needs the scope `admin` for this operation.
-	//
 	// Corresponds with GET /tokens (the `ListTokens` operationId).
 	ListTokens(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateTokenWithBody Create a token
-	//
-	// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
-	// this operation, and can then give the new token any scopes.
-	//
-	// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
-	//
-	// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3643,13 +3347,6 @@ type ClientInterface interface {
 
 	// CreateToken Create a token
 	//
-	// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
-	// this operation, and can then give the new token any scopes.
-	//
-	// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
-	//
-	// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /tokens (the `CreateToken` operationId).
@@ -3657,17 +3354,10 @@ type ClientInterface interface {
 
 	// RevokeToken Revoke a token
 	//
-	// Revokes a token of the organisation for ever. It stops working on all servers within a second, and so do the sessions that were started with it. A revoked token
-	// can be revoked again, which changes nothing. An unknown id gives 404. A token needs the scope `admin` for this operation, and can revoke itself.
-	//
 	// Corresponds with DELETE /tokens/{token_id} (the `RevokeToken` operationId).
 	RevokeToken(ctx context.Context, tokenID TokenID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopVideoWithBody Stop tracking a video, by id or link
-	//
-	// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-	// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
-	// was stopped before.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3676,10 +3366,6 @@ type ClientInterface interface {
 
 	// StopVideo Stop tracking a video, by id or link
 	//
-	// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-	// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
-	// was stopped before.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with DELETE /videos (the `StopVideo` operationId).
@@ -3687,32 +3373,10 @@ type ClientInterface interface {
 
 	// ListVideos List tracked videos
 	//
-	// Lists the organisation's videos, ordered and filtered. All filters are combined with *and*.
-	//
-	// Videos whose tracking was stopped are left out unless `include_removed=true`. Nulls sort last in both directions and
-	// ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error.
-	//
-	// To walk a long list while it changes, follow `pagination.next_cursor`: give it back as `cursor` with the same filters and
-	// order (`limit` may differ). A cursor that was altered, or is used with another filter, order or organisation, gives 400.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-	// at most 1, `has_more` is false and `next_cursor` null.
-	//
 	// Corresponds with GET /videos (the `ListVideos` operationId).
 	ListVideos(ctx context.Context, params *ListVideosParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackVideoWithBody Track a video
-	//
-	// Starts tracking the video of a link, in any form of the link; short links are resolved first. The video can be put into
-	// collections in the same request: `collection_ids` that do not exist give 404 and nothing is tracked; `collection_names` use a root
-	// collection of exactly that name, or create it.
-	//
-	// A video that the organisation already tracks stays as it is: the answer is the same with an `error` text that says so. A
-	// video whose tracking was stopped is tracked again under the same id, and its history goes on.
-	//
-	// A link that is no video of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`,
-	// `unsupported_link`, `wrong_kind` (the link of an account). A short link that is dead gives 404; one that cannot be resolved
-	// right now gives 503 (`link_unresolved`) with `Retry-After`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3721,27 +3385,12 @@ type ClientInterface interface {
 
 	// TrackVideo Track a video
 	//
-	// Starts tracking the video of a link, in any form of the link; short links are resolved first. The video can be put into
-	// collections in the same request: `collection_ids` that do not exist give 404 and nothing is tracked; `collection_names` use a root
-	// collection of exactly that name, or create it.
-	//
-	// A video that the organisation already tracks stays as it is: the answer is the same with an `error` text that says so. A
-	// video whose tracking was stopped is tracked again under the same id, and its history goes on.
-	//
-	// A link that is no video of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`,
-	// `unsupported_link`, `wrong_kind` (the link of an account). A short link that is dead gives 404; one that cannot be resolved
-	// right now gives 503 (`link_unresolved`) with `Retry-After`.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /videos (the `TrackVideo` operationId).
 	TrackVideo(ctx context.Context, params *TrackVideoParams, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// StopVideosWithBody Stop tracking many videos
-	//
-	// Stops 1 to 500 videos, each given by its id or the link that was tracked, in any form. Links are looked up first: if one matches nothing that is
-	// tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones fail on their own, the
-	// rest is stopped, and the answer is 207. Entries that mean the same video count as one. Anything that is not a UUID is taken for a link. Historical data stays readable.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3750,28 +3399,12 @@ type ClientInterface interface {
 
 	// StopVideos Stop tracking many videos
 	//
-	// Stops 1 to 500 videos, each given by its id or the link that was tracked, in any form. Links are looked up first: if one matches nothing that is
-	// tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones fail on their own, the
-	// rest is stopped, and the answer is 207. Entries that mean the same video count as one. Anything that is not a UUID is taken for a link. Historical data stays readable.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with DELETE /videos/bulk (the `StopVideos` operationId).
 	StopVideos(ctx context.Context, body StopVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TrackVideosWithBody Track many videos
-	//
-	// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
-	// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-	// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
-	//
-	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-	//
-	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
-	//
-	// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3780,18 +3413,6 @@ type ClientInterface interface {
 
 	// TrackVideos Track many videos
 	//
-	// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
-	// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-	// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
-	//
-	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-	//
-	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
-	//
-	// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
-	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
@@ -3799,40 +3420,21 @@ type ClientInterface interface {
 
 	// StopVideoByID Stop tracking a video, by id
 	//
-	// Stops tracking a video by its id. A value that is not a UUID gives 400. Use `DELETE /videos` to stop a video by its link.
-	//
 	// Corresponds with DELETE /videos/{ad_id} (the `StopVideoByID` operationId).
 	StopVideoByID(ctx context.Context, adid VideoID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVideo Read one video
-	//
-	// Answers with one video, by its id or by any form of its link, percent-encoded once. A stopped video is readable. An id or link that
-	// the organisation does not have gives 404. Limited and basic tiers get the video with its metrics masked.
 	//
 	// Corresponds with GET /videos/{ad_id} (the `GetVideo` operationId).
 	GetVideo(ctx context.Context, adid VideoIDOrLink, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetVideoHistory Read the daily points of a video
 	//
-	// An array of daily points, newest first: for each UTC day its last snapshot. There are no points before the first snapshot or after the
-	// last. Without dates, the last 30 days.
-	//
-	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Of days older than 90 days
-	// one snapshot a week is kept. A day between two snapshots that has none of its own is interpolated and bears `interpolated: true`.
-	//
-	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
-	//
-	// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped video stays readable.
-	//
 	// Corresponds with GET /videos/{ad_id}/history (the `GetVideoHistory` operationId).
 	GetVideoHistory(ctx context.Context, adid VideoIDOrLink, params *GetVideoHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // StopAccountWithBody Stop tracking an account, by id or link
-//
-// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
-// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
-// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3851,10 +3453,6 @@ func (c *Client) StopAccountWithBody(ctx context.Context, contentType string, bo
 
 // StopAccount Stop tracking an account, by id or link
 //
-// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
-// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
-// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /accounts (the `StopAccount` operationId).
@@ -3872,14 +3470,6 @@ func (c *Client) StopAccount(ctx context.Context, body StopAccountJSONRequestBod
 
 // ListAccounts List tracked accounts
 //
-// Lists the organisation's accounts, ordered and filtered: an array, or `{data, pagination}` with `paginated=true`. All filters are combined
-// with *and*.
-//
-// Accounts that are only linked from videos are left out unless `include_linked=true`, and those whose tracking was stopped unless
-// `include_removed=true`. Nulls sort last in both directions and ties break by id, so that pages never overlap or skip. A page past the end is empty.
-//
-// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
-//
 // Corresponds with GET /accounts (the `ListAccounts` operationId).
 func (c *Client) ListAccounts(ctx context.Context, params *ListAccountsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListAccountsRequest(c.Server, params)
@@ -3894,16 +3484,6 @@ func (c *Client) ListAccounts(ctx context.Context, params *ListAccountsParams, r
 }
 
 // TrackAccountWithBody Track an account
-//
-// Starts tracking the account of a link, in any form of the link; short links are resolved first. Its profile is fetched, its newest videos are found
-// and tracked as `tracking_type` says, and so is whatever it uploads later. The account can be put into collections in the same request: `collection_ids` that do not
-// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
-//
-// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
-//
-// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
-// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3922,16 +3502,6 @@ func (c *Client) TrackAccountWithBody(ctx context.Context, params *TrackAccountP
 
 // TrackAccount Track an account
 //
-// Starts tracking the account of a link, in any form of the link; short links are resolved first. Its profile is fetched, its newest videos are found
-// and tracked as `tracking_type` says, and so is whatever it uploads later. The account can be put into collections in the same request: `collection_ids` that do not
-// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
-//
-// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
-//
-// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
-// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /accounts (the `TrackAccount` operationId).
@@ -3948,10 +3518,6 @@ func (c *Client) TrackAccount(ctx context.Context, params *TrackAccountParams, b
 }
 
 // StopAccountsWithBody Stop tracking many accounts
-//
-// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
-// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
-// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3970,10 +3536,6 @@ func (c *Client) StopAccountsWithBody(ctx context.Context, contentType string, b
 
 // StopAccounts Stop tracking many accounts
 //
-// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
-// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
-// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /accounts/bulk (the `StopAccounts` operationId).
@@ -3990,17 +3552,6 @@ func (c *Client) StopAccounts(ctx context.Context, body StopAccountsJSONRequestB
 }
 
 // TrackAccountsWithBody Track many accounts
-//
-// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
-//
-// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-//
-// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
-//
-// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4019,17 +3570,6 @@ func (c *Client) TrackAccountsWithBody(ctx context.Context, params *TrackAccount
 
 // TrackAccounts Track many accounts
 //
-// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
-//
-// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-//
-// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
-//
-// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
@@ -4047,8 +3587,6 @@ func (c *Client) TrackAccounts(ctx context.Context, params *TrackAccountsParams,
 
 // StopAccountByID Stop tracking an account, by id
 //
-// Stops tracking an account by its id. A value that is not a UUID gives 400. Use `DELETE /accounts` to stop an account by its link.
-//
 // Corresponds with DELETE /accounts/{account_id} (the `StopAccountByID` operationId).
 func (c *Client) StopAccountByID(ctx context.Context, accountID AccountID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewStopAccountByIDRequest(c.Server, accountID)
@@ -4063,9 +3601,6 @@ func (c *Client) StopAccountByID(ctx context.Context, accountID AccountID, reqEd
 }
 
 // GetAccount Read one account
-//
-// Answers with one account, by its id or by any form of its link, percent-encoded once. Stopped accounts are readable, and so are those that are only linked
-// from videos. An id or link that the organisation does not have gives 404. Limited and basic tiers get the account with its metrics masked.
 //
 // Corresponds with GET /accounts/{account_id} (the `GetAccount` operationId).
 func (c *Client) GetAccount(ctx context.Context, accountID AccountIDOrLink, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4082,15 +3617,6 @@ func (c *Client) GetAccount(ctx context.Context, accountID AccountIDOrLink, reqE
 
 // GetAccountHistory Read the daily points of an account
 //
-// An array of daily points, newest first: the account at the end of each UTC day, with sums over the videos that were tracked then. A
-// day without a fetch has no point. Without dates, the last 30 days.
-//
-// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
-//
-// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
-//
-// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped account stays readable.
-//
 // Corresponds with GET /accounts/{account_id}/history (the `GetAccountHistory` operationId).
 func (c *Client) GetAccountHistory(ctx context.Context, accountID AccountIDOrLink, params *GetAccountHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetAccountHistoryRequest(c.Server, accountID, params)
@@ -4105,12 +3631,6 @@ func (c *Client) GetAccountHistory(ctx context.Context, accountID AccountIDOrLin
 }
 
 // ListAccountVideos List the videos of an account
-//
-// Lists an account's videos: an array, or `{data, pagination}` with `paginated=true`. The account is given by its id or by any form of its link,
-// percent-encoded once; an account that the organisation does not have gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
-// the latest uploads come first when no order is asked for.
-//
-// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
 //
 // Corresponds with GET /accounts/{account_id}/videos (the `ListAccountVideos` operationId).
 func (c *Client) ListAccountVideos(ctx context.Context, accountID AccountIDOrLink, params *ListAccountVideosParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4127,9 +3647,6 @@ func (c *Client) ListAccountVideos(ctx context.Context, accountID AccountIDOrLin
 
 // Authenticate Read the identity of a token
 //
-// Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
-// used, whatever its scopes.
-//
 // Corresponds with GET /authenticate (the `Authenticate` operationId).
 func (c *Client) Authenticate(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAuthenticateRequest(c.Server)
@@ -4145,19 +3662,6 @@ func (c *Client) Authenticate(ctx context.Context, reqEditors ...RequestEditorFn
 
 // ListCollections List collections
 //
-// Lists the organisation's collections, all of them or those below one. With `paginated=true` the answer is
-// `{data, pagination}`, else `{data, count}`. `limit` works in both forms; `page` above 1 and `cursor` need `paginated=true`, else 400.
-//
-// `parent_id` selects the children of a collection, or with `include_children=true` all collections below it, but not the collection
-// itself. The literal `null` selects the root collections, or with `include_children=true` all collections. Without
-// `parent_id` all collections are listed, and `include_children` changes nothing. A `parent_id` that does not exist has no children.
-//
-// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-// walk a long list while it changes, follow `pagination.next_cursor`.
-//
-// **Limited and basic tiers** get the first result of the requested order, with `metrics_masked: true`; `count` and
-// `pagination.total` are then at most 1 and `next_cursor` is null.
-//
 // Corresponds with GET /collections (the `ListCollections` operationId).
 func (c *Client) ListCollections(ctx context.Context, params *ListCollectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListCollectionsRequest(c.Server, params)
@@ -4172,13 +3676,6 @@ func (c *Client) ListCollections(ctx context.Context, params *ListCollectionsPar
 }
 
 // CreateCollectionWithBody Create a collection
-//
-// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
-// (`too_many_collections`) names the limit.
-//
-// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
-// set `access` and `password` in one `PATCH`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4197,13 +3694,6 @@ func (c *Client) CreateCollectionWithBody(ctx context.Context, params *CreateCol
 
 // CreateCollection Create a collection
 //
-// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
-// (`too_many_collections`) names the limit.
-//
-// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
-// set `access` and `password` in one `PATCH`.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /collections (the `CreateCollection` operationId).
@@ -4220,11 +3710,6 @@ func (c *Client) CreateCollection(ctx context.Context, params *CreateCollectionP
 }
 
 // DeleteCollectionWithBody Delete a collection
-//
-// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
-// body is not needed; an empty JSON object is accepted.
-//
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4243,11 +3728,6 @@ func (c *Client) DeleteCollectionWithBody(ctx context.Context, collectionID Coll
 
 // DeleteCollection Delete a collection
 //
-// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
-// body is not needed; an empty JSON object is accepted.
-//
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /collections/{collection_id} (the `DeleteCollection` operationId).
@@ -4265,11 +3745,6 @@ func (c *Client) DeleteCollection(ctx context.Context, collectionID CollectionID
 
 // GetCollection Read one collection
 //
-// Answers with one collection. With `include_counts=true` it has `video_count` and `account_count`: how many videos are in it, however
-// they were added, and how many accounts. Removed videos and accounts do not count. An unknown id gives 404.
-//
-// Limited and basic tiers get the collection with `metrics_masked: true`, and its counts as null.
-//
 // Corresponds with GET /collections/{collection_id} (the `GetCollection` operationId).
 func (c *Client) GetCollection(ctx context.Context, collectionID CollectionID, params *GetCollectionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetCollectionRequest(c.Server, collectionID, params)
@@ -4284,17 +3759,6 @@ func (c *Client) GetCollection(ctx context.Context, collectionID CollectionID, p
 }
 
 // UpdateCollectionWithBody Change a collection
-//
-// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
-//
-// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
-// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
-// the collection gets a `hash`, which names its share page and never changes.
-//
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
-// last writer wins.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4313,17 +3777,6 @@ func (c *Client) UpdateCollectionWithBody(ctx context.Context, collectionID Coll
 
 // UpdateCollection Change a collection
 //
-// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
-//
-// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
-// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
-// the collection gets a `hash`, which names its share page and never changes.
-//
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
-// last writer wins.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PATCH /collections/{collection_id} (the `UpdateCollection` operationId).
@@ -4340,10 +3793,6 @@ func (c *Client) UpdateCollection(ctx context.Context, collectionID CollectionID
 }
 
 // RemoveCollectionAccountsWithBody Take accounts out of a collection
-//
-// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
-// that were also added themselves, or that have a hashtag of the collection, stay in it.
-// An unknown collection gives 404.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4362,10 +3811,6 @@ func (c *Client) RemoveCollectionAccountsWithBody(ctx context.Context, collectio
 
 // RemoveCollectionAccounts Take accounts out of a collection
 //
-// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
-// that were also added themselves, or that have a hashtag of the collection, stay in it.
-// An unknown collection gives 404.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /collections/{collection_id}/accounts (the `RemoveCollectionAccounts` operationId).
@@ -4383,14 +3828,6 @@ func (c *Client) RemoveCollectionAccounts(ctx context.Context, collectionID Coll
 
 // ListCollectionAccounts List the accounts of a collection
 //
-// One page of the accounts that were added to the collection. Stopped accounts are left out unless `include_removed=true`.
-//
-// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
-//
-// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-// at most 1 and `next_cursor` null.
-//
 // Corresponds with GET /collections/{collection_id}/accounts (the `ListCollectionAccounts` operationId).
 func (c *Client) ListCollectionAccounts(ctx context.Context, collectionID CollectionID, params *ListCollectionAccountsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListCollectionAccountsRequest(c.Server, collectionID, params)
@@ -4405,10 +3842,6 @@ func (c *Client) ListCollectionAccounts(ctx context.Context, collectionID Collec
 }
 
 // AddCollectionAccountsWithBody Add accounts to a collection
-//
-// Adds 1 to 100 accounts, by id. One that is in it already stays and is not counted, and one named twice counts once. All videos of an account, present and
-// future ones, are thereby in the collection.
-// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4427,10 +3860,6 @@ func (c *Client) AddCollectionAccountsWithBody(ctx context.Context, collectionID
 
 // AddCollectionAccounts Add accounts to a collection
 //
-// Adds 1 to 100 accounts, by id. One that is in it already stays and is not counted, and one named twice counts once. All videos of an account, present and
-// future ones, are thereby in the collection.
-// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
@@ -4448,19 +3877,6 @@ func (c *Client) AddCollectionAccounts(ctx context.Context, collectionID Collect
 
 // GetCollectionHistory Read the daily totals of a collection
 //
-// An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
-// A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
-// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
-//
-// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` are the numbers of videos whose counts were determined in each of these ways;
-// `unknown_views` and its like are the numbers of videos that add nothing to a sum.
-//
-// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
-// gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
-// 155 days for 1,000 and 730 days for 200 (155,000 divided by the number of videos).
-// Limited and basic tiers get only the latest day of the range, masked.
-//
 // Corresponds with GET /collections/{collection_id}/history (the `GetCollectionHistory` operationId).
 func (c *Client) GetCollectionHistory(ctx context.Context, collectionID CollectionID, params *GetCollectionHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetCollectionHistoryRequest(c.Server, collectionID, params)
@@ -4476,9 +3892,6 @@ func (c *Client) GetCollectionHistory(ctx context.Context, collectionID Collecti
 
 // ListReports List the reports of a collection
 //
-// One page of the frozen reports of a collection, ordered by number, the newest first. Reports of a deleted collection stay listed. A collection that is unknown
-// and has no reports gives 404.
-//
 // Corresponds with GET /collections/{collection_id}/reports (the `ListReports` operationId).
 func (c *Client) ListReports(ctx context.Context, collectionID CollectionID, params *ListReportsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListReportsRequest(c.Server, collectionID, params)
@@ -4493,13 +3906,6 @@ func (c *Client) ListReports(ctx context.Context, collectionID CollectionID, par
 }
 
 // CreateReportWithBody Create a report of a collection that never changes
-//
-// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
-// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
-// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
-//
-// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 //
 // Takes any type of body and a specified content type.
 //
@@ -4518,13 +3924,6 @@ func (c *Client) CreateReportWithBody(ctx context.Context, collectionID Collecti
 
 // CreateReport Create a report of a collection that never changes
 //
-// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
-// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
-// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
-//
-// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
@@ -4542,16 +3941,6 @@ func (c *Client) CreateReport(ctx context.Context, collectionID CollectionID, pa
 
 // GetCollectionStatistics Read the totals and gained views of a collection
 //
-// The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
-// the last 30 days up to today. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
-//
-// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
-// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
-// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos, or a period that is too long for
-// the number of videos, gives 409 (`collection_too_large`).
-//
-// Limited and basic tiers get all numbers as null, and no videos.
-//
 // Corresponds with GET /collections/{collection_id}/statistics (the `GetCollectionStatistics` operationId).
 func (c *Client) GetCollectionStatistics(ctx context.Context, collectionID CollectionID, params *GetCollectionStatisticsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetCollectionStatisticsRequest(c.Server, collectionID, params)
@@ -4566,9 +3955,6 @@ func (c *Client) GetCollectionStatistics(ctx context.Context, collectionID Colle
 }
 
 // RemoveCollectionVideosWithBody Take videos out of a collection
-//
-// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
-// An unknown collection gives 404.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4587,9 +3973,6 @@ func (c *Client) RemoveCollectionVideosWithBody(ctx context.Context, collectionI
 
 // RemoveCollectionVideos Take videos out of a collection
 //
-// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
-// An unknown collection gives 404.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /collections/{collection_id}/videos (the `RemoveCollectionVideos` operationId).
@@ -4607,15 +3990,6 @@ func (c *Client) RemoveCollectionVideos(ctx context.Context, collectionID Collec
 
 // ListCollectionVideos List the videos of a collection
 //
-// One page of the videos that are in the collection: those that were added to it, those of the accounts that were added to
-// it, and those whose caption has one of its hashtags. Stopped videos are left out unless `include_removed=true`.
-//
-// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
-//
-// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-// at most 1 and `next_cursor` null.
-//
 // Corresponds with GET /collections/{collection_id}/videos (the `ListCollectionVideos` operationId).
 func (c *Client) ListCollectionVideos(ctx context.Context, collectionID CollectionID, params *ListCollectionVideosParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListCollectionVideosRequest(c.Server, collectionID, params)
@@ -4630,9 +4004,6 @@ func (c *Client) ListCollectionVideos(ctx context.Context, collectionID Collecti
 }
 
 // AddCollectionVideosWithBody Add videos to a collection
-//
-// Adds 1 to 100 videos, by id. One that is in it already stays and is not counted, and one named twice counts once.
-// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4651,9 +4022,6 @@ func (c *Client) AddCollectionVideosWithBody(ctx context.Context, collectionID C
 
 // AddCollectionVideos Add videos to a collection
 //
-// Adds 1 to 100 videos, by id. One that is in it already stays and is not counted, and one named twice counts once.
-// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
@@ -4671,19 +4039,6 @@ func (c *Client) AddCollectionVideos(ctx context.Context, collectionID Collectio
 
 // ExportHistory Export the stored points of all videos
 //
-// All stored points of the organisation's videos, also of stopped ones, for a warehouse: page by page, in the order in which the videos were
-// last fetched. Within a page, the points of a video are together, the oldest first. There are no interpolated points. A point is identified
-// by `ad_id` and `date`; a later export returns a point again if it was fetched again.
-//
-// With `updated_since`, only points that were fetched since then. `exported_until`, also in the header `Exported-Until`, is the time up to which
-// an export is complete once its last page was read: send the value of the last page as `updated_since` in the next export. It is two to three minutes
-// ago, because a fetch that is being stored is not visible yet.
-//
-// A page has the points of up to `limit` videos, so it can be empty. `Accept: application/x-ndjson` gives one JSON object a line, and `Accept:
-// text/csv` a CSV file. In these formats the header `Link` names the next page.
-//
-// The oldest day is 90 days ago, 730 for premium. Limited and basic tiers get only the latest point of one video, masked.
-//
 // Corresponds with GET /history/export (the `ExportHistory` operationId).
 func (c *Client) ExportHistory(ctx context.Context, params *ExportHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExportHistoryRequest(c.Server, params)
@@ -4699,14 +4054,6 @@ func (c *Client) ExportHistory(ctx context.Context, params *ExportHistoryParams,
 
 // GetOrganisationHistory Read the daily points of the organisation
 //
-// An array of daily points, newest first: the organisation at the end of each UTC day, with sums over the latest counts of all its
-// videos, including stopped ones, and over the followers of its accounts. A count that a platform does not give adds nothing to a sum.
-// A day without changes has no point. Without dates, the last 30 days.
-//
-// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
-//
-// Limited and basic tiers get only the latest point of the range, masked.
-//
 // Corresponds with GET /organisation/history (the `GetOrganisationHistory` operationId).
 func (c *Client) GetOrganisationHistory(ctx context.Context, params *GetOrganisationHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetOrganisationHistoryRequest(c.Server, params)
@@ -4721,10 +4068,6 @@ func (c *Client) GetOrganisationHistory(ctx context.Context, params *GetOrganisa
 }
 
 // RefreshAccountWithBody Fetch an account now
-//
-// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
-// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
-// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4743,10 +4086,6 @@ func (c *Client) RefreshAccountWithBody(ctx context.Context, params *RefreshAcco
 
 // RefreshAccount Fetch an account now
 //
-// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
-// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
-// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
@@ -4763,10 +4102,6 @@ func (c *Client) RefreshAccount(ctx context.Context, params *RefreshAccountParam
 }
 
 // RefreshVideoWithBody Fetch a video now
-//
-// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
-// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
-// the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4785,10 +4120,6 @@ func (c *Client) RefreshVideoWithBody(ctx context.Context, params *RefreshVideoP
 
 // RefreshVideo Fetch a video now
 //
-// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
-// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
-// the organisation is not tracking gives 404. The path may end in a slash.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
@@ -4806,12 +4137,6 @@ func (c *Client) RefreshVideo(ctx context.Context, params *RefreshVideoParams, b
 
 // GetReport Read a report
 //
-// Answers with a report as it was made, byte for byte. The `ETag` is the first 18 bytes of their SHA-256 checksum in base64.
-// The list of reports has the whole checksum.
-// An unknown id gives 404.
-//
-// Limited and basic tiers get the report with all numbers null, without its days and videos.
-//
 // Corresponds with GET /reports/{report_id} (the `GetReport` operationId).
 func (c *Client) GetReport(ctx context.Context, reportID ReportID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetReportRequest(c.Server, reportID)
@@ -4826,9 +4151,6 @@ func (c *Client) GetReport(ctx context.Context, reportID ReportID, reqEditors ..
 }
 
 // GetAccountStatistics Count the accounts
-//
-// Returns the number of accounts that the organisation is tracking, in total and by platform, and the number of stopped accounts. Accounts that
-// are only linked from videos are not counted.
 //
 // Corresponds with GET /statistics/accounts (the `GetAccountStatistics` operationId).
 func (c *Client) GetAccountStatistics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4845,8 +4167,6 @@ func (c *Client) GetAccountStatistics(ctx context.Context, reqEditors ...Request
 
 // GetVideoStatistics Count the videos
 //
-// Returns the number of videos that the organisation is tracking, in total and by platform, and the number of stopped videos.
-//
 // Corresponds with GET /statistics/videos (the `GetVideoStatistics` operationId).
 func (c *Client) GetVideoStatistics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetVideoStatisticsRequest(c.Server)
@@ -4862,9 +4182,6 @@ func (c *Client) GetVideoStatistics(ctx context.Context, reqEditors ...RequestEd
 
 // ListTokens List the tokens of the organisation
 //
-// Lists all tokens of the organisation, the newest first, without their secrets. Expired and revoked tokens stay listed until they are deleted, 90 days after their end.
-// A token needs the scope `admin` for this operation.
-//
 // Corresponds with GET /tokens (the `ListTokens` operationId).
 func (c *Client) ListTokens(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListTokensRequest(c.Server)
@@ -4879,13 +4196,6 @@ func (c *Client) ListTokens(ctx context.Context, reqEditors ...RequestEditorFn) 
 }
 
 // CreateTokenWithBody Create a token
-//
-// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
-// this operation, and can then give the new token any scopes.
-//
-// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
-//
-// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4904,13 +4214,6 @@ func (c *Client) CreateTokenWithBody(ctx context.Context, params *CreateTokenPar
 
 // CreateToken Create a token
 //
-// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
-// this operation, and can then give the new token any scopes.
-//
-// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
-//
-// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /tokens (the `CreateToken` operationId).
@@ -4928,9 +4231,6 @@ func (c *Client) CreateToken(ctx context.Context, params *CreateTokenParams, bod
 
 // RevokeToken Revoke a token
 //
-// Revokes a token of the organisation for ever. It stops working on all servers within a second, and so do the sessions that were started with it. A revoked token
-// can be revoked again, which changes nothing. An unknown id gives 404. A token needs the scope `admin` for this operation, and can revoke itself.
-//
 // Corresponds with DELETE /tokens/{token_id} (the `RevokeToken` operationId).
 func (c *Client) RevokeToken(ctx context.Context, tokenID TokenID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRevokeTokenRequest(c.Server, tokenID)
@@ -4945,10 +4245,6 @@ func (c *Client) RevokeToken(ctx context.Context, tokenID TokenID, reqEditors ..
 }
 
 // StopVideoWithBody Stop tracking a video, by id or link
-//
-// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
-// was stopped before.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4967,10 +4263,6 @@ func (c *Client) StopVideoWithBody(ctx context.Context, contentType string, body
 
 // StopVideo Stop tracking a video, by id or link
 //
-// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
-// was stopped before.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /videos (the `StopVideo` operationId).
@@ -4988,17 +4280,6 @@ func (c *Client) StopVideo(ctx context.Context, body StopVideoJSONRequestBody, r
 
 // ListVideos List tracked videos
 //
-// Lists the organisation's videos, ordered and filtered. All filters are combined with *and*.
-//
-// Videos whose tracking was stopped are left out unless `include_removed=true`. Nulls sort last in both directions and
-// ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error.
-//
-// To walk a long list while it changes, follow `pagination.next_cursor`: give it back as `cursor` with the same filters and
-// order (`limit` may differ). A cursor that was altered, or is used with another filter, order or organisation, gives 400.
-//
-// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-// at most 1, `has_more` is false and `next_cursor` null.
-//
 // Corresponds with GET /videos (the `ListVideos` operationId).
 func (c *Client) ListVideos(ctx context.Context, params *ListVideosParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListVideosRequest(c.Server, params)
@@ -5013,17 +4294,6 @@ func (c *Client) ListVideos(ctx context.Context, params *ListVideosParams, reqEd
 }
 
 // TrackVideoWithBody Track a video
-//
-// Starts tracking the video of a link, in any form of the link; short links are resolved first. The video can be put into
-// collections in the same request: `collection_ids` that do not exist give 404 and nothing is tracked; `collection_names` use a root
-// collection of exactly that name, or create it.
-//
-// A video that the organisation already tracks stays as it is: the answer is the same with an `error` text that says so. A
-// video whose tracking was stopped is tracked again under the same id, and its history goes on.
-//
-// A link that is no video of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`,
-// `unsupported_link`, `wrong_kind` (the link of an account). A short link that is dead gives 404; one that cannot be resolved
-// right now gives 503 (`link_unresolved`) with `Retry-After`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5042,17 +4312,6 @@ func (c *Client) TrackVideoWithBody(ctx context.Context, params *TrackVideoParam
 
 // TrackVideo Track a video
 //
-// Starts tracking the video of a link, in any form of the link; short links are resolved first. The video can be put into
-// collections in the same request: `collection_ids` that do not exist give 404 and nothing is tracked; `collection_names` use a root
-// collection of exactly that name, or create it.
-//
-// A video that the organisation already tracks stays as it is: the answer is the same with an `error` text that says so. A
-// video whose tracking was stopped is tracked again under the same id, and its history goes on.
-//
-// A link that is no video of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`,
-// `unsupported_link`, `wrong_kind` (the link of an account). A short link that is dead gives 404; one that cannot be resolved
-// right now gives 503 (`link_unresolved`) with `Retry-After`.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /videos (the `TrackVideo` operationId).
@@ -5069,10 +4328,6 @@ func (c *Client) TrackVideo(ctx context.Context, params *TrackVideoParams, body 
 }
 
 // StopVideosWithBody Stop tracking many videos
-//
-// Stops 1 to 500 videos, each given by its id or the link that was tracked, in any form. Links are looked up first: if one matches nothing that is
-// tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones fail on their own, the
-// rest is stopped, and the answer is 207. Entries that mean the same video count as one. Anything that is not a UUID is taken for a link. Historical data stays readable.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5091,10 +4346,6 @@ func (c *Client) StopVideosWithBody(ctx context.Context, contentType string, bod
 
 // StopVideos Stop tracking many videos
 //
-// Stops 1 to 500 videos, each given by its id or the link that was tracked, in any form. Links are looked up first: if one matches nothing that is
-// tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones fail on their own, the
-// rest is stopped, and the answer is 207. Entries that mean the same video count as one. Anything that is not a UUID is taken for a link. Historical data stays readable.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with DELETE /videos/bulk (the `StopVideos` operationId).
@@ -5111,18 +4362,6 @@ func (c *Client) StopVideos(ctx context.Context, body StopVideosJSONRequestBody,
 }
 
 // TrackVideosWithBody Track many videos
-//
-// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
-// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
-//
-// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-//
-// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
-//
-// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5141,18 +4380,6 @@ func (c *Client) TrackVideosWithBody(ctx context.Context, params *TrackVideosPar
 
 // TrackVideos Track many videos
 //
-// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
-// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
-//
-// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-//
-// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
-//
-// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
-//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
@@ -5170,8 +4397,6 @@ func (c *Client) TrackVideos(ctx context.Context, params *TrackVideosParams, bod
 
 // StopVideoByID Stop tracking a video, by id
 //
-// Stops tracking a video by its id. A value that is not a UUID gives 400. Use `DELETE /videos` to stop a video by its link.
-//
 // Corresponds with DELETE /videos/{ad_id} (the `StopVideoByID` operationId).
 func (c *Client) StopVideoByID(ctx context.Context, adid VideoID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewStopVideoByIDRequest(c.Server, adid)
@@ -5187,9 +4412,6 @@ func (c *Client) StopVideoByID(ctx context.Context, adid VideoID, reqEditors ...
 
 // GetVideo Read one video
 //
-// Answers with one video, by its id or by any form of its link, percent-encoded once. A stopped video is readable. An id or link that
-// the organisation does not have gives 404. Limited and basic tiers get the video with its metrics masked.
-//
 // Corresponds with GET /videos/{ad_id} (the `GetVideo` operationId).
 func (c *Client) GetVideo(ctx context.Context, adid VideoIDOrLink, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetVideoRequest(c.Server, adid)
@@ -5204,16 +4426,6 @@ func (c *Client) GetVideo(ctx context.Context, adid VideoIDOrLink, reqEditors ..
 }
 
 // GetVideoHistory Read the daily points of a video
-//
-// An array of daily points, newest first: for each UTC day its last snapshot. There are no points before the first snapshot or after the
-// last. Without dates, the last 30 days.
-//
-// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Of days older than 90 days
-// one snapshot a week is kept. A day between two snapshots that has none of its own is interpolated and bears `interpolated: true`.
-//
-// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
-//
-// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped video stays readable.
 //
 // Corresponds with GET /videos/{ad_id}/history (the `GetVideoHistory` operationId).
 func (c *Client) GetVideoHistory(ctx context.Context, adid VideoIDOrLink, params *GetVideoHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8297,20 +7509,12 @@ type ClientWithResponsesInterface interface {
 
 	// StopAccountWithBodyWithResponse Stop tracking an account, by id or link
 	//
-	// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
-	// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
-	// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
-	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /accounts (the `StopAccount` operationId).
 	StopAccountWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StopAccountResponse, error)
 
 	// StopAccountWithResponse Stop tracking an account, by id or link
-	//
-	// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
-	// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
-	// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8319,30 +7523,12 @@ type ClientWithResponsesInterface interface {
 
 	// ListAccountsWithResponse List tracked accounts
 	//
-	// Lists the organisation's accounts, ordered and filtered: an array, or `{data, pagination}` with `paginated=true`. All filters are combined
-	// with *and*.
-	//
-	// Accounts that are only linked from videos are left out unless `include_linked=true`, and those whose tracking was stopped unless
-	// `include_removed=true`. Nulls sort last in both directions and ties break by id, so that pages never overlap or skip. A page past the end is empty.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /accounts (the `ListAccounts` operationId).
 	ListAccountsWithResponse(ctx context.Context, params *ListAccountsParams, reqEditors ...RequestEditorFn) (*ListAccountsResponse, error)
 
 	// TrackAccountWithBodyWithResponse Track an account
-	//
-	// Starts tracking the account of a link, in any form of the link; short links are resolved first. Its profile is fetched, its newest videos are found
-	// and tracked as `tracking_type` says, and so is whatever it uploads later. The account can be put into collections in the same request: `collection_ids` that do not
-	// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
-	//
-	// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-	// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
-	//
-	// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
-	// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8351,26 +7537,12 @@ type ClientWithResponsesInterface interface {
 
 	// TrackAccountWithResponse Track an account
 	//
-	// Starts tracking the account of a link, in any form of the link; short links are resolved first. Its profile is fetched, its newest videos are found
-	// and tracked as `tracking_type` says, and so is whatever it uploads later. The account can be put into collections in the same request: `collection_ids` that do not
-	// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
-	//
-	// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-	// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
-	//
-	// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
-	// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /accounts (the `TrackAccount` operationId).
 	TrackAccountWithResponse(ctx context.Context, params *TrackAccountParams, body TrackAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountResponse, error)
 
 	// StopAccountsWithBodyWithResponse Stop tracking many accounts
-	//
-	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
-	// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
-	// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8379,27 +7551,12 @@ type ClientWithResponsesInterface interface {
 
 	// StopAccountsWithResponse Stop tracking many accounts
 	//
-	// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
-	// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
-	// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /accounts/bulk (the `StopAccounts` operationId).
 	StopAccountsWithResponse(ctx context.Context, body StopAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*StopAccountsResponse, error)
 
 	// TrackAccountsWithBodyWithResponse Track many accounts
-	//
-	// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-	// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
-	//
-	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-	//
-	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
-	//
-	// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8408,25 +7565,12 @@ type ClientWithResponsesInterface interface {
 
 	// TrackAccountsWithResponse Track many accounts
 	//
-	// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-	// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
-	//
-	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-	//
-	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-	// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
-	//
-	// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
 	TrackAccountsWithResponse(ctx context.Context, params *TrackAccountsParams, body TrackAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackAccountsResponse, error)
 
 	// StopAccountByIDWithResponse Stop tracking an account, by id
-	//
-	// Stops tracking an account by its id. A value that is not a UUID gives 400. Use `DELETE /accounts` to stop an account by its link.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8435,24 +7579,12 @@ type ClientWithResponsesInterface interface {
 
 	// GetAccountWithResponse Read one account
 	//
-	// Answers with one account, by its id or by any form of its link, percent-encoded once. Stopped accounts are readable, and so are those that are only linked
-	// from videos. An id or link that the organisation does not have gives 404. Limited and basic tiers get the account with its metrics masked.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /accounts/{account_id} (the `GetAccount` operationId).
 	GetAccountWithResponse(ctx context.Context, accountID AccountIDOrLink, reqEditors ...RequestEditorFn) (*GetAccountResponse, error)
 
 	// GetAccountHistoryWithResponse Read the daily points of an account
-	//
-	// An array of daily points, newest first: the account at the end of each UTC day, with sums over the videos that were tracked then. A
-	// day without a fetch has no point. Without dates, the last 30 days.
-	//
-	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
-	//
-	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
-	//
-	// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped account stays readable.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8461,21 +7593,12 @@ type ClientWithResponsesInterface interface {
 
 	// ListAccountVideosWithResponse List the videos of an account
 	//
-	// Lists an account's videos: an array, or `{data, pagination}` with `paginated=true`. The account is given by its id or by any form of its link,
-	// percent-encoded once; an account that the organisation does not have gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
-	// the latest uploads come first when no order is asked for.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /accounts/{account_id}/videos (the `ListAccountVideos` operationId).
 	ListAccountVideosWithResponse(ctx context.Context, accountID AccountIDOrLink, params *ListAccountVideosParams, reqEditors ...RequestEditorFn) (*ListAccountVideosResponse, error)
 
 	// AuthenticateWithResponse Read the identity of a token
-	//
-	// Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
-	// used, whatever its scopes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8484,32 +7607,12 @@ type ClientWithResponsesInterface interface {
 
 	// ListCollectionsWithResponse List collections
 	//
-	// Lists the organisation's collections, all of them or those below one. With `paginated=true` the answer is
-	// `{data, pagination}`, else `{data, count}`. `limit` works in both forms; `page` above 1 and `cursor` need `paginated=true`, else 400.
-	//
-	// `parent_id` selects the children of a collection, or with `include_children=true` all collections below it, but not the collection
-	// itself. The literal `null` selects the root collections, or with `include_children=true` all collections. Without
-	// `parent_id` all collections are listed, and `include_children` changes nothing. A `parent_id` that does not exist has no children.
-	//
-	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-	// walk a long list while it changes, follow `pagination.next_cursor`.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with `metrics_masked: true`; `count` and
-	// `pagination.total` are then at most 1 and `next_cursor` is null.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /collections (the `ListCollections` operationId).
 	ListCollectionsWithResponse(ctx context.Context, params *ListCollectionsParams, reqEditors ...RequestEditorFn) (*ListCollectionsResponse, error)
 
 	// CreateCollectionWithBodyWithResponse Create a collection
-	//
-	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
-	// (`too_many_collections`) names the limit.
-	//
-	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
-	// set `access` and `password` in one `PATCH`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8518,24 +7621,12 @@ type ClientWithResponsesInterface interface {
 
 	// CreateCollectionWithResponse Create a collection
 	//
-	// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-	// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
-	// (`too_many_collections`) names the limit.
-	//
-	// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
-	// set `access` and `password` in one `PATCH`.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections (the `CreateCollection` operationId).
 	CreateCollectionWithResponse(ctx context.Context, params *CreateCollectionParams, body CreateCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateCollectionResponse, error)
 
 	// DeleteCollectionWithBodyWithResponse Delete a collection
-	//
-	// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
-	// body is not needed; an empty JSON object is accepted.
-	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8544,22 +7635,12 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteCollectionWithResponse Delete a collection
 	//
-	// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
-	// body is not needed; an empty JSON object is accepted.
-	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /collections/{collection_id} (the `DeleteCollection` operationId).
 	DeleteCollectionWithResponse(ctx context.Context, collectionID CollectionID, params *DeleteCollectionParams, body DeleteCollectionJSONRequestBody, reqEditors ...RequestEditorFn) (*DeleteCollectionResponse, error)
 
 	// GetCollectionWithResponse Read one collection
-	//
-	// Answers with one collection. With `include_counts=true` it has `video_count` and `account_count`: how many videos are in it, however
-	// they were added, and how many accounts. Removed videos and accounts do not count. An unknown id gives 404.
-	//
-	// Limited and basic tiers get the collection with `metrics_masked: true`, and its counts as null.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8568,34 +7649,12 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateCollectionWithBodyWithResponse Change a collection
 	//
-	// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-	// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
-	//
-	// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
-	// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-	// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
-	// the collection gets a `hash`, which names its share page and never changes.
-	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
-	// last writer wins.
-	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /collections/{collection_id} (the `UpdateCollection` operationId).
 	UpdateCollectionWithBodyWithResponse(ctx context.Context, collectionID CollectionID, params *UpdateCollectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*UpdateCollectionResponse, error)
 
 	// UpdateCollectionWithResponse Change a collection
-	//
-	// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-	// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
-	//
-	// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
-	// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-	// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
-	// the collection gets a `hash`, which names its share page and never changes.
-	//
-	// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
-	// last writer wins.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8604,20 +7663,12 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveCollectionAccountsWithBodyWithResponse Take accounts out of a collection
 	//
-	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
-	// that were also added themselves, or that have a hashtag of the collection, stay in it.
-	// An unknown collection gives 404.
-	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /collections/{collection_id}/accounts (the `RemoveCollectionAccounts` operationId).
 	RemoveCollectionAccountsWithBodyWithResponse(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RemoveCollectionAccountsResponse, error)
 
 	// RemoveCollectionAccountsWithResponse Take accounts out of a collection
-	//
-	// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
-	// that were also added themselves, or that have a hashtag of the collection, stay in it.
-	// An unknown collection gives 404.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8626,24 +7677,12 @@ type ClientWithResponsesInterface interface {
 
 	// ListCollectionAccountsWithResponse List the accounts of a collection
 	//
-	// One page of the accounts that were added to the collection. Stopped accounts are left out unless `include_removed=true`.
-	//
-	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-	// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-	// at most 1 and `next_cursor` null.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /collections/{collection_id}/accounts (the `ListCollectionAccounts` operationId).
 	ListCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, params *ListCollectionAccountsParams, reqEditors ...RequestEditorFn) (*ListCollectionAccountsResponse, error)
 
 	// AddCollectionAccountsWithBodyWithResponse Add accounts to a collection
-	//
-	// Adds 1 to 100 accounts, by id. One that is in it already stays and is not counted, and one named twice counts once. All videos of an account, present and
-	// future ones, are thereby in the collection.
-	// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8652,29 +7691,12 @@ type ClientWithResponsesInterface interface {
 
 	// AddCollectionAccountsWithResponse Add accounts to a collection
 	//
-	// Adds 1 to 100 accounts, by id. One that is in it already stays and is not counted, and one named twice counts once. All videos of an account, present and
-	// future ones, are thereby in the collection.
-	// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
 	AddCollectionAccountsWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionAccountsParams, body AddCollectionAccountsJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionAccountsResponse, error)
 
 	// GetCollectionHistoryWithResponse Read the daily totals of a collection
-	//
-	// An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
-	// A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
-	// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
-	//
-	// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-	// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` are the numbers of videos whose counts were determined in each of these ways;
-	// `unknown_views` and its like are the numbers of videos that add nothing to a sum.
-	//
-	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
-	// gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
-	// 155 days for 1,000 and 730 days for 200 (155,000 divided by the number of videos).
-	// Limited and basic tiers get only the latest day of the range, masked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8683,22 +7705,12 @@ type ClientWithResponsesInterface interface {
 
 	// ListReportsWithResponse List the reports of a collection
 	//
-	// One page of the frozen reports of a collection, ordered by number, the newest first. Reports of a deleted collection stay listed. A collection that is unknown
-	// and has no reports gives 404.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /collections/{collection_id}/reports (the `ListReports` operationId).
 	ListReportsWithResponse(ctx context.Context, collectionID CollectionID, params *ListReportsParams, reqEditors ...RequestEditorFn) (*ListReportsResponse, error)
 
 	// CreateReportWithBodyWithResponse Create a report of a collection that never changes
-	//
-	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
-	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
-	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
-	//
-	// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8707,29 +7719,12 @@ type ClientWithResponsesInterface interface {
 
 	// CreateReportWithResponse Create a report of a collection that never changes
 	//
-	// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
-	// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
-	// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
-	//
-	// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-	// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
 	CreateReportWithResponse(ctx context.Context, collectionID CollectionID, params *CreateReportParams, body CreateReportJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateReportResponse, error)
 
 	// GetCollectionStatisticsWithResponse Read the totals and gained views of a collection
-	//
-	// The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
-	// the last 30 days up to today. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
-	//
-	// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
-	// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
-	// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos, or a period that is too long for
-	// the number of videos, gives 409 (`collection_too_large`).
-	//
-	// Limited and basic tiers get all numbers as null, and no videos.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8738,18 +7733,12 @@ type ClientWithResponsesInterface interface {
 
 	// RemoveCollectionVideosWithBodyWithResponse Take videos out of a collection
 	//
-	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
-	// An unknown collection gives 404.
-	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /collections/{collection_id}/videos (the `RemoveCollectionVideos` operationId).
 	RemoveCollectionVideosWithBodyWithResponse(ctx context.Context, collectionID CollectionID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RemoveCollectionVideosResponse, error)
 
 	// RemoveCollectionVideosWithResponse Take videos out of a collection
-	//
-	// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
-	// An unknown collection gives 404.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8758,24 +7747,12 @@ type ClientWithResponsesInterface interface {
 
 	// ListCollectionVideosWithResponse List the videos of a collection
 	//
-	// One page of the videos that are in the collection: those that were added to it, those of the accounts that were added to
-	// it, and those whose caption has one of its hashtags. Stopped videos are left out unless `include_removed=true`.
-	//
-	// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-	// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-	// at most 1 and `next_cursor` null.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /collections/{collection_id}/videos (the `ListCollectionVideos` operationId).
 	ListCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, params *ListCollectionVideosParams, reqEditors ...RequestEditorFn) (*ListCollectionVideosResponse, error)
 
 	// AddCollectionVideosWithBodyWithResponse Add videos to a collection
-	//
-	// Adds 1 to 100 videos, by id. One that is in it already stays and is not counted, and one named twice counts once.
-	// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8784,28 +7761,12 @@ type ClientWithResponsesInterface interface {
 
 	// AddCollectionVideosWithResponse Add videos to a collection
 	//
-	// Adds 1 to 100 videos, by id. One that is in it already stays and is not counted, and one named twice counts once.
-	// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
 	AddCollectionVideosWithResponse(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*AddCollectionVideosResponse, error)
 
 	// ExportHistoryWithResponse Export the stored points of all videos
-	//
-	// All stored points of the organisation's videos, also of stopped ones, for a warehouse: page by page, in the order in which the videos were
-	// last fetched. Within a page, the points of a video are together, the oldest first. There are no interpolated points. A point is identified
-	// by `ad_id` and `date`; a later export returns a point again if it was fetched again.
-	//
-	// With `updated_since`, only points that were fetched since then. `exported_until`, also in the header `Exported-Until`, is the time up to which
-	// an export is complete once its last page was read: send the value of the last page as `updated_since` in the next export. It is two to three minutes
-	// ago, because a fetch that is being stored is not visible yet.
-	//
-	// A page has the points of up to `limit` videos, so it can be empty. `Accept: application/x-ndjson` gives one JSON object a line, and `Accept:
-	// text/csv` a CSV file. In these formats the header `Link` names the next page.
-	//
-	// The oldest day is 90 days ago, 730 for premium. Limited and basic tiers get only the latest point of one video, masked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8814,24 +7775,12 @@ type ClientWithResponsesInterface interface {
 
 	// GetOrganisationHistoryWithResponse Read the daily points of the organisation
 	//
-	// An array of daily points, newest first: the organisation at the end of each UTC day, with sums over the latest counts of all its
-	// videos, including stopped ones, and over the followers of its accounts. A count that a platform does not give adds nothing to a sum.
-	// A day without changes has no point. Without dates, the last 30 days.
-	//
-	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
-	//
-	// Limited and basic tiers get only the latest point of the range, masked.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /organisation/history (the `GetOrganisationHistory` operationId).
 	GetOrganisationHistoryWithResponse(ctx context.Context, params *GetOrganisationHistoryParams, reqEditors ...RequestEditorFn) (*GetOrganisationHistoryResponse, error)
 
 	// RefreshAccountWithBodyWithResponse Fetch an account now
-	//
-	// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
-	// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
-	// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8840,20 +7789,12 @@ type ClientWithResponsesInterface interface {
 
 	// RefreshAccountWithResponse Fetch an account now
 	//
-	// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
-	// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
-	// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
 	RefreshAccountWithResponse(ctx context.Context, params *RefreshAccountParams, body RefreshAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshAccountResponse, error)
 
 	// RefreshVideoWithBodyWithResponse Fetch a video now
-	//
-	// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
-	// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
-	// the organisation is not tracking gives 404. The path may end in a slash.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8862,22 +7803,12 @@ type ClientWithResponsesInterface interface {
 
 	// RefreshVideoWithResponse Fetch a video now
 	//
-	// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
-	// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
-	// the organisation is not tracking gives 404. The path may end in a slash.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
 	RefreshVideoWithResponse(ctx context.Context, params *RefreshVideoParams, body RefreshVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*RefreshVideoResponse, error)
 
 	// GetReportWithResponse Read a report
-	//
-	// Answers with a report as it was made, byte for byte. The `ETag` is the first 18 bytes of their SHA-256 checksum in base64.
-	// The list of reports has the whole checksum.
-	// An unknown id gives 404.
-	//
-	// Limited and basic tiers get the report with all numbers null, without its days and videos.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8886,17 +7817,12 @@ type ClientWithResponsesInterface interface {
 
 	// GetAccountStatisticsWithResponse Count the accounts
 	//
-	// Returns the number of accounts that the organisation is tracking, in total and by platform, and the number of stopped accounts. Accounts that
-	// are only linked from videos are not counted.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /statistics/accounts (the `GetAccountStatistics` operationId).
 	GetAccountStatisticsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetAccountStatisticsResponse, error)
 
 	// GetVideoStatisticsWithResponse Count the videos
-	//
-	// Returns the number of videos that the organisation is tracking, in total and by platform, and the number of stopped videos.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8905,22 +7831,12 @@ type ClientWithResponsesInterface interface {
 
 	// ListTokensWithResponse List the tokens of the organisation
 	//
-	// Lists all tokens of the organisation, the newest first, without their secrets. Expired and revoked tokens stay listed until they are deleted, 90 days after their end.
-	// A token needs the scope `admin` for this operation.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /tokens (the `ListTokens` operationId).
 	ListTokensWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListTokensResponse, error)
 
 	// CreateTokenWithBodyWithResponse Create a token
-	//
-	// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
-	// this operation, and can then give the new token any scopes.
-	//
-	// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
-	//
-	// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8929,22 +7845,12 @@ type ClientWithResponsesInterface interface {
 
 	// CreateTokenWithResponse Create a token
 	//
-	// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
-	// this operation, and can then give the new token any scopes.
-	//
-	// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
-	//
-	// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /tokens (the `CreateToken` operationId).
 	CreateTokenWithResponse(ctx context.Context, params *CreateTokenParams, body CreateTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateTokenResponse, error)
 
 	// RevokeTokenWithResponse Revoke a token
-	//
-	// Revokes a token of the organisation for ever. It stops working on all servers within a second, and so do the sessions that were started with it. A revoked token
-	// can be revoked again, which changes nothing. An unknown id gives 404. A token needs the scope `admin` for this operation, and can revoke itself.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8953,20 +7859,12 @@ type ClientWithResponsesInterface interface {
 
 	// StopVideoWithBodyWithResponse Stop tracking a video, by id or link
 	//
-	// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-	// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
-	// was stopped before.
-	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /videos (the `StopVideo` operationId).
 	StopVideoWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StopVideoResponse, error)
 
 	// StopVideoWithResponse Stop tracking a video, by id or link
-	//
-	// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-	// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
-	// was stopped before.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8975,34 +7873,12 @@ type ClientWithResponsesInterface interface {
 
 	// ListVideosWithResponse List tracked videos
 	//
-	// Lists the organisation's videos, ordered and filtered. All filters are combined with *and*.
-	//
-	// Videos whose tracking was stopped are left out unless `include_removed=true`. Nulls sort last in both directions and
-	// ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error.
-	//
-	// To walk a long list while it changes, follow `pagination.next_cursor`: give it back as `cursor` with the same filters and
-	// order (`limit` may differ). A cursor that was altered, or is used with another filter, order or organisation, gives 400.
-	//
-	// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-	// at most 1, `has_more` is false and `next_cursor` null.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /videos (the `ListVideos` operationId).
 	ListVideosWithResponse(ctx context.Context, params *ListVideosParams, reqEditors ...RequestEditorFn) (*ListVideosResponse, error)
 
 	// TrackVideoWithBodyWithResponse Track a video
-	//
-	// Starts tracking the video of a link, in any form of the link; short links are resolved first. The video can be put into
-	// collections in the same request: `collection_ids` that do not exist give 404 and nothing is tracked; `collection_names` use a root
-	// collection of exactly that name, or create it.
-	//
-	// A video that the organisation already tracks stays as it is: the answer is the same with an `error` text that says so. A
-	// video whose tracking was stopped is tracked again under the same id, and its history goes on.
-	//
-	// A link that is no video of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`,
-	// `unsupported_link`, `wrong_kind` (the link of an account). A short link that is dead gives 404; one that cannot be resolved
-	// right now gives 503 (`link_unresolved`) with `Retry-After`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -9011,27 +7887,12 @@ type ClientWithResponsesInterface interface {
 
 	// TrackVideoWithResponse Track a video
 	//
-	// Starts tracking the video of a link, in any form of the link; short links are resolved first. The video can be put into
-	// collections in the same request: `collection_ids` that do not exist give 404 and nothing is tracked; `collection_names` use a root
-	// collection of exactly that name, or create it.
-	//
-	// A video that the organisation already tracks stays as it is: the answer is the same with an `error` text that says so. A
-	// video whose tracking was stopped is tracked again under the same id, and its history goes on.
-	//
-	// A link that is no video of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`,
-	// `unsupported_link`, `wrong_kind` (the link of an account). A short link that is dead gives 404; one that cannot be resolved
-	// right now gives 503 (`link_unresolved`) with `Retry-After`.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /videos (the `TrackVideo` operationId).
 	TrackVideoWithResponse(ctx context.Context, params *TrackVideoParams, body TrackVideoJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideoResponse, error)
 
 	// StopVideosWithBodyWithResponse Stop tracking many videos
-	//
-	// Stops 1 to 500 videos, each given by its id or the link that was tracked, in any form. Links are looked up first: if one matches nothing that is
-	// tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones fail on their own, the
-	// rest is stopped, and the answer is 207. Entries that mean the same video count as one. Anything that is not a UUID is taken for a link. Historical data stays readable.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -9040,28 +7901,12 @@ type ClientWithResponsesInterface interface {
 
 	// StopVideosWithResponse Stop tracking many videos
 	//
-	// Stops 1 to 500 videos, each given by its id or the link that was tracked, in any form. Links are looked up first: if one matches nothing that is
-	// tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones fail on their own, the
-	// rest is stopped, and the answer is 207. Entries that mean the same video count as one. Anything that is not a UUID is taken for a link. Historical data stays readable.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /videos/bulk (the `StopVideos` operationId).
 	StopVideosWithResponse(ctx context.Context, body StopVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*StopVideosResponse, error)
 
 	// TrackVideosWithBodyWithResponse Track many videos
-	//
-	// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
-	// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-	// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
-	//
-	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-	//
-	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
-	//
-	// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -9070,26 +7915,12 @@ type ClientWithResponsesInterface interface {
 
 	// TrackVideosWithResponse Track many videos
 	//
-	// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
-	// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-	// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
-	//
-	// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-	// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-	//
-	// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-	// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
-	//
-	// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
-	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
 	TrackVideosWithResponse(ctx context.Context, params *TrackVideosParams, body TrackVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*TrackVideosResponse, error)
 
 	// StopVideoByIDWithResponse Stop tracking a video, by id
-	//
-	// Stops tracking a video by its id. A value that is not a UUID gives 400. Use `DELETE /videos` to stop a video by its link.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -9098,25 +7929,12 @@ type ClientWithResponsesInterface interface {
 
 	// GetVideoWithResponse Read one video
 	//
-	// Answers with one video, by its id or by any form of its link, percent-encoded once. A stopped video is readable. An id or link that
-	// the organisation does not have gives 404. Limited and basic tiers get the video with its metrics masked.
-	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /videos/{ad_id} (the `GetVideo` operationId).
 	GetVideoWithResponse(ctx context.Context, adid VideoIDOrLink, reqEditors ...RequestEditorFn) (*GetVideoResponse, error)
 
 	// GetVideoHistoryWithResponse Read the daily points of a video
-	//
-	// An array of daily points, newest first: for each UTC day its last snapshot. There are no points before the first snapshot or after the
-	// last. Without dates, the last 30 days.
-	//
-	// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Of days older than 90 days
-	// one snapshot a week is kept. A day between two snapshots that has none of its own is interpolated and bears `interpolated: true`.
-	//
-	// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
-	//
-	// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped video stays readable.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10951,10 +9769,6 @@ func (r GetVideoHistoryResponse) StatusCode() int {
 
 // StopAccountWithBodyWithResponse Stop tracking an account, by id or link
 //
-// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
-// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
-// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
-//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /accounts (the `StopAccount` operationId).
@@ -10967,10 +9781,6 @@ func (c *ClientWithResponses) StopAccountWithBodyWithResponse(ctx context.Contex
 }
 
 // StopAccountWithResponse Stop tracking an account, by id or link
-//
-// Ends the collection of new data for an account, given by its id or any form of its link, and for its videos that were found only
-// through it. Videos that were also tracked by link stay tracked. All of them are `removed: true` from then on, and everything collected stays readable. An
-// id or link that the organisation is not tracking gives 404, also when tracking was stopped before and when the account is only linked from videos.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10985,14 +9795,6 @@ func (c *ClientWithResponses) StopAccountWithResponse(ctx context.Context, body 
 
 // ListAccountsWithResponse List tracked accounts
 //
-// Lists the organisation's accounts, ordered and filtered: an array, or `{data, pagination}` with `paginated=true`. All filters are combined
-// with *and*.
-//
-// Accounts that are only linked from videos are left out unless `include_linked=true`, and those whose tracking was stopped unless
-// `include_removed=true`. Nulls sort last in both directions and ties break by id, so that pages never overlap or skip. A page past the end is empty.
-//
-// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /accounts (the `ListAccounts` operationId).
@@ -11005,16 +9807,6 @@ func (c *ClientWithResponses) ListAccountsWithResponse(ctx context.Context, para
 }
 
 // TrackAccountWithBodyWithResponse Track an account
-//
-// Starts tracking the account of a link, in any form of the link; short links are resolved first. Its profile is fetched, its newest videos are found
-// and tracked as `tracking_type` says, and so is whatever it uploads later. The account can be put into collections in the same request: `collection_ids` that do not
-// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
-//
-// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
-//
-// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
-// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11029,16 +9821,6 @@ func (c *ClientWithResponses) TrackAccountWithBodyWithResponse(ctx context.Conte
 
 // TrackAccountWithResponse Track an account
 //
-// Starts tracking the account of a link, in any form of the link; short links are resolved first. Its profile is fetched, its newest videos are found
-// and tracked as `tracking_type` says, and so is whatever it uploads later. The account can be put into collections in the same request: `collection_ids` that do not
-// exist give 404 and nothing is tracked; `collection_names` use a root collection of exactly that name, or create it.
-//
-// An account that the organisation already tracks keeps its tracking type, and its answer has an `error` text that says so. An account whose tracking
-// was stopped is tracked again under the same id, and its history goes on; so are its stopped videos that were found only through it and that `tracking_type` includes.
-//
-// A link that is no account of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`, `unsupported_link`, `wrong_kind`
-// (the link of a video). A short link that is dead gives 404; one that cannot be resolved right now gives 503 (`link_unresolved`) with `Retry-After`.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /accounts (the `TrackAccount` operationId).
@@ -11051,10 +9833,6 @@ func (c *ClientWithResponses) TrackAccountWithResponse(ctx context.Context, para
 }
 
 // StopAccountsWithBodyWithResponse Stop tracking many accounts
-//
-// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
-// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
-// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11069,10 +9847,6 @@ func (c *ClientWithResponses) StopAccountsWithBodyWithResponse(ctx context.Conte
 
 // StopAccountsWithResponse Stop tracking many accounts
 //
-// Stops 1 to 500 accounts, each given by its id or the link that was tracked, in any form, and their videos that were found only through them. Links
-// are looked up first: if one matches nothing that is tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones
-// fail on their own, the rest is stopped, and the answer is 207. Entries that mean the same account count as one. Anything that is not a UUID is taken for a link.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /accounts/bulk (the `StopAccounts` operationId).
@@ -11085,17 +9859,6 @@ func (c *ClientWithResponses) StopAccountsWithResponse(ctx context.Context, body
 }
 
 // TrackAccountsWithBodyWithResponse Track many accounts
-//
-// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
-//
-// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-//
-// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
-//
-// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11110,17 +9873,6 @@ func (c *ClientWithResponses) TrackAccountsWithBodyWithResponse(ctx context.Cont
 
 // TrackAccountsWithResponse Track many accounts
 //
-// Tracks 1 to 500 links of accounts, as `POST /videos/bulk` does those of videos: each on its own, links that mean the same account as one, `results` in the
-// order of the links with their `positions` in the request, and `retryable` on those that are worth sending again. `tracking_type` holds for all of them; an account that is tracked already keeps its own.
-//
-// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-//
-// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-// The others are saved and listed in `pendingTmvQueue.accounts`, `trackingEnqueued` is false, and `warnings` says so.
-//
-// A stopped account is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /accounts/bulk (the `TrackAccounts` operationId).
@@ -11133,8 +9885,6 @@ func (c *ClientWithResponses) TrackAccountsWithResponse(ctx context.Context, par
 }
 
 // StopAccountByIDWithResponse Stop tracking an account, by id
-//
-// Stops tracking an account by its id. A value that is not a UUID gives 400. Use `DELETE /accounts` to stop an account by its link.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11149,9 +9899,6 @@ func (c *ClientWithResponses) StopAccountByIDWithResponse(ctx context.Context, a
 
 // GetAccountWithResponse Read one account
 //
-// Answers with one account, by its id or by any form of its link, percent-encoded once. Stopped accounts are readable, and so are those that are only linked
-// from videos. An id or link that the organisation does not have gives 404. Limited and basic tiers get the account with its metrics masked.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /accounts/{account_id} (the `GetAccount` operationId).
@@ -11164,15 +9911,6 @@ func (c *ClientWithResponses) GetAccountWithResponse(ctx context.Context, accoun
 }
 
 // GetAccountHistoryWithResponse Read the daily points of an account
-//
-// An array of daily points, newest first: the account at the end of each UTC day, with sums over the videos that were tracked then. A
-// day without a fetch has no point. Without dates, the last 30 days.
-//
-// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
-//
-// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
-//
-// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped account stays readable.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11187,12 +9925,6 @@ func (c *ClientWithResponses) GetAccountHistoryWithResponse(ctx context.Context,
 
 // ListAccountVideosWithResponse List the videos of an account
 //
-// Lists an account's videos: an array, or `{data, pagination}` with `paginated=true`. The account is given by its id or by any form of its link,
-// percent-encoded once; an account that the organisation does not have gives 404. Videos whose tracking was stopped are left out unless `include_removed=true`. Order and pages are as in `GET /videos`, but
-// the latest uploads come first when no order is asked for.
-//
-// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then at most 1 and `next_cursor` null.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /accounts/{account_id}/videos (the `ListAccountVideos` operationId).
@@ -11205,9 +9937,6 @@ func (c *ClientWithResponses) ListAccountVideosWithResponse(ctx context.Context,
 }
 
 // AuthenticateWithResponse Read the identity of a token
-//
-// Returns the organisation and the token of the Authorization header and the rate limits that apply to them. Any valid token can be
-// used, whatever its scopes.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11222,19 +9951,6 @@ func (c *ClientWithResponses) AuthenticateWithResponse(ctx context.Context, reqE
 
 // ListCollectionsWithResponse List collections
 //
-// Lists the organisation's collections, all of them or those below one. With `paginated=true` the answer is
-// `{data, pagination}`, else `{data, count}`. `limit` works in both forms; `page` above 1 and `cursor` need `paginated=true`, else 400.
-//
-// `parent_id` selects the children of a collection, or with `include_children=true` all collections below it, but not the collection
-// itself. The literal `null` selects the root collections, or with `include_children=true` all collections. Without
-// `parent_id` all collections are listed, and `include_children` changes nothing. A `parent_id` that does not exist has no children.
-//
-// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-// walk a long list while it changes, follow `pagination.next_cursor`.
-//
-// **Limited and basic tiers** get the first result of the requested order, with `metrics_masked: true`; `count` and
-// `pagination.total` are then at most 1 and `next_cursor` is null.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /collections (the `ListCollections` operationId).
@@ -11247,13 +9963,6 @@ func (c *ClientWithResponses) ListCollectionsWithResponse(ctx context.Context, p
 }
 
 // CreateCollectionWithBodyWithResponse Create a collection
-//
-// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
-// (`too_many_collections`) names the limit.
-//
-// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
-// set `access` and `password` in one `PATCH`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11268,13 +9977,6 @@ func (c *ClientWithResponses) CreateCollectionWithBodyWithResponse(ctx context.C
 
 // CreateCollectionWithResponse Create a collection
 //
-// Creates a collection, at the root or below `parent_id`. Names need not be unique. A parent that does not exist gives 404;
-// collections nest at most 16 deep, beyond that 409 (`collection_too_deep`). If the organisation has reached its limit of collections, 409
-// (`too_many_collections`) names the limit.
-//
-// A new collection has no password, so that `access: protected` gives 409 (`password_required`): create it private, then
-// set `access` and `password` in one `PATCH`.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections (the `CreateCollection` operationId).
@@ -11287,11 +9989,6 @@ func (c *ClientWithResponses) CreateCollectionWithResponse(ctx context.Context, 
 }
 
 // DeleteCollectionWithBodyWithResponse Delete a collection
-//
-// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
-// body is not needed; an empty JSON object is accepted.
-//
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11306,11 +10003,6 @@ func (c *ClientWithResponses) DeleteCollectionWithBodyWithResponse(ctx context.C
 
 // DeleteCollectionWithResponse Delete a collection
 //
-// Deletes a collection and its associations with videos and accounts, which stay tracked. Its children move up to its parent. A
-// body is not needed; an empty JSON object is accepted.
-//
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /collections/{collection_id} (the `DeleteCollection` operationId).
@@ -11323,11 +10015,6 @@ func (c *ClientWithResponses) DeleteCollectionWithResponse(ctx context.Context, 
 }
 
 // GetCollectionWithResponse Read one collection
-//
-// Answers with one collection. With `include_counts=true` it has `video_count` and `account_count`: how many videos are in it, however
-// they were added, and how many accounts. Removed videos and accounts do not count. An unknown id gives 404.
-//
-// Limited and basic tiers get the collection with `metrics_masked: true`, and its counts as null.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11342,17 +10029,6 @@ func (c *ClientWithResponses) GetCollectionWithResponse(ctx context.Context, col
 
 // UpdateCollectionWithBodyWithResponse Change a collection
 //
-// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
-//
-// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
-// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
-// the collection gets a `hash`, which names its share page and never changes.
-//
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
-// last writer wins.
-//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PATCH /collections/{collection_id} (the `UpdateCollection` operationId).
@@ -11365,17 +10041,6 @@ func (c *ClientWithResponses) UpdateCollectionWithBodyWithResponse(ctx context.C
 }
 
 // UpdateCollectionWithResponse Change a collection
-//
-// Changes the members that are sent and answers with 204 and no body. `parent_id: null` moves the collection to the root, an
-// absent `parent_id` leaves it where it is; likewise `display_settings: null` removes the settings.
-//
-// A parent that does not exist gives 404; the collection itself or one below it gives 409 (`collection_cycle`), and nesting
-// beyond 16 levels 409 (`collection_too_deep`). `access: protected` needs a `password`, in the same request or set before, else 409
-// (`password_required`). Passwords are stored only as hashes and never returned. When access first becomes public or protected
-// the collection gets a `hash`, which names its share page and never changes.
-//
-// With `If-Match`, the ETag of `GET /collections/{collection_id}`: if the collection was changed since, the response is 412 and nothing is changed. Without it the
-// last writer wins.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11390,10 +10055,6 @@ func (c *ClientWithResponses) UpdateCollectionWithResponse(ctx context.Context, 
 
 // RemoveCollectionAccountsWithBodyWithResponse Take accounts out of a collection
 //
-// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
-// that were also added themselves, or that have a hashtag of the collection, stay in it.
-// An unknown collection gives 404.
-//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /collections/{collection_id}/accounts (the `RemoveCollectionAccounts` operationId).
@@ -11406,10 +10067,6 @@ func (c *ClientWithResponses) RemoveCollectionAccountsWithBodyWithResponse(ctx c
 }
 
 // RemoveCollectionAccountsWithResponse Take accounts out of a collection
-//
-// Takes out 1 to 100 accounts that were added, by id; they stay tracked. An id that was not added is ignored. Videos of the account
-// that were also added themselves, or that have a hashtag of the collection, stay in it.
-// An unknown collection gives 404.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11424,14 +10081,6 @@ func (c *ClientWithResponses) RemoveCollectionAccountsWithResponse(ctx context.C
 
 // ListCollectionAccountsWithResponse List the accounts of a collection
 //
-// One page of the accounts that were added to the collection. Stopped accounts are left out unless `include_removed=true`.
-//
-// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
-//
-// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-// at most 1 and `next_cursor` null.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /collections/{collection_id}/accounts (the `ListCollectionAccounts` operationId).
@@ -11444,10 +10093,6 @@ func (c *ClientWithResponses) ListCollectionAccountsWithResponse(ctx context.Con
 }
 
 // AddCollectionAccountsWithBodyWithResponse Add accounts to a collection
-//
-// Adds 1 to 100 accounts, by id. One that is in it already stays and is not counted, and one named twice counts once. All videos of an account, present and
-// future ones, are thereby in the collection.
-// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11462,10 +10107,6 @@ func (c *ClientWithResponses) AddCollectionAccountsWithBodyWithResponse(ctx cont
 
 // AddCollectionAccountsWithResponse Add accounts to a collection
 //
-// Adds 1 to 100 accounts, by id. One that is in it already stays and is not counted, and one named twice counts once. All videos of an account, present and
-// future ones, are thereby in the collection.
-// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/accounts (the `AddCollectionAccounts` operationId).
@@ -11478,19 +10119,6 @@ func (c *ClientWithResponses) AddCollectionAccountsWithResponse(ctx context.Cont
 }
 
 // GetCollectionHistoryWithResponse Read the daily totals of a collection
-//
-// An array of daily sums over the videos of a collection, newest first, from the first day on which the collection had a video. Without dates, the last 30 days.
-// A video counts once, however it was added, and from the day on which it was added. A video of an added account, or with a hashtag of the collection, counts
-// from the day on which the account or the hashtag was added, but not before it was tracked. Stopped videos count; videos that were taken out of the collection do not.
-//
-// The counts of a video are those of `GET /videos/{ad_id}/history`: measured or interpolated. After its last point they are carried on, before
-// its first point they are unknown. `measured`, `rounded`, `interpolated`, `carried` and `without_point` are the numbers of videos whose counts were determined in each of these ways;
-// `unknown_views` and its like are the numbers of videos that add nothing to a sum.
-//
-// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. A collection of more than 5,000 videos
-// gives 409 (`collection_too_large`), and so does a period that is too long for the number of videos: at most 31 days for 5,000 videos,
-// 155 days for 1,000 and 730 days for 200 (155,000 divided by the number of videos).
-// Limited and basic tiers get only the latest day of the range, masked.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11505,9 +10133,6 @@ func (c *ClientWithResponses) GetCollectionHistoryWithResponse(ctx context.Conte
 
 // ListReportsWithResponse List the reports of a collection
 //
-// One page of the frozen reports of a collection, ordered by number, the newest first. Reports of a deleted collection stay listed. A collection that is unknown
-// and has no reports gives 404.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /collections/{collection_id}/reports (the `ListReports` operationId).
@@ -11520,13 +10145,6 @@ func (c *ClientWithResponses) ListReportsWithResponse(ctx context.Context, colle
 }
 
 // CreateReportWithBodyWithResponse Create a report of a collection that never changes
-//
-// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
-// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
-// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
-//
-// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11541,13 +10159,6 @@ func (c *ClientWithResponses) CreateReportWithBodyWithResponse(ctx context.Conte
 
 // CreateReportWithResponse Create a report of a collection that never changes
 //
-// Makes a report of a collection from the points as they are now. The report never changes: later fetches, corrections, stops, the deletion of old points and the deletion of the
-// collection do not touch it. It has a number, the sums of each day, the gain of each video, the stored points they follow from with their source and time, and
-// a SHA-256 checksum of its bytes. `GET /reports/{report_id}` returns it.
-//
-// Without dates, the report covers the last 30 days up to today. `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos,
-// a period that is too long for the number of videos, or videos with more than 75,000 stored points until the end of the period, give 409 (`collection_too_large`). An organisation can have 1,000 reports; another one gives 409 (`too_many_reports`).
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/reports (the `CreateReport` operationId).
@@ -11560,16 +10171,6 @@ func (c *ClientWithResponses) CreateReportWithResponse(ctx context.Context, coll
 }
 
 // GetCollectionStatisticsWithResponse Read the totals and gained views of a collection
-//
-// The sums over the videos of a collection at the end of a period, the views gained in it, and the best and the worst videos. Without dates, the period is
-// the last 30 days up to today. How videos and their counts are counted is described at `GET /collections/{collection_id}/history`.
-//
-// A video gains its views on the last day, less its views on the day before the period. If it was added in the period, its gain begins with its views on the day on which
-// it was added; if these are unknown, with its first known views. Falls of views count: `views_corrected` says how much. A video whose views are unknown on the last day has no gain.
-// `start_date` may be at most 90 days ago, 730 for premium. A collection of more than 5,000 videos, or a period that is too long for
-// the number of videos, gives 409 (`collection_too_large`).
-//
-// Limited and basic tiers get all numbers as null, and no videos.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11584,9 +10185,6 @@ func (c *ClientWithResponses) GetCollectionStatisticsWithResponse(ctx context.Co
 
 // RemoveCollectionVideosWithBodyWithResponse Take videos out of a collection
 //
-// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
-// An unknown collection gives 404.
-//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /collections/{collection_id}/videos (the `RemoveCollectionVideos` operationId).
@@ -11599,9 +10197,6 @@ func (c *ClientWithResponses) RemoveCollectionVideosWithBodyWithResponse(ctx con
 }
 
 // RemoveCollectionVideosWithResponse Take videos out of a collection
-//
-// Takes out 1 to 100 videos that were added, by id; they stay tracked. An id that was not added is ignored. A video that is also in the collection through its account or a hashtag stays in it.
-// An unknown collection gives 404.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11616,15 +10211,6 @@ func (c *ClientWithResponses) RemoveCollectionVideosWithResponse(ctx context.Con
 
 // ListCollectionVideosWithResponse List the videos of a collection
 //
-// One page of the videos that are in the collection: those that were added to it, those of the accounts that were added to
-// it, and those whose caption has one of its hashtags. Stopped videos are left out unless `include_removed=true`.
-//
-// Nulls sort last and ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error. To
-// walk a long list while it changes, follow `pagination.next_cursor`. An unknown collection gives 404.
-//
-// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-// at most 1 and `next_cursor` null.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /collections/{collection_id}/videos (the `ListCollectionVideos` operationId).
@@ -11637,9 +10223,6 @@ func (c *ClientWithResponses) ListCollectionVideosWithResponse(ctx context.Conte
 }
 
 // AddCollectionVideosWithBodyWithResponse Add videos to a collection
-//
-// Adds 1 to 100 videos, by id. One that is in it already stays and is not counted, and one named twice counts once.
-// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11654,9 +10237,6 @@ func (c *ClientWithResponses) AddCollectionVideosWithBodyWithResponse(ctx contex
 
 // AddCollectionVideosWithResponse Add videos to a collection
 //
-// Adds 1 to 100 videos, by id. One that is in it already stays and is not counted, and one named twice counts once.
-// Ids that do not exist give 404 naming them, and nothing is added. An unknown collection gives 404.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
@@ -11669,19 +10249,6 @@ func (c *ClientWithResponses) AddCollectionVideosWithResponse(ctx context.Contex
 }
 
 // ExportHistoryWithResponse Export the stored points of all videos
-//
-// All stored points of the organisation's videos, also of stopped ones, for a warehouse: page by page, in the order in which the videos were
-// last fetched. Within a page, the points of a video are together, the oldest first. There are no interpolated points. A point is identified
-// by `ad_id` and `date`; a later export returns a point again if it was fetched again.
-//
-// With `updated_since`, only points that were fetched since then. `exported_until`, also in the header `Exported-Until`, is the time up to which
-// an export is complete once its last page was read: send the value of the last page as `updated_since` in the next export. It is two to three minutes
-// ago, because a fetch that is being stored is not visible yet.
-//
-// A page has the points of up to `limit` videos, so it can be empty. `Accept: application/x-ndjson` gives one JSON object a line, and `Accept:
-// text/csv` a CSV file. In these formats the header `Link` names the next page.
-//
-// The oldest day is 90 days ago, 730 for premium. Limited and basic tiers get only the latest point of one video, masked.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11696,14 +10263,6 @@ func (c *ClientWithResponses) ExportHistoryWithResponse(ctx context.Context, par
 
 // GetOrganisationHistoryWithResponse Read the daily points of the organisation
 //
-// An array of daily points, newest first: the organisation at the end of each UTC day, with sums over the latest counts of all its
-// videos, including stopped ones, and over the followers of its accounts. A count that a platform does not give adds nothing to a sum.
-// A day without changes has no point. Without dates, the last 30 days.
-//
-// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed.
-//
-// Limited and basic tiers get only the latest point of the range, masked.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /organisation/history (the `GetOrganisationHistory` operationId).
@@ -11716,10 +10275,6 @@ func (c *ClientWithResponses) GetOrganisationHistoryWithResponse(ctx context.Con
 }
 
 // RefreshAccountWithBodyWithResponse Fetch an account now
-//
-// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
-// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
-// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11734,10 +10289,6 @@ func (c *ClientWithResponses) RefreshAccountWithBodyWithResponse(ctx context.Con
 
 // RefreshAccountWithResponse Fetch an account now
 //
-// Requests new numbers of a tracked account, given by its id or any form of its link, and looks for its new videos, ahead of the schedule. The
-// response is 202 if the fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch (`checked_at`) is less
-// than 4 hours old. An account that the organisation is not tracking gives 404. The path may end in a slash.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /refresh/accounts (the `RefreshAccount` operationId).
@@ -11750,10 +10301,6 @@ func (c *ClientWithResponses) RefreshAccountWithResponse(ctx context.Context, pa
 }
 
 // RefreshVideoWithBodyWithResponse Fetch a video now
-//
-// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
-// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
-// the organisation is not tracking gives 404. The path may end in a slash.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11768,10 +10315,6 @@ func (c *ClientWithResponses) RefreshVideoWithBodyWithResponse(ctx context.Conte
 
 // RefreshVideoWithResponse Fetch a video now
 //
-// Requests new numbers of a tracked video, given by its id or any form of its link, ahead of the schedule. The response is 202 if the
-// fetch is scheduled. It is 200, with the time of the next possible request, if the last fetch is less than 4 hours old. A video that
-// the organisation is not tracking gives 404. The path may end in a slash.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /refresh/videos (the `RefreshVideo` operationId).
@@ -11784,12 +10327,6 @@ func (c *ClientWithResponses) RefreshVideoWithResponse(ctx context.Context, para
 }
 
 // GetReportWithResponse Read a report
-//
-// Answers with a report as it was made, byte for byte. The `ETag` is the first 18 bytes of their SHA-256 checksum in base64.
-// The list of reports has the whole checksum.
-// An unknown id gives 404.
-//
-// Limited and basic tiers get the report with all numbers null, without its days and videos.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11804,9 +10341,6 @@ func (c *ClientWithResponses) GetReportWithResponse(ctx context.Context, reportI
 
 // GetAccountStatisticsWithResponse Count the accounts
 //
-// Returns the number of accounts that the organisation is tracking, in total and by platform, and the number of stopped accounts. Accounts that
-// are only linked from videos are not counted.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /statistics/accounts (the `GetAccountStatistics` operationId).
@@ -11819,8 +10353,6 @@ func (c *ClientWithResponses) GetAccountStatisticsWithResponse(ctx context.Conte
 }
 
 // GetVideoStatisticsWithResponse Count the videos
-//
-// Returns the number of videos that the organisation is tracking, in total and by platform, and the number of stopped videos.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11835,9 +10367,6 @@ func (c *ClientWithResponses) GetVideoStatisticsWithResponse(ctx context.Context
 
 // ListTokensWithResponse List the tokens of the organisation
 //
-// Lists all tokens of the organisation, the newest first, without their secrets. Expired and revoked tokens stay listed until they are deleted, 90 days after their end.
-// A token needs the scope `admin` for this operation.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /tokens (the `ListTokens` operationId).
@@ -11850,13 +10379,6 @@ func (c *ClientWithResponses) ListTokensWithResponse(ctx context.Context, reqEdi
 }
 
 // CreateTokenWithBodyWithResponse Create a token
-//
-// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
-// this operation, and can then give the new token any scopes.
-//
-// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
-//
-// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11871,13 +10393,6 @@ func (c *ClientWithResponses) CreateTokenWithBodyWithResponse(ctx context.Contex
 
 // CreateTokenWithResponse Create a token
 //
-// Makes a token of the organisation and returns its secret. The secret is never shown again, because only a hash of it is stored. A token needs the scope `admin` for
-// this operation, and can then give the new token any scopes.
-//
-// An organisation can have 1,000 tokens, including expired and revoked ones that are not deleted yet; another one gives 409 (`too_many_tokens`).
-//
-// If the request is repeated with the same `Idempotency-Key`, the answer has `secret: null`. If the secret was lost on the way, revoke the token and make another one.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /tokens (the `CreateToken` operationId).
@@ -11890,9 +10405,6 @@ func (c *ClientWithResponses) CreateTokenWithResponse(ctx context.Context, param
 }
 
 // RevokeTokenWithResponse Revoke a token
-//
-// Revokes a token of the organisation for ever. It stops working on all servers within a second, and so do the sessions that were started with it. A revoked token
-// can be revoked again, which changes nothing. An unknown id gives 404. A token needs the scope `admin` for this operation, and can revoke itself.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11907,10 +10419,6 @@ func (c *ClientWithResponses) RevokeTokenWithResponse(ctx context.Context, token
 
 // StopVideoWithBodyWithResponse Stop tracking a video, by id or link
 //
-// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
-// was stopped before.
-//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /videos (the `StopVideo` operationId).
@@ -11923,10 +10431,6 @@ func (c *ClientWithResponses) StopVideoWithBodyWithResponse(ctx context.Context,
 }
 
 // StopVideoWithResponse Stop tracking a video, by id or link
-//
-// Ends the collection of new data for a video, given by its id or any form of its link. The video is `removed: true` from then
-// on, and everything collected stays readable. An id or link that the organisation is not tracking gives 404, also when tracking
-// was stopped before.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11941,17 +10445,6 @@ func (c *ClientWithResponses) StopVideoWithResponse(ctx context.Context, body St
 
 // ListVideosWithResponse List tracked videos
 //
-// Lists the organisation's videos, ordered and filtered. All filters are combined with *and*.
-//
-// Videos whose tracking was stopped are left out unless `include_removed=true`. Nulls sort last in both directions and
-// ties break by id, so that pages never overlap or skip. A page past the end is empty, not an error.
-//
-// To walk a long list while it changes, follow `pagination.next_cursor`: give it back as `cursor` with the same filters and
-// order (`limit` may differ). A cursor that was altered, or is used with another filter, order or organisation, gives 400.
-//
-// **Limited and basic tiers** get the first result of the requested order, with its metrics masked; `pagination.total` is then
-// at most 1, `has_more` is false and `next_cursor` null.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /videos (the `ListVideos` operationId).
@@ -11964,17 +10457,6 @@ func (c *ClientWithResponses) ListVideosWithResponse(ctx context.Context, params
 }
 
 // TrackVideoWithBodyWithResponse Track a video
-//
-// Starts tracking the video of a link, in any form of the link; short links are resolved first. The video can be put into
-// collections in the same request: `collection_ids` that do not exist give 404 and nothing is tracked; `collection_names` use a root
-// collection of exactly that name, or create it.
-//
-// A video that the organisation already tracks stays as it is: the answer is the same with an `error` text that says so. A
-// video whose tracking was stopped is tracked again under the same id, and its history goes on.
-//
-// A link that is no video of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`,
-// `unsupported_link`, `wrong_kind` (the link of an account). A short link that is dead gives 404; one that cannot be resolved
-// right now gives 503 (`link_unresolved`) with `Retry-After`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11989,17 +10471,6 @@ func (c *ClientWithResponses) TrackVideoWithBodyWithResponse(ctx context.Context
 
 // TrackVideoWithResponse Track a video
 //
-// Starts tracking the video of a link, in any form of the link; short links are resolved first. The video can be put into
-// collections in the same request: `collection_ids` that do not exist give 404 and nothing is tracked; `collection_names` use a root
-// collection of exactly that name, or create it.
-//
-// A video that the organisation already tracks stays as it is: the answer is the same with an `error` text that says so. A
-// video whose tracking was stopped is tracked again under the same id, and its history goes on.
-//
-// A link that is no video of a supported platform gives 400 with one of the codes `invalid_url`, `unsupported_platform`,
-// `unsupported_link`, `wrong_kind` (the link of an account). A short link that is dead gives 404; one that cannot be resolved
-// right now gives 503 (`link_unresolved`) with `Retry-After`.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /videos (the `TrackVideo` operationId).
@@ -12012,10 +10483,6 @@ func (c *ClientWithResponses) TrackVideoWithResponse(ctx context.Context, params
 }
 
 // StopVideosWithBodyWithResponse Stop tracking many videos
-//
-// Stops 1 to 500 videos, each given by its id or the link that was tracked, in any form. Links are looked up first: if one matches nothing that is
-// tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones fail on their own, the
-// rest is stopped, and the answer is 207. Entries that mean the same video count as one. Anything that is not a UUID is taken for a link. Historical data stays readable.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12030,10 +10497,6 @@ func (c *ClientWithResponses) StopVideosWithBodyWithResponse(ctx context.Context
 
 // StopVideosWithResponse Stop tracking many videos
 //
-// Stops 1 to 500 videos, each given by its id or the link that was tracked, in any form. Links are looked up first: if one matches nothing that is
-// tracked, the answer is 404, `errors[]` names each such link, and nothing is stopped. Ids are not checked beforehand: unknown ones fail on their own, the
-// rest is stopped, and the answer is 207. Entries that mean the same video count as one. Anything that is not a UUID is taken for a link. Historical data stays readable.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with DELETE /videos/bulk (the `StopVideos` operationId).
@@ -12046,18 +10509,6 @@ func (c *ClientWithResponses) StopVideosWithResponse(ctx context.Context, body S
 }
 
 // TrackVideosWithBodyWithResponse Track many videos
-//
-// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
-// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
-//
-// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-//
-// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
-//
-// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12072,18 +10523,6 @@ func (c *ClientWithResponses) TrackVideosWithBodyWithResponse(ctx context.Contex
 
 // TrackVideosWithResponse Track many videos
 //
-// Tracks 1 to 500 links. Each link is handled on its own: a bad one fails alone, with a `code`, and `retryable` says whether sending it again
-// is worth while; only such links need to be sent again. Links that mean the same video count as one, so `results` can be shorter than `links`;
-// its order is that of the links, and `url` is the first spelling sent. `positions` lists all places of the video's links in the request.
-//
-// A request of 50 links or fewer (counted after that) is fetched at once. The items of a larger request are saved, and the scheduled update fetches
-// them as soon as smaller requests and the configured quotas allow; `trackingEnqueued` is then false.
-//
-// An organisation without an active subscription gets data only for the first items of a request (5 unless the operator changed it).
-// The others are saved and listed in `pendingTmvQueue`, `trackingEnqueued` is false, and `warnings` says so.
-//
-// A stopped video is tracked again under the same id: status `tracked`, `wasExisting: true`. `label_ids` that do not exist give 404 and nothing is tracked.
-//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /videos/bulk (the `TrackVideos` operationId).
@@ -12096,8 +10535,6 @@ func (c *ClientWithResponses) TrackVideosWithResponse(ctx context.Context, param
 }
 
 // StopVideoByIDWithResponse Stop tracking a video, by id
-//
-// Stops tracking a video by its id. A value that is not a UUID gives 400. Use `DELETE /videos` to stop a video by its link.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12112,9 +10549,6 @@ func (c *ClientWithResponses) StopVideoByIDWithResponse(ctx context.Context, adi
 
 // GetVideoWithResponse Read one video
 //
-// Answers with one video, by its id or by any form of its link, percent-encoded once. A stopped video is readable. An id or link that
-// the organisation does not have gives 404. Limited and basic tiers get the video with its metrics masked.
-//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /videos/{ad_id} (the `GetVideo` operationId).
@@ -12127,16 +10561,6 @@ func (c *ClientWithResponses) GetVideoWithResponse(ctx context.Context, adid Vid
 }
 
 // GetVideoHistoryWithResponse Read the daily points of a video
-//
-// An array of daily points, newest first: for each UTC day its last snapshot. There are no points before the first snapshot or after the
-// last. Without dates, the last 30 days.
-//
-// `start_date` may be at most 90 days ago, 730 for premium; an older one gives 400 naming the oldest day allowed. Of days older than 90 days
-// one snapshot a week is kept. A day between two snapshots that has none of its own is interpolated and bears `interpolated: true`.
-//
-// `include=quality` adds to each point where its counts come from: `quality`, `source` and `fetched_at`.
-//
-// Limited and basic tiers get only the latest point of the range, masked. The history of a stopped video stays readable.
 //
 // Returns a wrapper object for the known response body format(s).
 //
