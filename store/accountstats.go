@@ -50,6 +50,9 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 // ReadStatistics computes the statistics of accounts from their tracked videos. The videos in changed are counted with their values in
 // changed, which may differ from the stored ones.
 func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (map[db.RowKey]AccountStats, error) {
+	if len(accounts) == 0 {
+		return map[db.RowKey]AccountStats{}, nil
+	}
 	videos, known := make(map[db.RowKey][]AccountVideo, len(accounts)), make(map[db.RowKey]bool, len(changed))
 	add := func(v AccountVideo) {
 		account := db.RowKey{Org: v.OrganisationID, ID: v.LinkedAccountID}
@@ -62,18 +65,16 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (map[db.
 			add(AccountVideo{v.OrganisationID, v.ID, *v.LinkedAccountID, v.LatestCounts(), v.UploadedAt})
 		}
 	}
-	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
-		list, args := db.WithKeys(tx, chunk)
-		var rows []AccountVideo
-		err := tx.Raw(list+`SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
+	list, args := db.WithKeys(tx, accounts)
+	var rows []AccountVideo
+	err := tx.Raw(list+`SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
   FROM wanted CROSS JOIN videos v WHERE v.organisation_id = wanted.organisation_id AND v.linked_account_id = wanted.id AND NOT v.removed`, args...).Scan(&rows).Error
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range rows {
-			if !known[db.RowKey{Org: v.OrganisationID, ID: v.ID}] {
-				add(v)
-			}
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range rows {
+		if !known[db.RowKey{Org: v.OrganisationID, ID: v.ID}] {
+			add(v)
 		}
 	}
 	stats := make(map[db.RowKey]AccountStats, len(accounts))
@@ -153,18 +154,13 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// SaveStatistics writes the statistics of accounts, and the outlier multipliers of the accounts' videos that have another multiplier.
-func SaveStatistics(tx *gorm.DB, stats map[db.RowKey]AccountStats) error {
-	for chunk := range slices.Chunk(db.SortedKeys(stats), db.InsertChunk) {
-		if err := saveStatistics(tx, chunk, stats); err != nil {
-			return err
-		}
+// SaveStatistics writes the statistics of accounts with one statement. With another statement, it writes the outlier multipliers of the accounts'
+// videos that have another multiplier.
+func SaveStatistics(tx *gorm.DB, of map[db.RowKey]AccountStats) error {
+	if len(of) == 0 {
+		return nil
 	}
-	return nil
-}
-
-// saveStatistics writes the statistics of a batch of accounts with one statement, and those of their videos with another.
-func saveStatistics(tx *gorm.DB, accounts []db.RowKey, of map[db.RowKey]AccountStats) error {
+	accounts := db.SortedKeys(of)
 	stats, medians := make([][]any, len(accounts)), make([][]any, len(accounts))
 	for i, account := range accounts {
 		s := of[account]
@@ -203,16 +199,9 @@ type DayStamp struct {
 // row of a later day, its last row is updated instead, because the current statistics then include later answers. An updated row keeps the
 // source of its newest fetch.
 func SaveAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
-	for chunk := range slices.Chunk(accounts, db.InsertChunk) {
-		if err := saveAccountDays(tx, chunk, stamp); err != nil {
-			return err
-		}
+	if len(accounts) == 0 {
+		return nil
 	}
-	return nil
-}
-
-// saveAccountDays does the work of SaveAccountDays for as many accounts as one statement can write.
-func saveAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	list, args := db.WithKeys(tx, accounts)
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
 	return tx.Exec(list+`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"slices"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -37,17 +35,11 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 // a row of a later day, its last row is updated instead. That happens if an answer from before midnight is written after midnight, because
 // the current totals can then include later answers.
 func SaveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) error {
-	for chunk := range slices.Chunk(db.Distinct(orgs), db.InsertChunk) {
-		list, args := db.WithOrgs(tx, chunk)
-		err := tx.Exec(list+`INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
+	list, args := db.WithOrgs(tx, db.Distinct(orgs))
+	return tx.Exec(list+`INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
 SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = t.organisation_id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
   t.accounts, t.videos, t.followers, t.following, `+MetricColumns("t.{m}")+`
   FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
 ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, followers = excluded.followers,
  following = excluded.following, `+MetricColumns("{m} = excluded.{m}"), append(args, day, day)...).Error
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -69,19 +69,20 @@ func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid
 				rows = append(rows, []any{k.Org, a.Platform, by.of(a)})
 			}
 		}
-		for chunk := range slices.Chunk(rows, db.InsertChunk) {
-			list, args := db.WithRows(w.tx, "wanted", []string{"organisation_id uuid", "platform text", "name text"}, chunk)
-			var accounts []*store.Account
-			err := w.tx.Raw(list+`SELECT accounts.* FROM wanted CROSS JOIN accounts WHERE accounts.organisation_id = wanted.organisation_id
+		if len(rows) == 0 {
+			continue
+		}
+		list, args := db.WithRows(w.tx, "wanted", []string{"organisation_id uuid", "platform text", "name text"}, rows)
+		var accounts []*store.Account
+		err := w.tx.Raw(list+`SELECT accounts.* FROM wanted CROSS JOIN accounts WHERE accounts.organisation_id = wanted.organisation_id
  AND accounts.platform = wanted.platform AND accounts.`+by.column+` = wanted.name`+by.condition+`
  ORDER BY accounts.organisation_id, accounts.id`+db.ForUpdateOf(w.tx, "accounts"), args...).Scan(&accounts).Error
-			if err != nil {
-				return nil, err
-			}
-			for _, a := range accounts {
-				if key := (db.RowKey{Org: a.OrganisationID, ID: a.ID}); !found[key] { // add each account once, although several videos may have the same author
-					found[key], known[a.OrganisationID] = true, append(known[a.OrganisationID], a)
-				}
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range accounts {
+			if key := (db.RowKey{Org: a.OrganisationID, ID: a.ID}); !found[key] { // add each account once, although several videos may have the same author
+				found[key], known[a.OrganisationID] = true, append(known[a.OrganisationID], a)
 			}
 		}
 	}

@@ -62,21 +62,16 @@ func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 	for _, name := range store.MetricNames("") {
 		columns = append(columns, name+" bigint")
 	}
-	for chunk := range slices.Chunk(db.Distinct(slices.Collect(maps.Keys(after))), db.InsertChunk) {
-		rows := make([][]any, len(chunk))
-		for i, org := range chunk {
-			change := after[org]
-			change.Subtract(before[org])
-			rows[i] = append([]any{org}, change.Values()...)
-		}
-		list, args := db.WithRows(tx, "change", columns, rows)
-		err := tx.Exec(list+`UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
- FROM change WHERE organisation_totals.organisation_id = change.organisation_id`, args...).Error
-		if err != nil {
-			return err
-		}
+	orgs := db.Distinct(slices.Collect(maps.Keys(after)))
+	rows := make([][]any, len(orgs))
+	for i, org := range orgs {
+		change := after[org]
+		change.Subtract(before[org])
+		rows[i] = append([]any{org}, change.Values()...)
 	}
-	return nil
+	list, args := db.WithRows(tx, "change", columns, rows)
+	return tx.Exec(list+`UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
+ FROM change WHERE organisation_totals.organisation_id = change.organisation_id`, args...).Error
 }
 
 // growth sets the fields of Growth of the videos.
@@ -92,25 +87,20 @@ func (w videoWriter) growth(videos []*store.Video) error {
  (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = wanted.organisation_id AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
 	const counted = `(SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1)`
 	day := w.fetchedAt.Day()
-	for chunk := range slices.Chunk(db.SortedKeys(byKey), db.InsertChunk) {
-		var rows []struct {
-			OrganisationID   uuid.UUID
-			ID               uuid.UUID
-			V1, V7, V14, V30 *int64
-			Counted          *db.Date
-		}
-		list, args := db.WithKeys(w.tx, chunk)
-		err := w.tx.Raw(list+`SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
-			append(args, day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)...).Scan(&rows).Error
-		if err != nil {
-			return err
-		}
-		for _, r := range rows {
-			views := map[db.Date]*int64{day - 1: r.V1, day - 7: r.V7, day - 14: r.V14, day - 30: r.V30}
-			SetGrowth(byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}], day, r.Counted, func(d db.Date) *int64 { return views[d] })
-		}
+	var rows []struct {
+		OrganisationID   uuid.UUID
+		ID               uuid.UUID
+		V1, V7, V14, V30 *int64
+		Counted          *db.Date
 	}
-	return nil
+	list, args := db.WithKeys(w.tx, db.SortedKeys(byKey))
+	err := w.tx.Raw(list+`SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
+		append(args, day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)...).Scan(&rows).Error
+	for _, r := range rows {
+		views := map[db.Date]*int64{day - 1: r.V1, day - 7: r.V7, day - 14: r.V14, day - 30: r.V30}
+		SetGrowth(byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}], day, r.Counted, func(d db.Date) *int64 { return views[d] })
+	}
+	return err
 }
 
 // SetGrowth computes the fields of Growth from the latest views of the video. day is the day of the last fetch. counted is the day of the

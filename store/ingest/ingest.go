@@ -155,12 +155,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 	if err := w.write(changed); err != nil {
 		return err
 	}
-	for chunk := range slices.Chunk(others, db.InsertChunk) {
-		if err := w.writeStates(chunk); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.writeStates(others)
 }
 
 // changesVideo returns true if the outcome changes more of a video than its fetch status.
@@ -255,6 +250,9 @@ func (w videoWriter) write(keys []db.RowKey) error {
 
 // writeStates writes the fetch statuses of outcomes that change nothing else of the videos with the given keys.
 func (w videoWriter) writeStates(keys []db.RowKey) error {
+	if len(keys) == 0 {
+		return nil
+	}
 	list, args := db.WithKeys(w.tx, keys)
 	var videos []store.Video
 	err := w.tx.Raw(list+`SELECT videos.organisation_id, videos.id, videos.latest_updated_at, videos.fetch_status, videos.fetch_reason,
@@ -312,20 +310,15 @@ func (w videoWriter) saveAccountDays(touched map[db.RowKey]bool) error {
 // load reads and locks those videos with the given keys that are still tracked and have no newer counts. It orders the videos by
 // organisation, platform and the platform's id.
 func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	list, args := db.WithKeys(w.tx, keys)
 	var videos []store.Video
-	for chunk := range slices.Chunk(keys, db.InsertChunk) {
-		list, args := db.WithKeys(w.tx, chunk)
-		var found []store.Video
-		err := w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
+	return videos, w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
  WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
    AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)
- ORDER BY videos.organisation_id, videos.platform, videos.external_id`+db.ForUpdateOf(w.tx, "videos"), append(args, w.fetchedAt)...).Scan(&found).Error
-		if err != nil {
-			return nil, err
-		}
-		videos = append(videos, found...)
-	}
-	return videos, nil
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`+db.ForUpdateOf(w.tx, "videos"), append(args, w.fetchedAt)...).Scan(&videos).Error
 }
 
 // apply copies an outcome into the video, without saving the video. It returns true if the outcome has counts.
@@ -484,36 +477,35 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
 			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
 	})
-	for chunk := range slices.Chunk(sorted, db.InsertChunk) {
-		turns, err := onwardTurns(tx, now, chunk)
-		if err != nil {
-			return err
-		}
-		rows := make([][]any, len(chunk))
-		for i, o := range chunk {
-			var fetched, details *db.Instant
-			var views *int64
-			handle := o.Handle
-			if o.Facts != nil {
-				db.Assign(&handle, o.Facts.Username)
-				if o.hasCounts() {
-					fetched, views = &fetchedAt, o.Facts.Views
-				}
-				if o.Details {
-					details = &fetchedAt
-				}
+	turns, err := onwardTurns(tx, now, sorted)
+	if err != nil {
+		return err
+	}
+	rows := make([][]any, len(sorted))
+	for i, o := range sorted {
+		var fetched, details *db.Instant
+		var views *int64
+		handle := o.Handle
+		if o.Facts != nil {
+			db.Assign(&handle, o.Facts.Username)
+			if o.hasCounts() {
+				fetched, views = &fetchedAt, o.Facts.Views
 			}
-			if o.account { // the column views stores the followers of an account
-				fetched, views = &fetchedAt, o.followers
+			if o.Details {
+				details = &fetchedAt
 			}
-			rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
-				fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token}
 		}
-		list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
-			"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
-		args = append(args, now, now.Add(soon), queue.Bucket)
-		// The token is a column of u and not a parameter: with a parameter, PostgreSQL would compare each target of the claim with each row of u.
-		err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
+		if o.account { // the column views stores the followers of an account
+			fetched, views = &fetchedAt, o.followers
+		}
+		rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
+			fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token}
+	}
+	list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
+		"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
+	args = append(args, now, now.Add(soon), queue.Bucket)
+	// The token is a column of u and not a parameter: with a parameter, PostgreSQL would compare each target of the claim with each row of u.
+	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
   details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
@@ -525,14 +517,10 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
   lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
  FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
    AND fetch_targets.external_id = u.external_id AND fetch_targets.token = u.token`, args...).Error
-		if err != nil {
-			return err
-		}
-		if err := noteTried(tx, now, chunk); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
-	return nil
+	return noteTried(tx, now, sorted)
 }
 
 // targetStatus returns the new fetch status of the target, or "" if it does not change. fetched is true if the outcome has numbers.

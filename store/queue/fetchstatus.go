@@ -59,19 +59,20 @@ type FetchChange struct {
 func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
 	for kind, table := range map[Kind]string{KindVideo: "videos", KindAccount: "accounts"} {
 		of := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Kind != kind || e.Saved })
-		for chunk := range slices.Chunk(of, db.InsertChunk) {
-			rows := make([][]any, len(chunk))
-			for i, e := range chunk {
-				rows[i] = []any{e.Subject, e.NextAt, e.Unsupported}
-			}
-			list, args := db.WithRows(tx, "u", []string{"id uuid", "next_at bigint", "unsupported text"}, rows)
-			err := tx.Exec(list+`UPDATE `+table+` SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
+		if len(of) == 0 {
+			continue
+		}
+		rows := make([][]any, len(of))
+		for i, e := range of {
+			rows[i] = []any{e.Subject, e.NextAt, e.Unsupported}
+		}
+		list, args := db.WithRows(tx, "u", []string{"id uuid", "next_at bigint", "unsupported text"}, rows)
+		err := tx.Exec(list+`UPDATE `+table+` SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
   fetch_status = CASE WHEN u.unsupported = '' THEN `+table+`.fetch_status ELSE ? END,
   fetch_reason = CASE WHEN u.unsupported = '' THEN `+table+`.fetch_reason ELSE u.unsupported END
  FROM u WHERE `+table+`.organisation_id = ? AND `+table+`.id = u.id`, append(args, FetchUnsupported, org)...).Error
-			if err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

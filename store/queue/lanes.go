@@ -43,37 +43,34 @@ var laneSQL = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier =
 // UpdateLanes gives the given targets the most urgent lanes of their current subscribers. A target in the interactive lane stays there
 // until its fetch ends, and then gets its base lane. A target without a subscription does not change: Claim deletes it.
 func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
+	if len(targets) == 0 {
+		return nil
+	}
 	// Lock the targets in the same order as Enqueue does, so that concurrent transactions cannot deadlock.
 	slices.SortFunc(targets, func(a, b FetchSubscription) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
-	for chunk := range slices.Chunk(targets, db.InsertChunk) {
-		rows := make([][]any, len(chunk))
-		for i, t := range chunk {
-			rows[i] = []any{t.Source, t.Kind, t.ExternalID, i}
-		}
-		list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "place integer"}, rows)
-		// Lock the targets in a separate statement before the UPDATE. The UPDATE then sees all changes of the transactions that held the
-		// locks before.
-		err := db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
+	rows := make([][]any, len(targets))
+	for i, t := range targets {
+		rows[i] = []any{t.Source, t.Kind, t.ExternalID, i}
+	}
+	list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "place integer"}, rows)
+	// Lock the targets in a separate statement before the UPDATE. The UPDATE then sees all changes of the transactions that held the
+	// locks before.
+	err := db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
  WHERE t.bucket = ? AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`, "t",
-			append(slices.Clone(args), Bucket)...)
-		if err != nil {
-			return err
-		}
-		err = tx.Exec(list+`, best AS (
+		append(slices.Clone(args), Bucket)...)
+	if err != nil {
+		return err
+	}
+	return tx.Exec(list+`, best AS (
   SELECT u.source, u.kind, u.external_id, MIN(`+laneSQL+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN organisations o
    WHERE s.bucket = ? AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id AND o.id = s.organisation_id
    GROUP BY u.source, u.kind, u.external_id)
 UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.lane = ? THEN fetch_targets.lane ELSE best.lane END FROM best
  WHERE fetch_targets.bucket = ? AND fetch_targets.source = best.source AND fetch_targets.kind = best.kind AND fetch_targets.external_id = best.external_id
    AND (fetch_targets.base_lane <> best.lane OR fetch_targets.lane NOT IN (?, best.lane))`,
-			append(args, Bucket, LaneInteractive, Bucket, LaneInteractive)...).Error
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		append(args, Bucket, LaneInteractive, Bucket, LaneInteractive)...).Error
 }
 
 // Unsubscribe deletes the organisation's subscriptions that match a condition, and updates the lanes of their targets.

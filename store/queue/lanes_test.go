@@ -13,6 +13,7 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -194,10 +195,7 @@ func TestSetTier_readsOnlyTheTargetsOfTheOrganisation(t *testing.T) {
 		db.Exec(t, "ANALYZE")
 		db.Guard.Statements()
 		require.NoError(t, db.SetTier(t.Context(), o.ID(), store.TierBasic))
-		var keys []any
-		for i := range 5 {
-			keys = append(keys, "tiktok", "video", fmt.Sprint(i+1), i)
-		}
+		keys := targetList(t, db, 5)
 		seen := 0
 		for _, statement := range db.Guard.Statements() {
 			var args []any
@@ -220,6 +218,16 @@ func TestSetTier_readsOnlyTheTargetsOfTheOrganisation(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, seen, 2)
 	})
+}
+
+// targetList returns the parameters of a list of n targets, as UpdateLanes passes them.
+func targetList(t *testing.T, d *storetest.DB, n int) []any {
+	rows := make([][]any, n)
+	for i := range rows {
+		rows[i] = []any{"tiktok", "video", fmt.Sprint(i + 1), i}
+	}
+	_, args := db.WithRows(d.Store.DB().Read(t.Context()), "u", []string{"source text", "kind text", "external_id text", "place integer"}, rows)
+	return args
 }
 
 func TestStopVideos_movesTheTargetToTheLaneOfTheRemainingSubscriber(t *testing.T) {

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -111,15 +110,11 @@ func (s *Queue) statusCounts(ctx context.Context, now db.Instant) ([]StatusCount
 		return nil, err
 	}
 	var stopped struct{ Videos, Accounts int64 }
-	for chunk := range slices.Chunk(organisations, db.InsertChunk) {
-		var of struct{ Videos, Accounts int64 }
-		list, args := db.WithOrgs(s.db.Read(ctx), chunk)
-		err := s.db.Read(ctx).Raw(list+`SELECT COALESCE(SUM(t.videos_removed), 0) AS videos, COALESCE(SUM(t.accounts_removed), 0) AS accounts
- FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id`, args...).Scan(&of).Error
-		if err != nil {
-			return nil, err
-		}
-		stopped.Videos, stopped.Accounts = stopped.Videos+of.Videos, stopped.Accounts+of.Accounts
+	list, args := db.WithOrgs(s.db.Read(ctx), organisations)
+	err = s.db.Read(ctx).Raw(list+`SELECT COALESCE(SUM(t.videos_removed), 0) AS videos, COALESCE(SUM(t.accounts_removed), 0) AS accounts
+ FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id`, args...).Scan(&stopped).Error
+	if err != nil {
+		return nil, err
 	}
 	if stopped.Videos > 0 {
 		counts = append(counts, StatusCount{Kind: KindVideo, Status: FetchStopped, Targets: stopped.Videos})

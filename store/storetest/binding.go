@@ -9,7 +9,7 @@ import (
 // block is one SELECT, UPDATE or DELETE, with its tables and the conditions that bind the tables to an organisation.
 type block struct {
 	outer      *block          // the enclosing query, or nil
-	names      map[string]bool // the key is the name of a query in the WITH clause; the value is the result of isOrganisationList
+	names      map[string]bool // the key is the name of a query in the WITH clause; the value is true if the query is a list with organisations: see isList
 	uses       []*use          // the tables of the block
 	derived    []derived       // the subqueries in the FROM clause
 	conditions []condition     // the WHERE clause and the ON clauses
@@ -211,23 +211,50 @@ func (b *block) namedQuery(name string) (list, named bool) {
 	return false, false
 }
 
-// isOrganisationList returns true if a query of a WITH clause has the form name(…, organisation_id, …) AS (VALUES (?, CAST(? AS type)), …).
-// Each row then has its organisation as a parameter.
-func isOrganisationList(columns, query []node) bool {
-	if !namesOrganisation(columns) || len(query) < 2 || !query[0].is("values") {
+// isList returns true if a query of a WITH clause is one of the queries of db.WithRows, which select only parameters:
+//
+//   - SELECT * FROM unnest(CAST(? AS type[]), …)
+//   - SELECT CAST(value ->> 0 AS type), … FROM json_each(?)
+func isList(query []node) bool {
+	from := keywordAt(query, "from")
+	if len(query) != from+3 || !query[0].is("select") || query[from+2].kind != groupNode {
 		return false
 	}
-	for _, row := range split(query[1:], func(n node) bool { return n.isMark(",") }) {
-		if len(row) != 1 || row[0].kind != groupNode {
-			return false
-		}
-		for _, value := range split(row[0].kids, func(n node) bool { return n.isMark(",") }) {
-			if !isParameter(value) {
-				return false
-			}
-		}
+	selected, arguments := query[1:from], query[from+2].kids
+	switch {
+	case query[from+1].is("unnest"):
+		return len(selected) == 1 && selected[0].isMark("*") && !slices.ContainsFunc(split(arguments, isComma), isNoArray)
+	case query[from+1].is("json_each"):
+		return isParameter(arguments) && !slices.ContainsFunc(split(selected, isComma), isNoMember)
 	}
-	return true
+	return false
+}
+
+// isComma returns true if n is a comma.
+func isComma(n node) bool { return n.isMark(",") }
+
+// isNoArray returns true if nodes is not CAST(? AS type[]).
+func isNoArray(nodes []node) bool {
+	if len(nodes) != 2 || !nodes[0].is("cast") {
+		return true
+	}
+	cast := nodes[1].kids
+	end := len(cast) - 2
+	return end < 3 || !cast[end].isMark("[") || !cast[end+1].isMark("]") || !isCast(cast[:end], 1) || cast[0].kind != parameterNode
+}
+
+// isNoMember returns true if nodes is not CAST(value ->> 0 AS type), with any number in place of 0.
+func isNoMember(nodes []node) bool {
+	if len(nodes) != 2 || !nodes[0].is("cast") {
+		return true
+	}
+	cast := nodes[1].kids
+	return !isCast(cast, 3) || !cast[0].is("value") || !cast[1].isMark("->>") || cast[2].kind != literalNode
+}
+
+// isCast returns true if the inside of a CAST has the word AS at position as, and then the name of a type. The name has one word or two words.
+func isCast(inside []node, as int) bool {
+	return len(inside) > as+1 && inside[as].is("as") && !slices.ContainsFunc(inside[as+1:], func(n node) bool { return n.kind != wordNode })
 }
 
 // equality is a condition a.organisation_id = b.organisation_id. If a or b is nil, that side of the condition is a parameter.
@@ -330,9 +357,7 @@ func isParameter(nodes []node) bool {
 	case nodes[0].kind == parameterNode:
 		return len(nodes) == 1 || len(nodes) == 3 && nodes[1].isMark("::")
 	case len(nodes) == 2 && nodes[0].is("cast"):
-		kids := nodes[1].kids
-		return len(kids) >= 3 && kids[0].kind == parameterNode && kids[1].is("as") &&
-			!slices.ContainsFunc(kids[2:], func(n node) bool { return n.kind != wordNode }) // the name of a type has one word or two words
+		return isCast(nodes[1].kids, 1) && nodes[1].kids[0].kind == parameterNode
 	}
 	return false
 }

@@ -13,9 +13,8 @@ import (
 // CheckStatement returns an error if a statement breaks one of these rules:
 //
 //   - Each distributed table that is read or changed has its organisation_id set equal to a parameter. The parameter can
-//     also be compared with the organisation_id of another table of the query or of an enclosing query, or stand in a list:
-//     a WITH that contains only VALUES of parameters with their organisation_id. Conditions beside an OR or below a NOT do
-//     not count. Conditions in the ON of a LEFT JOIN count for the joined table only. A recursive query needs the
+//     also be compared with the organisation_id of another table of the query or of an enclosing query, or with that of a
+//     list of db.WithRows, whose rows are parameters. Conditions beside an OR or below a NOT do not count. Conditions in the ON of a LEFT JOIN count for the joined table only. A recursive query needs the
 //     condition in both halves.
 //   - An INSERT into a distributed table names organisation_id, and so does its conflict target. No statement changes an
 //     organisation_id.
@@ -144,9 +143,12 @@ func checkWith(nodes []node, outer *block) error {
 		if len(columns) == 1 {
 			columns = columns[0].kids
 		}
-		b.names[nodes[0].text] = isOrganisationList(columns, nodes[body].kids)
-		if err := checkOne(nodes[body].kids, b); err != nil {
-			return err
+		list := isList(nodes[body].kids)
+		b.names[nodes[0].text] = list && namesOrganisation(columns)
+		if !list {
+			if err := checkOne(nodes[body].kids, b); err != nil {
+				return err
+			}
 		}
 		nodes = nodes[body+1:]
 		if len(nodes) == 0 || !nodes[0].isMark(",") {

@@ -161,7 +161,7 @@ func (p *parser) single() (node, error) {
 		}
 		return node{kind: wordNode, text: text}, nil
 	}
-	for _, mark := range []string{"::", "<=", ">=", "<>", "!=", "||", "=="} {
+	for _, mark := range []string{"->>", "::", "<=", ">=", "<>", "!=", "||", "=="} {
 		if strings.HasPrefix(p.rest(), mark) {
 			p.at += len(mark)
 			return node{kind: markNode, text: mark}, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -140,33 +139,4 @@ func copyRows(ctx context.Context, conn *sql.Conn, table string, columns []strin
 		}))
 		return err
 	})
-}
-
-// binary converts a value of the store's own types to a type that pgx sends in binary form. COPY of text values takes several times as long.
-func binary(v any) any {
-	switch v := v.(type) {
-	case Date:
-		return v.Time()
-	case *Date:
-		if v != nil {
-			return v.Time()
-		}
-	case Instant:
-		return int64(v)
-	case *Instant:
-		if v != nil {
-			return int64(*v)
-		}
-	default:
-		if r := reflect.ValueOf(v); r.Kind() == reflect.String {
-			return r.String()
-		} else if r.Kind() == reflect.Pointer && r.Type().Elem().Kind() == reflect.String {
-			if r.IsNil() {
-				return nil
-			}
-			return r.Elem().String()
-		}
-		return v
-	}
-	return nil
 }

@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
-
-// A statement about rows of several organisations gets the rows' keys as a list of parameters and joins that list. Each key contains the
-// organisation. So the statement cannot read or change a row of any other organisation.
 
 // RowKey is the key of a row of a distributed table: the organisation and the row's id.
 type RowKey struct{ Org, ID uuid.UUID }
@@ -40,47 +36,6 @@ func OrgsOf(keys []RowKey) []uuid.UUID {
 		orgs[i] = k.Org
 	}
 	return Distinct(orgs)
-}
-
-// WithRows returns the SQL text "WITH name(…) AS (VALUES …)" for rows, and the parameters of that text. Each column is a name and a type, such
-// as "day date". There must be at least one row and at most InsertChunk rows.
-func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
-	names, casts := make([]string, len(columns)), make([]string, len(columns))
-	for i, c := range columns {
-		var kind string
-		names[i], kind, _ = strings.Cut(c, " ")
-		switch kind {
-		case "uuid":
-			kind = UUIDType(tx)
-		case "date":
-			kind = DateType(tx)
-		}
-		casts[i] = "CAST(? AS " + kind + ")"
-	}
-	values := make([]string, len(rows))
-	for i, r := range rows {
-		values[i] = "(" + strings.Join(casts, ", ") + ")"
-		args = append(args, r...)
-	}
-	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS (VALUES " + strings.Join(values, ", ") + ")\n", args
-}
-
-// WithKeys returns the SQL text WITH wanted(organisation_id, id) AS (VALUES …) for keys, and the parameters of that text.
-func WithKeys(tx *gorm.DB, keys []RowKey) (statement string, args []any) {
-	rows := make([][]any, len(keys))
-	for i, k := range keys {
-		rows[i] = []any{k.Org, k.ID}
-	}
-	return WithRows(tx, "wanted", []string{"organisation_id uuid", "id uuid"}, rows)
-}
-
-// WithOrgs returns the SQL text WITH wanted(organisation_id) AS (VALUES …) for organisations, and the parameters of that text.
-func WithOrgs(tx *gorm.DB, orgs []uuid.UUID) (statement string, args []any) {
-	rows := make([][]any, len(orgs))
-	for i, org := range orgs {
-		rows[i] = []any{org}
-	}
-	return WithRows(tx, "wanted", []string{"organisation_id uuid"}, rows)
 }
 
 // hasRowLocks returns true if the engine of tx locks rows. If it returns false, only one transaction at a time can write.

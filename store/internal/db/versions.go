@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"slices"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -43,25 +42,19 @@ const raised = "version = CASE WHEN organisation_totals.version < ? THEN ? ELSE 
 // RaiseVersions raises the versions of organisations. It locks the organisations in the order of their ids, so that concurrent calls cannot
 // deadlock.
 func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
-	for chunk := range slices.Chunk(Distinct(orgs), InsertChunk) {
-		if len(chunk) == 1 { // a single row cannot deadlock, so it needs no order of locks
-			err := tx.Exec("UPDATE organisation_totals SET "+raised+" WHERE organisation_id = ?", now, now, chunk[0]).Error
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		list, args := WithOrgs(tx, chunk)
-		err := LockRows(tx, list+`SELECT t.version FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
- ORDER BY t.organisation_id`, "t", args...)
-		if err != nil {
-			return err
-		}
-		err = tx.Exec(list+"UPDATE organisation_totals SET "+raised+" FROM wanted WHERE organisation_totals.organisation_id = wanted.organisation_id",
-			append(args, now, now)...).Error
-		if err != nil {
-			return err
-		}
+	orgs = Distinct(orgs)
+	switch len(orgs) {
+	case 0:
+		return nil
+	case 1: // a single row cannot deadlock, so it needs no order of locks
+		return tx.Exec("UPDATE organisation_totals SET "+raised+" WHERE organisation_id = ?", now, now, orgs[0]).Error
 	}
-	return nil
+	list, args := WithOrgs(tx, orgs)
+	err := LockRows(tx, list+`SELECT t.version FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
+ ORDER BY t.organisation_id`, "t", args...)
+	if err != nil {
+		return err
+	}
+	return tx.Exec(list+"UPDATE organisation_totals SET "+raised+" FROM wanted WHERE organisation_totals.organisation_id = wanted.organisation_id",
+		append(args, now, now)...).Error
 }
