@@ -12,6 +12,7 @@
 //   - store is this package.
 //   - ingest writes the answers of sources, and deletes old data.
 //   - backfill writes many videos with their histories at once: demonstration data, and imports from other trackers.
+//   - backup writes the whole database to a file, and restores it on either engine.
 //
 // Package link parses links of the platforms and imports none of these packages. Package migrations contains the SQL files of the schema.
 // Package storetest gives each test a new database.

@@ -31,6 +31,8 @@ type commands struct {
 	Import      importCommand      `cmd:"" help:"Import histories from another tracker, from a CSV or JSON file."`
 	MigrateFrom migrateFromCommand `cmd:"" name:"migrate-from" help:"Copy an organisation from a hosted service or another ReelTally server."`
 	Export      exportCommand      `cmd:"" help:"Write an organisation's videos and their histories to a file."`
+	Backup      backupCommand      `cmd:"" help:"Write all data of the database to a file, while it is in use."`
+	Restore     restoreCommand     `cmd:"" help:"Read a backup into an empty database of either engine, or check a backup."`
 	Status      statusCommand      `cmd:"" help:"Show queue, freshness, budgets and paused sources."`
 	Doctor      doctorCommand      `cmd:"" help:"Check database, clocks, sources and collectors, and advise what to fix."`
 	Sandbox     sandboxCommand     `cmd:"" help:"Run the sandbox, which imitates the platforms, and print the settings to use it."`

@@ -74,6 +74,16 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
+// setTotal shows the progress of a task whose total was not known when it started.
+func (p *progress) setTotal(ctx context.Context, done, total int64) {
+	if p.total == 0 {
+		if p.total = total; p.bar != nil {
+			p.bar.SetTotal(total, false)
+		}
+	}
+	p.set(ctx, done, 0)
+}
+
 // nextOrganisation must be called when an organisation is finished. It adds the organisation's points to pointsBefore, because set
 // receives only the number of points of the current organisation.
 func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }

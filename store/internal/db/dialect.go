@@ -48,6 +48,13 @@ type dialect interface {
 	readyQuery() string
 	// eachRow runs a SELECT on a connection of pool and calls f for each row, until f returns an error.
 	eachRow(ctx context.Context, pool *sql.DB, query string, args []any, f func(*Values) error) error
+	// columnsQuery returns a query for the columns of a table, whose name is the parameter: name, declared type in lower case, and position in
+	// the primary key, counted from 1, or 0.
+	columnsQuery() string
+	// inByteOrder returns the SQL by which rows are ordered by the column, text by its bytes.
+	inByteOrder(c StoredColumn) string
+	// snapshot calls f with a function that runs a SELECT and calls row for each row. All statements see the same state of the database.
+	snapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 
 // connections are the connections that a dialect has opened.

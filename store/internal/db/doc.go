@@ -9,5 +9,6 @@
 //   - page.go: ordered lists, pages of lists, and the allow-list of the columns by which a list can be ordered
 //   - migrate.go, partitions.go, tables.go: migrations, monthly partitions, and a description of each table
 //   - time.go, clock.go: instants, days, and the check of the clock before old data is deleted
+//   - snapshot.go: reading all tables as they were at one moment, for backups
 //   - errors.go: the errors that all packages of the store return
 package db

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -43,14 +44,17 @@ func (d *DB) provider() (*goose.Provider, error) {
 }
 
 // Migrate applies all migrations that the schema lacks and returns their numbers. Several processes can call it at the same time.
-func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
+func (d *DB) Migrate(ctx context.Context) ([]int64, error) { return d.MigrateTo(ctx, math.MaxInt64) }
+
+// MigrateTo applies the migrations that the schema lacks, up to and including the given version, and returns their numbers.
+func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 	p, err := d.provider()
 	if err != nil {
 		return nil, err
 	}
 	applied := []int64{}
 	for failures := 0; ; {
-		results, err := p.Up(ctx)
+		results, err := p.UpTo(ctx, version)
 		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
 			results = partial.Applied
 		}
@@ -76,15 +80,21 @@ func (d *DB) Migrate(ctx context.Context) ([]int64, error) {
 	return applied, d.PrepareDays(ctx)
 }
 
-// CheckSchema returns a *SchemaError if the schema is older or newer than this program.
-func (d *DB) CheckSchema(ctx context.Context) error {
+// Schema returns the version of the schema in the database, 0 for an empty database, and the version that this program needs.
+func (d *DB) Schema(ctx context.Context) (have, want int64, err error) {
 	p, err := d.provider()
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	have, want, err := p.GetVersions(ctx)
+	have, want, err = p.GetVersions(ctx)
+	return have, want, Translate(err)
+}
+
+// CheckSchema returns a *SchemaError if the schema is older or newer than this program.
+func (d *DB) CheckSchema(ctx context.Context) error {
+	have, want, err := d.Schema(ctx)
 	if err != nil {
-		return Translate(err)
+		return err
 	}
 	if have != want {
 		return &SchemaError{Have: have, Want: want}

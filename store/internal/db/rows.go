@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -104,6 +105,8 @@ func (v *Values) Int(i int) (int64, bool) {
 		return int64(bits.BigEndian.Uint64(b)), true //nolint:gosec // the bits of a signed integer
 	case 4:
 		return int64(int32(bits.BigEndian.Uint32(b))), true //nolint:gosec // the bits of a signed integer
+	case 2:
+		return int64(int16(bits.BigEndian.Uint16(b))), true //nolint:gosec // the bits of a signed integer
 	default:
 		return 0, v.known(i, false)
 	}
@@ -217,6 +220,16 @@ func (v *Values) UUID(i int) (uuid.UUID, bool) {
 	return uuid.UUID(b), true
 }
 
+// Bytes returns bytes, or nil for NULL. They are valid until the next row is read.
+func (v *Values) Bytes(i int) []byte {
+	if v.binary == nil {
+		b, ok := v.plain[i].([]byte)
+		v.known(i, ok)
+		return b
+	}
+	return v.binary[i]
+}
+
 // Date returns a day.
 func (v *Values) Date(i int) (Date, bool) {
 	if v.binary == nil {
@@ -274,7 +287,14 @@ func Statement(q *gorm.DB) (query string, args []any, err error) {
 }
 
 func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, query string, args []any, f func(*Values) error) error {
-	rows, err := pool.QueryContext(ctx, query, args...)
+	return eachSQLiteRow(ctx, pool, query, args, f)
+}
+
+// eachSQLiteRow runs a SELECT on a pool or in a transaction, and calls f for each row, until f returns an error.
+func eachSQLiteRow(ctx context.Context, on interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}, query string, args []any, f func(*Values) error) error {
+	rows, err := on.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
@@ -305,21 +325,26 @@ func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, query string, 
 		return err
 	}
 	defer func() { _ = conn.Close() }() // returns the connection to the pool
-	return conn.Raw(func(c any) error {
-		rows, err := c.(*stdlib.Conn).Conn().Query(ctx, query, args...)
-		if err != nil {
+	return conn.Raw(func(c any) error { return eachPostgresRow(ctx, c.(*stdlib.Conn).Conn(), query, args, f) })
+}
+
+// eachPostgresRow runs a SELECT on a connection or in a transaction, and calls f for each row, until f returns an error.
+func eachPostgresRow(ctx context.Context, on interface {
+	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
+}, query string, args []any, f func(*Values) error) error {
+	rows, err := on.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	v := &Values{}
+	for rows.Next() {
+		v.binary = rows.RawValues()
+		if err := f(v); err != nil {
 			return err
 		}
-		defer rows.Close()
-		v := &Values{}
-		for rows.Next() {
-			v.binary = rows.RawValues()
-			if err := f(v); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
-	})
+	}
+	return rows.Err()
 }
 
 // AnyOf returns the condition that a column has one of the given ids, and the argument of the condition. placeholder is the place of the

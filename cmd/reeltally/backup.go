@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backup"
+)
+
+type backupCommand struct {
+	boot.Logging `set:"log_level=warn"`
+	databaseCommand
+	Out  string `placeholder:"FILE" help:"File to write, which must not exist. It is named FILE.part until it is complete. Without it, the backup goes to standard output."`
+	JSON bool   `name:"json" help:"Print the summary as JSON. It needs --out."`
+}
+
+// Help returns the text that kong prints below the flags.
+func (backupCommand) Help() string {
+	return "The backup contains all data of the database as it was when the command started, while servers and collectors continue to work. " +
+		"`reeltally restore` reads it into SQLite or PostgreSQL, whichever wrote it. It contains hashes of tokens and the keys that sign " +
+		"sessions, so keep it as secret as the database."
+}
+
+// Run writes the backup to the file or to standard output.
+func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
+	if c.JSON && c.Out == "" {
+		return boot.UsageError{Err: errors.New("--json needs --out, because without it the backup itself goes to standard output")}
+	}
+	logger := c.Logger(p.Stderr)
+	return c.withStore(ctx, p, func(st *store.Store) error {
+		bar := newProgress(p.Stderr, logger, "backup", "rows", 0)
+		write := func(w io.Writer) (backup.Summary, error) {
+			return backup.Write(ctx, st, boot.Version(), w, func(done, of int64) { bar.setTotal(ctx, done, of) })
+		}
+		if c.Out == "" {
+			_, err := write(p.Stdout)
+			bar.finish(ctx)
+			return err
+		}
+		summary, err := writeNewFile(c.Out, write)
+		bar.finish(ctx)
+		if err != nil {
+			return err
+		}
+		return printBackup(p, c.JSON, c.Out, "was written", summary)
+	})
+}
+
+// writeNewFile writes a backup to a new file that only its owner can read. The file is named path.part until it is complete and on the disk.
+// If write fails, writeNewFile deletes it.
+func writeNewFile(path string, write func(io.Writer) (backup.Summary, error)) (summary backup.Summary, err error) {
+	if _, err := os.Lstat(path); err == nil {
+		return summary, fmt.Errorf("%s exists already: choose another name, or delete the file", path)
+	}
+	part := path + ".part"
+	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the operator names the file
+	if errors.Is(err, os.ErrExist) {
+		return summary, fmt.Errorf("%s exists: if no other backup writes it now, it was left by an interrupted backup; delete it", part)
+	}
+	if err != nil {
+		return summary, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(part))
+		}
+	}()
+	summary, err = write(file)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return summary, err
+	}
+	return summary, os.Rename(part, path)
+}
+
+type restoreCommand struct {
+	boot.Logging `set:"log_level=warn"`
+	databaseCommand
+	File  string `arg:"" help:"The backup, or - for standard input."`
+	Check bool   `help:"Only read the backup and compare its checksum. The database is not used."`
+	JSON  bool   `name:"json" help:"Print the summary as JSON."`
+}
+
+// Help returns the text that kong prints below the flags.
+func (restoreCommand) Help() string {
+	return "The database must be empty: a PostgreSQL database without tables, or a SQLite file that does not exist. All rows are committed " +
+		"together after the checksum was compared, so an interrupted restore leaves an empty database. Start servers and collectors afterwards."
+}
+
+// Run restores the backup, or only checks it.
+func (c *restoreCommand) Run(ctx context.Context, p boot.Process) (err error) {
+	from := p.Stdin
+	if c.File != "-" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }() // the file was only read
+		from = file
+	}
+	bar := newProgress(p.Stderr, c.Logger(p.Stderr), "restore", "rows", 0)
+	progress := func(done, of int64) { bar.setTotal(ctx, done, of) }
+	var summary backup.Summary
+	if c.Check {
+		summary, err = backup.Check(from, progress)
+		if bar.finish(ctx); err != nil {
+			return err
+		}
+		return printBackup(p, c.JSON, c.File, "is complete", summary)
+	}
+	return c.withMigration(ctx, p, boot.SkipSchemaCheck, func(st *store.Store) error {
+		summary, err = backup.Restore(ctx, st, from, progress)
+		if bar.finish(ctx); err != nil {
+			return err
+		}
+		return printBackup(p, c.JSON, c.File, "was restored", summary)
+	})
+}
+
+// backupSummary is the JSON form of backup.Summary.
+type backupSummary struct {
+	Program string    `json:"program"`
+	Engine  string    `json:"engine"`
+	Schema  int64     `json:"schema"`
+	TakenAt time.Time `json:"taken_at"`
+	Tables  int       `json:"tables"`
+	Rows    int64     `json:"rows"`
+	SHA256  string    `json:"sha256"`
+}
+
+// printBackup prints the summary of a backup, as JSON or as sentences. event is what happened to the file.
+func printBackup(p boot.Process, asJSON bool, file, event string, s backup.Summary) error {
+	if asJSON {
+		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, s.TakenAt, s.Tables, s.Rows, s.SHA256})
+	}
+	_, err := fmt.Fprintf(p.Stdout, "%s %s: %s of %s, the state of %s on %s, schema version %d.\nsha256 of the content: %s\n", file, event, counted(s.Rows, "row"),
+		counted(s.Tables, "table"), s.TakenAt.Format(time.RFC3339), s.Engine, s.Schema, s.SHA256)
+	return err
+}

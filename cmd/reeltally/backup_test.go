@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func TestBackup_isRestoredOnTheOtherEngineWithTheSameChecksum(t *testing.T) {
+	t.Parallel()
+	for from, to := range map[string]string{"sqlite": "postgres", "postgres": "sqlite"} {
+		t.Run(from, func(t *testing.T) {
+			t.Parallel()
+			operator, restored := operatorAt(t, storetest.NewURL(t, from)), storetest.Empty(t, to)
+			operator("org", "create", "--name", "Über & Co", "--json")
+			operator("seed", "--org", "Über & Co", "--videos", "30", "--days", "40", "--log-level", "warn")
+			file := filepath.Join(t.TempDir(), "a.backup")
+			first := operator("backup", "--out", file)
+			require.Contains(t, first, file+" was written: ")
+			stat, err := os.Stat(file)
+			require.NoError(t, err)
+			require.Equal(t, os.FileMode(0o600), stat.Mode().Perm())
+			require.Contains(t, operator("restore", "--check", file), file+" is complete: ")
+
+			other := operatorAt(t, restored)
+			summary := parseObject(t, other("restore", "--json", file))
+			require.Equal(t, from, summary["engine"])
+			require.Contains(t, first, summary["sha256"])
+			require.Contains(t, other("export", "--org", "Über & Co"), ",views,")
+			again := parseObject(t, other("backup", "--json", "--out", file+"2"))
+			require.Equal(t, summary["sha256"], again["sha256"])
+			require.Equal(t, to, again["engine"])
+		})
+	}
+}
+
+func TestBackup_goesThroughAPipe(t *testing.T) {
+	t.Parallel()
+	operator := operatorAt(t, storetest.NewURL(t, "sqlite"))
+	operator("org", "create", "--name", "Piped", "--json")
+	backup, target := operator("backup"), map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}
+	status, _, stderr := boottest.Run(t, run, strings.NewReader(backup), target, "restore", "-")
+	require.Zero(t, status, stderr)
+	status, stdout, stderr := boottest.Run(t, run, nil, target, "org", "list")
+	require.Zero(t, status, stderr)
+	require.Contains(t, stdout, "Piped")
+	status, _, stderr = boottest.Run(t, run, strings.NewReader(backup), target, "restore", "-")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "the database is not empty, table organisations has rows")
+	status, _, stderr = boottest.Run(t, run, strings.NewReader(backup[:len(backup)/2]), target, "restore", "--check", "-")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "the backup is damaged or incomplete")
+}
+
+func TestBackup_overwritesNoFile(t *testing.T) {
+	t.Parallel()
+	target := map[string]string{"REELTALLY_DATABASE_URL": storetest.NewURL(t, "sqlite")}
+	file := filepath.Join(t.TempDir(), "a.backup")
+	require.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
+	status, _, stderr := boottest.Run(t, run, nil, target, "backup", "--out", file)
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, file+" exists already")
+	require.NoError(t, os.Rename(file, file+".part"))
+	status, _, stderr = boottest.Run(t, run, nil, target, "backup", "--out", file)
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "left by an interrupted backup")
+	status, _, stderr = boottest.Run(t, run, nil, target, "backup", "--json")
+	require.Equal(t, 2, status)
+	require.Contains(t, stderr, "--json needs --out")
+	content, err := os.ReadFile(file + ".part")
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(content))
+}

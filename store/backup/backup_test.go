@@ -1,0 +1,284 @@
+package backup_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backup"
+	idb "github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func noProgress(int64, int64) {}
+
+// write returns a backup of a database.
+func write(t *testing.T, s *store.Store) ([]byte, backup.Summary) {
+	t.Helper()
+	var out bytes.Buffer
+	summary, err := backup.Write(t.Context(), s, "v1.2.3", &out, noProgress)
+	require.NoError(t, err)
+	return out.Bytes(), summary
+}
+
+// text returns the lines of a backup.
+func text(t *testing.T, backup []byte) string {
+	t.Helper()
+	r, err := zstd.NewReader(bytes.NewReader(backup))
+	require.NoError(t, err)
+	defer r.Close()
+	content, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return string(content)
+}
+
+// compress returns a backup with the given lines.
+func compress(t *testing.T, lines string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := zstd.NewWriter(&out)
+	require.NoError(t, err)
+	_, err = io.WriteString(w, lines)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+// fill writes rows to every table of a database, with values that are difficult to copy.
+func fill(t *testing.T, db *storetest.DB) *store.Org {
+	t.Helper()
+	ctx := t.Context()
+	o := storetest.FullOrg(t, db)
+	storetest.FullOrg(t, db)
+	videos := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true)).Videos
+	for i, v := range videos {
+		title := []string{"Größe \"日本\" 🐶\u2028\\ \x01 <b>&", "", strings.Repeat("x", 3000)}[i%3]
+		db.Exec(t, "UPDATE videos SET title = ?, latest_views = ?, increase_1d = ?, outlier_multiplier = ? WHERE organisation_id = ? AND id = ?",
+			title, []int64{1<<63 - 1, 0, -1 << 53}[i%3], []float64{0.1, 1e300, -5e-324}[i%3], 3.0, o.ID(), v.ID)
+	}
+	older, newer := storetest.Collection(t, o, "Older", nil), storetest.Collection(t, o, "Newer", nil)
+	_, err := o.UpdateCollection(ctx, older.ID, store.CollectionPatch{Parent: &store.ParentChange{To: &newer.ID}}) // the child has a smaller id than its parent
+	require.NoError(t, err)
+	return o
+}
+
+// restore restores a backup into a database. Its statements are not inspected: unlike those of all other code, they write the rows of all
+// organisations.
+func restore(t *testing.T, db *storetest.DB, file []byte) (backup.Summary, error) {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	return backup.Restore(t.Context(), s, bytes.NewReader(file), noProgress)
+}
+
+// fillEmptyTables inserts a row into each table that has no rows.
+func fillEmptyTables(t *testing.T, db *storetest.DB, o *store.Org) {
+	t.Helper()
+	for _, table := range idb.TableNames() {
+		if storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+table)[0] > 0 {
+			continue
+		}
+		columns, err := db.DB().Columns(t.Context(), table)
+		require.NoError(t, err)
+		var names, places []string
+		var values []any
+		for _, c := range columns {
+			names, places, values = append(names, c.Name), append(places, "?"), append(values, valueFor(c, o))
+		}
+		db.Exec(t, fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, strings.Join(names, ", "), strings.Join(places, ", ")), values...)
+	}
+}
+
+// valueFor returns a value for a column.
+func valueFor(c idb.StoredColumn, o *store.Org) any {
+	switch {
+	case c.Name == "organisation_id":
+		return o.ID()
+	case c.Name == "id", c.Name == "token", strings.HasSuffix(c.Name, "_id") && c.Name != "external_id", c.Name == "created_by":
+		return store.NewID()
+	case strings.HasSuffix(c.Name, "_date"):
+		return "2026-02-28"
+	case c.Kind == idb.IntegerKind:
+		return int64(7)
+	case c.Kind == idb.BoolKind:
+		return true
+	case c.Kind == idb.FloatKind:
+		return 0.5
+	case c.Kind == idb.BytesKind:
+		return []byte{0, 1, 254, 255}
+	}
+	return "x"
+}
+
+func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		fillEmptyTables(t, db, fill(t, db))
+		file, written := write(t, db.Store)
+		require.NotContains(t, text(t, file), `"rows":0}`, "every table has rows")
+		checked, err := backup.Check(bytes.NewReader(file), noProgress)
+		require.NoError(t, err)
+		require.Equal(t, written, checked)
+		for _, engine := range storetest.Engines {
+			restored := storetest.NewEmpty(t, engine)
+			read, err := restore(t, restored, file)
+			require.NoError(t, err, engine)
+			require.Equal(t, written, read, engine)
+			again, second := write(t, restored.Store)
+			_, before, _ := strings.Cut(text(t, file), "\n")
+			_, after, _ := strings.Cut(text(t, again), "\n")
+			require.Equal(t, before, after, engine)
+			require.Equal(t, written.SHA256, second.SHA256)
+			require.NoError(t, restored.CheckSchema(t.Context()))
+		}
+	})
+}
+
+// Writers track videos and move counts while a backup is written. In one moment, the counts of an organisation equal its rows.
+func TestWrite_containsTheStateOfOneMoment(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		storetest.Track(t, o, storetest.Clips(t, 20)...)
+		ctx, stop := context.WithCancel(t.Context())
+		var writers sync.WaitGroup
+		committed := make(chan struct{}, 1000)
+		for w := range 2 {
+			writers.Go(func() {
+				other := db.Open(t)
+				for i := 0; ctx.Err() == nil; i++ {
+					l := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@writer/video/7%02d%016d", w, i))
+					_, err := other.Org(o.ID()).Track(ctx, store.TrackRequest{Links: []link.Link{l}, Enqueue: 1})
+					if ctx.Err() == nil {
+						require.NoError(t, err)
+						select {
+						case committed <- struct{}{}:
+						default:
+						}
+					}
+				}
+			})
+		}
+		for range 5 {
+			<-committed // other transactions are committed between two backups
+			for len(committed) > 0 {
+				<-committed
+			}
+			file, _ := write(t, db.Store)
+			restored := storetest.NewEmpty(t, "sqlite")
+			_, err := restore(t, restored, file)
+			require.NoError(t, err)
+			counts := storetest.Column[int64](t, restored, "SELECT videos - (SELECT COUNT(*) FROM videos) FROM organisation_totals UNION ALL SELECT COUNT(*) - (SELECT COUNT(*) FROM videos) FROM fetch_targets")
+			require.Equal(t, []int64{0, 0}, counts)
+		}
+		stop()
+		writers.Wait()
+	})
+}
+
+func TestRestore_refusesADamagedBackupAndInsertsNothing(t *testing.T) {
+	t.Parallel()
+	source := storetest.New(t, "sqlite")
+	fill(t, source)
+	file, _ := write(t, source.Store)
+	content := text(t, file)
+	lines := strings.SplitAfter(content, "\n")
+	damagedFiles := map[string][]byte{
+		"empty":                  nil,
+		"something else":         []byte("PK\x03\x04"),
+		"another text":           compress(t, "link,views\n"),
+		"cut in the middle":      file[:len(file)/2],
+		"without the last byte":  file[:len(file)-1],
+		"with more at the end":   slices.Concat(file, compress(t, "{}\n")),
+		"without the last line":  compress(t, strings.Join(lines[:len(lines)-2], "")),
+		"with a changed count":   compress(t, strings.Replace(content, "9223372036854775807", "9223372036854775806", 1)),
+		"with a count as text":   compress(t, strings.Replace(content, "9223372036854775807", `"1"`, 1)),
+		"without a row":          compress(t, strings.Join(slices.Delete(slices.Clone(lines), 2, 3), "")),
+		"with an unknown table":  compress(t, strings.Replace(content, `{"table":"videos"`, `{"table":"pg_authid"`, 1)),
+		"with an unknown column": compress(t, strings.Replace(content, `"name":"username"`, `"name":"user"`, 1)),
+		"with a broken line":     compress(t, strings.Replace(content, "[", "[[", 1)),
+	}
+	flipped := slices.Clone(file)
+	flipped[len(flipped)/3] ^= 4
+	damagedFiles["with a flipped bit"] = flipped
+	for _, engine := range storetest.Engines {
+		db := storetest.NewEmpty(t, engine)
+		for name, bad := range damagedFiles {
+			_, err := restore(t, db, bad)
+			require.ErrorAs(t, err, new(*backup.DamagedError), "%s: %v", name, err)
+			if name != "with an unknown table" && name != "with an unknown column" { // only Restore knows the tables
+				_, err = backup.Check(bytes.NewReader(bad), noProgress)
+				require.ErrorAs(t, err, new(*backup.DamagedError), name)
+			}
+		}
+		_, err := restore(t, db, file)
+		require.NoError(t, err, "after all refused backups, the database is still empty")
+	}
+}
+
+func TestRestore_refusesADatabaseWithRows(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		storetest.NewOrg(t, db)
+		file, _ := write(t, db.Store)
+		_, err := restore(t, db, file)
+		require.ErrorContains(t, err, "the database is not empty, table organisations has rows")
+	})
+}
+
+func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		old := storetest.NewEmpty(t, db.Engine)
+		_, err := old.DB().MigrateTo(t.Context(), 21) // the next migration adds columns to the table collectors
+		require.NoError(t, err)
+		old.Exec(t, "INSERT INTO collectors (id, seen_at, serves) VALUES (?, 5, 'tiktok')", store.NewID())
+		file, written := write(t, old.Store)
+		require.EqualValues(t, 21, written.Schema)
+		restored := storetest.NewEmpty(t, db.Engine)
+		_, err = restore(t, restored, file)
+		require.NoError(t, err)
+		require.NoError(t, restored.CheckSchema(t.Context()))
+		require.Equal(t, []string{"tiktok"}, storetest.Column[string](t, restored, "SELECT serves FROM collectors"))
+
+		_, err = restore(t, storetest.New(t, db.Engine), file)
+		require.ErrorContains(t, err, "but the backup has version 21: restore into a new database")
+		newer := compress(t, strings.Replace(text(t, file), `"schema":21`, `"schema":999`, 1))
+		_, err = restore(t, storetest.NewEmpty(t, db.Engine), newer)
+		require.ErrorAs(t, err, new(*store.SchemaError))
+		other := compress(t, strings.Replace(text(t, file), `"version":1`, `"version":2`, 1))
+		_, err = backup.Check(bytes.NewReader(other), noProgress)
+		require.ErrorContains(t, err, "use the program that wrote it, v1.2.3")
+	})
+}
+
+func TestWrite_refusesATextThatIsNotUTF8(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite") // PostgreSQL stores no such text
+	db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'a', CAST(x'ff' AS text), 1)")
+	_, err := backup.Write(t.Context(), db.Store, "v1", io.Discard, noProgress)
+	require.ErrorContains(t, err, `back up table short_links: column target: the text "\xff" is not valid UTF-8`)
+}
+
+// FuzzCheck checks that no file makes Check panic.
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte(`{"format":"reeltally-backup","version":1,"rows":1}` + "\n" + `{"table":"videos","columns":[{"name":"id","kind":"integer"}]}` + "\n[1]\n" + `{"end":"videos","rows":1}` + "\n"))
+	f.Add([]byte(`{"format":"reeltally-backup","version":1}` + "\n" + `{"end":"backup","rows":0,"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}` + "\n"))
+	f.Fuzz(func(t *testing.T, lines []byte) {
+		if _, err := backup.Check(bytes.NewReader(compress(t, string(lines))), noProgress); err != nil {
+			return
+		}
+		require.Contains(t, string(lines), "reeltally-backup")
+	})
+}

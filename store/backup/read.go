@@ -1,0 +1,218 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// DamagedError reports that a file is no complete backup. The file may be truncated or changed, or it is something else.
+type DamagedError struct{ Reason string }
+
+func (e *DamagedError) Error() string { return "the backup is damaged or incomplete: " + e.Reason }
+
+// damaged returns a *DamagedError with a formatted reason.
+func damaged(format string, args ...any) error { return &DamagedError{fmt.Sprintf(format, args...)} }
+
+// Check reads a backup completely and compares the number of rows and the checksum with those that the backup itself names. It returns a
+// *DamagedError if they differ. progress is called now and then with the number of rows read and the number of all rows.
+func Check(from io.Reader, progress func(done, of int64)) (Summary, error) {
+	r, err := newReader(from, progress)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer r.close()
+	return r.each(func(tableStart) error { return nil }, func([]any) error { return nil }, func(string, int64) error { return nil })
+}
+
+// reader reads one backup.
+type reader struct {
+	header   Header
+	lines    *bufio.Reader
+	close    func()
+	sum      hash.Hash
+	done     int64 // number of rows read so far
+	progress func(done, of int64)
+}
+
+// newReader reads the header of a backup.
+func newReader(from io.Reader, progress func(done, of int64)) (*reader, error) {
+	text, err := zstd.NewReader(from)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{lines: bufio.NewReaderSize(text, 64<<10), close: text.Close, sum: sha256.New(), progress: progress}
+	line, err := r.next()
+	if err == nil {
+		err = r.readHeader(line)
+	}
+	if err != nil {
+		text.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// readHeader checks the first line and stores it.
+func (r *reader) readHeader(line []byte) error {
+	if err := json.Unmarshal(line, &r.header); err != nil || r.header.Format != formatName {
+		return damaged("the first line is not that of a backup")
+	}
+	if r.header.Version != formatVersion {
+		return fmt.Errorf("the backup has version %d of the format, this program reads version %d: use the program that wrote it, %s", r.header.Version, formatVersion, r.header.Program)
+	}
+	return nil
+}
+
+// next returns the next line without its line feed.
+func (r *reader) next() ([]byte, error) {
+	line, err := r.lines.ReadBytes('\n')
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, damaged("it ends after %d of %d rows", r.done, r.header.Rows)
+	case errors.Is(err, zstd.ErrMagicMismatch):
+		return nil, damaged("it is not compressed with Zstandard")
+	case err != nil:
+		return nil, damaged("%v", err)
+	}
+	return line[:len(line)-1], nil
+}
+
+// each reads all tables. It calls start at the beginning of a table, row for each row, and finish with the name and the number of rows at the
+// end of a table. The values of a row are nil, or a string, int64, float64, bool or []byte. After the last line, each compares the checksum.
+func (r *reader) each(start func(tableStart) error, row func(values []any) error, finish func(table string, rows int64) error) (Summary, error) {
+	summary := Summary{Header: r.header}
+	for {
+		line, err := r.next()
+		if err != nil {
+			return Summary{}, err
+		}
+		var table tableStart
+		if json.Unmarshal(line, &table) != nil || table.Table == "" {
+			return summary, r.finish(line, &summary)
+		}
+		r.add(line)
+		if err := start(table); err != nil {
+			return Summary{}, err
+		}
+		if err := r.eachRow(table, row, finish); err != nil {
+			return Summary{}, err
+		}
+		summary.Tables++
+	}
+}
+
+// add adds a line to the checksum.
+func (r *reader) add(line []byte) {
+	r.sum.Write(line)
+	r.sum.Write([]byte{'\n'})
+}
+
+// finish checks the last line of the backup and sets the checksum of summary.
+func (r *reader) finish(line []byte, summary *Summary) error {
+	var last end
+	if json.Unmarshal(line, &last) != nil || last.End != endOfBackup {
+		return damaged("the line after %d rows is neither the beginning of a table nor the end of the backup", r.done)
+	}
+	summary.SHA256 = hex.EncodeToString(r.sum.Sum(nil))
+	if last.SHA256 != summary.SHA256 {
+		return damaged("the checksum of its content is %s, but must be %s", summary.SHA256, last.SHA256)
+	}
+	if r.done != last.Rows || r.done != r.header.Rows {
+		return damaged("it has %d rows, but must have %d", r.done, last.Rows)
+	}
+	if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {
+		return damaged("there is more after its end")
+	}
+	r.progress(r.done, r.header.Rows)
+	return nil
+}
+
+// eachRow reads the rows of a table up to the line that ends the table.
+func (r *reader) eachRow(table tableStart, row func(values []any) error, finish func(table string, rows int64) error) error {
+	for rows := int64(0); ; rows++ {
+		line, err := r.next()
+		if err != nil {
+			return err
+		}
+		r.add(line)
+		if !bytes.HasPrefix(line, []byte{'['}) {
+			var last end
+			if json.Unmarshal(line, &last) != nil || last.End != table.Table || last.Rows != rows {
+				return damaged("table %s does not end as it should after %d rows", table.Table, rows)
+			}
+			return finish(table.Table, rows)
+		}
+		values, err := parseRow(table.Columns, line)
+		if err != nil {
+			return damaged("row %d of table %s: %v", rows+1, table.Table, err)
+		}
+		if err := row(values); err != nil {
+			return err
+		}
+		if r.done++; r.done%reportEvery == 0 {
+			r.progress(r.done, r.header.Rows)
+		}
+	}
+}
+
+// parseRow returns the values of a row.
+func parseRow(columns []db.StoredColumn, line []byte) ([]any, error) {
+	var values []any
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	if err := d.Decode(&values); err != nil {
+		return nil, err
+	}
+	if len(values) != len(columns) {
+		return nil, fmt.Errorf("it has %d values, but the table has %d columns", len(values), len(columns))
+	}
+	for i, c := range columns {
+		if values[i] == nil {
+			continue // NULL
+		}
+		value, err := parseValue(c.Kind, values[i])
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		values[i] = value
+	}
+	return values, nil
+}
+
+// parseValue converts a JSON value other than null to the Go type of a kind.
+func parseValue(kind db.Kind, value any) (any, error) {
+	switch v := value.(type) {
+	case bool:
+		if kind == db.BoolKind {
+			return v, nil
+		}
+	case json.Number:
+		switch kind {
+		case db.IntegerKind:
+			return strconv.ParseInt(v.String(), 10, 64)
+		case db.FloatKind:
+			return strconv.ParseFloat(v.String(), 64)
+		}
+	case string:
+		switch kind {
+		case db.TextKind:
+			return v, nil
+		case db.BytesKind:
+			return base64.StdEncoding.DecodeString(v)
+		}
+	}
+	return nil, fmt.Errorf("the value %v is not of the kind %s", value, kind)
+}

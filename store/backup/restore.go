@@ -1,0 +1,201 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// Restore reads a backup into an empty database of either engine. First it brings the schema to the version of the backup. Then it inserts all
+// rows in one transaction, and commits it only if the checksum is right. Finally it updates the schema to the version of this program. The
+// database must have no rows, except in the table settings. progress is called now and then with the number of rows read and the number of all
+// rows. Errors are a *DamagedError for a damaged backup, and a *store.SchemaError for a backup of a newer program.
+func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(done, of int64)) (Summary, error) {
+	r, err := newReader(from, progress)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer r.close()
+	if err := prepare(ctx, s.DB(), r.header); err != nil {
+		return Summary{}, err
+	}
+	var summary Summary
+	started := false
+	err = s.DB().BulkTx(ctx, func(tx *gorm.DB, insert db.InsertRows) (err error) {
+		if started {
+			return errors.New("another program changed the database in the meantime: restore into a database that no other program uses")
+		}
+		started = true
+		l := loader{db: s.DB(), tx: tx, insert: insert}
+		if err := l.begin(); err != nil {
+			return err
+		}
+		summary, err = r.each(func(t tableStart) error { return l.start(ctx, t) }, l.add, l.finish)
+		return err
+	})
+	if err != nil {
+		return Summary{}, err
+	}
+	if _, err := s.Migrate(ctx); err != nil {
+		return Summary{}, fmt.Errorf("the backup is restored, but the schema cannot be updated: %w", err)
+	}
+	return summary, s.DB().AnalyzeAll(ctx)
+}
+
+// prepare brings the schema of an empty database to the version of the backup, and creates the partitions for the days of the backup.
+func prepare(ctx context.Context, d *db.DB, h Header) error {
+	have, want, err := d.Schema(ctx)
+	switch {
+	case err != nil:
+		return err
+	case h.Schema > want:
+		return fmt.Errorf("the backup is newer than this program: %w", &store.SchemaError{Have: h.Schema, Want: want})
+	case have > h.Schema:
+		return fmt.Errorf("the database has schema version %d, but the backup has version %d: restore into a new database", have, h.Schema)
+	}
+	if _, err := d.MigrateTo(ctx, h.Schema); err != nil {
+		return err
+	}
+	if err := requireEmpty(ctx, d); err != nil || h.FirstDay == nil || h.LastDay == nil {
+		return err
+	}
+	first, err := db.ParseDate(*h.FirstDay)
+	if err != nil {
+		return damaged("first_day: %v", err)
+	}
+	last, err := db.ParseDate(*h.LastDay)
+	if err != nil {
+		return damaged("last_day: %v", err)
+	}
+	return d.MakeDays(ctx, first, last)
+}
+
+// settings is the only table that may have rows before Restore, because a migration and the first start of a program write to it. Restore
+// replaces these rows.
+const settings = "settings"
+
+// requireEmpty returns an error if a table other than settings has rows.
+func requireEmpty(ctx context.Context, d *db.DB) error {
+	return d.Snapshot(ctx, func(now *db.Snapshot) error {
+		for _, table := range db.TableNames() {
+			rows, err := now.Rows(ctx, table)
+			if err != nil {
+				return err
+			}
+			if rows > 0 && table != settings {
+				return fmt.Errorf("the database is not empty, table %s has rows: restore into a new database that no program uses", table)
+			}
+		}
+		return nil
+	})
+}
+
+const (
+	// rowsAtOnce is the maximum number of rows that one call of InsertRows inserts.
+	rowsAtOnce = 5000
+	// bytesAtOnce limits the bytes of texts of one call of InsertRows. A single row may have more.
+	bytesAtOnce = 8 << 20
+)
+
+// loader inserts the rows of a backup.
+type loader struct {
+	db     *db.DB
+	tx     *gorm.DB
+	insert db.InsertRows
+
+	table   string
+	names   []string          // names of the columns in the backup
+	columns []db.StoredColumn // the same columns in the database
+	org     int               // index of the column organisation_id; -1 if there is none
+	rows    [][]any           // rows that are not yet inserted
+	bytes   int               // number of bytes of the texts in rows
+}
+
+// begin prepares the transaction.
+func (l *loader) begin() error {
+	if err := db.DeferForeignKeys(l.tx); err != nil {
+		return err
+	}
+	return l.tx.Exec("DELETE FROM " + settings).Error
+}
+
+// start begins a table.
+func (l *loader) start(ctx context.Context, t tableStart) error {
+	if !slices.Contains(db.TableNames(), t.Table) {
+		return damaged("the table %q is unknown", t.Table)
+	}
+	stored, err := l.db.Columns(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	l.table, l.names, l.columns, l.org = t.Table, nil, nil, -1
+	for i, c := range t.Columns {
+		at := slices.IndexFunc(stored, func(s db.StoredColumn) bool { return s.Name == c.Name && s.Kind == c.Kind })
+		if at < 0 {
+			return damaged("table %s has no column %s of the kind %s", t.Table, c.Name, c.Kind)
+		}
+		if c.Name == "organisation_id" {
+			l.org = i
+		}
+		l.names, l.columns = append(l.names, c.Name), append(l.columns, stored[at])
+	}
+	return nil
+}
+
+// add adds a row to the present table.
+func (l *loader) add(values []any) error {
+	for i, c := range l.columns {
+		value, err := c.Insertable(values[i])
+		if err != nil {
+			return damaged("column %s of table %s: %v", c.Name, l.table, err)
+		}
+		if text, ok := value.(string); ok {
+			l.bytes += len(text)
+		}
+		values[i] = value
+	}
+	if l.isFull(values) {
+		if err := l.flush(); err != nil {
+			return err
+		}
+	}
+	l.rows = append(l.rows, values)
+	return nil
+}
+
+// isFull returns true if the collected rows must be inserted before the row next. The collections of an organisation are inserted at once,
+// because they refer to each other.
+func (l *loader) isFull(next []any) bool {
+	if len(l.rows) == 0 {
+		return false
+	}
+	if l.table == "collections" && l.rows[0][l.org] == next[l.org] {
+		return false
+	}
+	return len(l.rows) >= rowsAtOnce || l.bytes >= bytesAtOnce
+}
+
+// flush inserts the collected rows.
+func (l *loader) flush() error {
+	err := l.insert(l.table, l.names, l.rows)
+	l.rows, l.bytes = l.rows[:0], 0
+	return err
+}
+
+// finish inserts the last rows of a table.
+func (l *loader) finish(table string, rows int64) error {
+	if err := l.flush(); err != nil {
+		return err
+	}
+	if !db.IsReferred(table) {
+		return nil
+	}
+	return l.db.Grown(l.tx, table, rows)
+}

@@ -1,0 +1,227 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+const (
+	// formatName is Header.Format of every backup.
+	formatName = "reeltally-backup"
+	// formatVersion is Header.Version of the backups that Write writes. A reader refuses other versions.
+	formatVersion = 1
+)
+
+// Header is the first line of a backup.
+type Header struct {
+	Format  string    `json:"format"`
+	Version int       `json:"version"`
+	Program string    `json:"program"` // version of the program that wrote the backup
+	Engine  string    `json:"engine"`  // "sqlite" or "postgres"
+	Schema  int64     `json:"schema"`  // version of the schema
+	TakenAt time.Time `json:"taken_at"`
+	Rows    int64     `json:"rows"` // number of rows of all tables
+	// FirstDay and LastDay are the days of the oldest and of the newest daily point of a history. They are nil without such points.
+	FirstDay *string `json:"first_day"`
+	LastDay  *string `json:"last_day"`
+}
+
+// Summary describes a backup that was read or written completely.
+type Summary struct {
+	Header
+	Tables int    // number of tables
+	SHA256 string // checksum of the content, in hexadecimal digits: see the comment of the package
+}
+
+// tableStart is the line that begins a table.
+type tableStart struct {
+	Table   string            `json:"table"`
+	Columns []db.StoredColumn `json:"columns"`
+}
+
+// end is the line that ends a table or the backup. SHA256 is set only at the end of the backup.
+type end struct {
+	End    string `json:"end"` // the name of the table, or "backup"
+	Rows   int64  `json:"rows"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// endOfBackup is end.End of the last line.
+const endOfBackup = "backup"
+
+// reportEvery is the number of rows after which the progress is reported.
+const reportEvery = 5000
+
+// Write writes a backup of the database to w. It contains the state at the moment when Write starts to read; transactions that are committed
+// later are not in it. program is the version of the program. progress is called now and then with the number of written rows and the number
+// of all rows. If Write fails, the written part is no valid backup.
+func Write(ctx context.Context, s *store.Store, program string, w io.Writer, progress func(done, of int64)) (Summary, error) {
+	compressed, err := zstd.NewWriter(w)
+	if err != nil {
+		return Summary{}, err
+	}
+	engine, err := s.Engine(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	b := writer{out: compressed, sum: sha256.New(), db: s.DB(), progress: progress}
+	b.summary.Header = Header{Format: formatName, Version: formatVersion, Program: program, Engine: engine.Name, TakenAt: s.DB().Now().Time()}
+	if b.summary.Schema, _, err = s.DB().Schema(ctx); err != nil {
+		return Summary{}, err
+	}
+	err = s.DB().Snapshot(ctx, func(from *db.Snapshot) error { return b.write(ctx, from) })
+	return b.summary, errors.Join(err, compressed.Close())
+}
+
+// writer writes one backup.
+type writer struct {
+	out      io.Writer
+	sum      hash.Hash
+	db       *db.DB
+	summary  Summary
+	line     []byte
+	done     int64 // number of rows written so far
+	progress func(done, of int64)
+}
+
+// write writes the lines of the backup.
+func (b *writer) write(ctx context.Context, from *db.Snapshot) error {
+	if err := b.writeHeader(ctx, from); err != nil {
+		return err
+	}
+	for _, table := range db.TableNames() {
+		if err := b.writeTable(ctx, from, table); err != nil {
+			return fmt.Errorf("back up table %s: %w", table, err)
+		}
+		b.summary.Tables++
+	}
+	b.progress(b.done, b.summary.Rows)
+	b.summary.SHA256 = hex.EncodeToString(b.sum.Sum(nil))
+	return writeLine(b.out, end{End: endOfBackup, Rows: b.done, SHA256: b.summary.SHA256})
+}
+
+// writeHeader completes the header and writes it.
+func (b *writer) writeHeader(ctx context.Context, from *db.Snapshot) error {
+	first, last, err := from.Days(ctx)
+	if err != nil {
+		return err
+	}
+	if first != nil {
+		b.summary.FirstDay, b.summary.LastDay = new(first.String()), new(last.String())
+	}
+	for _, table := range db.TableNames() {
+		rows, err := from.Rows(ctx, table)
+		if err != nil {
+			return err
+		}
+		b.summary.Rows += rows
+	}
+	return writeLine(b.out, b.summary.Header)
+}
+
+// writeTable writes the rows of a table, with the lines before and after them.
+func (b *writer) writeTable(ctx context.Context, from *db.Snapshot, table string) error {
+	columns, err := b.db.Columns(ctx, table)
+	if err != nil {
+		return err
+	}
+	content := io.MultiWriter(b.out, b.sum)
+	if err := writeLine(content, tableStart{table, columns}); err != nil {
+		return err
+	}
+	before := b.done
+	err = from.EachRow(ctx, table, columns, func(row *db.Values) error {
+		if b.line, err = appendRow(b.line[:0], columns, row); err != nil {
+			return err
+		}
+		if b.done++; b.done%reportEvery == 0 {
+			b.progress(b.done, b.summary.Rows)
+		}
+		_, err := content.Write(b.line)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return writeLine(content, end{End: table, Rows: b.done - before})
+}
+
+// writeLine writes a value as a line of JSON.
+func writeLine(w io.Writer, value any) error {
+	line, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// appendRow appends a row to line, as a line of JSON.
+func appendRow(line []byte, columns []db.StoredColumn, row *db.Values) ([]byte, error) {
+	line = append(line, '[')
+	for i, c := range columns {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		switch value := c.Value(row, i).(type) {
+		case nil:
+			line = append(line, "null"...)
+		case int64:
+			line = strconv.AppendInt(line, value, 10)
+		case float64:
+			line = strconv.AppendFloat(line, value, 'g', -1, 64)
+		case bool:
+			line = strconv.AppendBool(line, value)
+		case []byte:
+			line = append(line, '"')
+			line = base64.StdEncoding.AppendEncode(line, value)
+			line = append(line, '"')
+		case string:
+			var err error
+			if line, err = appendText(line, value); err != nil {
+				return nil, fmt.Errorf("column %s: %w", c.Name, err)
+			}
+		}
+	}
+	return append(line, ']', '\n'), nil
+}
+
+// appendText appends a text as a JSON string.
+func appendText(line []byte, text string) ([]byte, error) {
+	if !utf8.ValidString(text) {
+		return nil, fmt.Errorf("the text %q is not valid UTF-8", text)
+	}
+	if isPlain(text) {
+		line = append(line, '"')
+		line = append(line, text...)
+		return append(line, '"'), nil
+	}
+	quoted, err := json.Marshal(text)
+	return append(line, quoted...), err
+}
+
+// isPlain returns true if json.Marshal would escape no character of text.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || bytes.IndexByte([]byte(`"\<>&`), c) >= 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,252 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/gorm"
+)
+
+// Kind is the kind of the values of a column. Both engines store the same kinds, although they declare different types.
+type Kind string
+
+// The kinds of values. Ids and days are texts.
+const (
+	TextKind    Kind = "text"
+	IntegerKind Kind = "integer"
+	FloatKind   Kind = "float"
+	BoolKind    Kind = "boolean"
+	BytesKind   Kind = "bytes"
+)
+
+// StoredColumn describes a column of a table.
+type StoredColumn struct {
+	Name string `json:"name"`
+	Kind Kind   `json:"kind"`
+
+	declared string // the declared type, in lower case
+	key      int    // position in the primary key, counted from 1; 0 for other columns
+}
+
+// kinds are the kinds of the types that migrations use on either engine.
+var kinds = map[string]Kind{
+	"text": TextKind, "uuid": TextKind, "date": TextKind,
+	"integer": IntegerKind, "bigint": IntegerKind, "smallint": IntegerKind,
+	"real": FloatKind, "double precision": FloatKind,
+	"boolean": BoolKind,
+	"blob":    BytesKind, "bytea": BytesKind,
+}
+
+// referredTables are the tables to which foreign keys of other tables refer. Each comes before the tables that refer to it.
+var referredTables = []string{"organisations", "accounts", "videos", "collections"}
+
+// TableNames returns the names of all tables. A table comes after the tables to which its foreign keys refer.
+func TableNames() []string {
+	var others []string
+	for name := range Tables {
+		if !slices.Contains(referredTables, name) {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	return slices.Concat(referredTables, others)
+}
+
+// IsReferred returns true if foreign keys of other tables refer to the table.
+func IsReferred(table string) bool { return slices.Contains(referredTables, table) }
+
+// Columns returns the columns of a table, ordered by name.
+func (d *DB) Columns(ctx context.Context, table string) ([]StoredColumn, error) {
+	rows, err := d.pools[len(d.pools)-1].QueryContext(ctx, d.dialect.columnsQuery(), table)
+	if err != nil {
+		return nil, Translate(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err returns the errors of reading, so the error of Close is not needed
+	var columns []StoredColumn
+	for rows.Next() {
+		var c StoredColumn
+		if err := rows.Scan(&c.Name, &c.declared, &c.key); err != nil {
+			return nil, Translate(err)
+		}
+		var known bool
+		if c.Kind, known = kinds[c.declared]; !known {
+			return nil, fmt.Errorf("column %s of table %s has the unknown type %s", c.Name, table, c.declared)
+		}
+		columns = append(columns, c)
+	}
+	slices.SortFunc(columns, func(a, b StoredColumn) int { return strings.Compare(a.Name, b.Name) })
+	return columns, Translate(rows.Err())
+}
+
+// Value returns the column's value in a row, at index i: nil for NULL, otherwise a string, int64, float64, bool or []byte by the column's kind.
+// The value is the same on both engines.
+func (c StoredColumn) Value(row *Values, i int) any {
+	var value any
+	known := false
+	switch c.Kind {
+	case TextKind:
+		switch c.declared {
+		case "uuid":
+			var id uuid.UUID
+			id, known = row.UUID(i)
+			value = id.String()
+		case "date":
+			var day Date
+			day, known = row.Date(i)
+			value = day.String()
+		default:
+			value, known = row.Text(i)
+		}
+	case IntegerKind:
+		value, known = row.Int(i)
+	case FloatKind:
+		value, known = row.Float(i)
+	case BoolKind:
+		value, known = row.Bool(i)
+	case BytesKind:
+		b := row.Bytes(i)
+		value, known = b, b != nil
+	}
+	if !known {
+		return nil
+	}
+	return value
+}
+
+// Insertable converts a value that Value has returned, perhaps on the other engine, to a value for InsertRows.
+func (c StoredColumn) Insertable(value any) (any, error) {
+	text, isText := value.(string)
+	switch {
+	case isText && c.declared == "uuid":
+		return uuid.Parse(text)
+	case isText && c.declared == "date":
+		return ParseDate(text)
+	}
+	return value, nil
+}
+
+// Snapshot reads tables as they were at one moment, whatever other transactions write in the meantime.
+type Snapshot struct {
+	dialect dialect
+	each    func(ctx context.Context, query string, f func(*Values) error) error
+}
+
+// Snapshot calls f with a snapshot of the database. The statements of the snapshot have no time limit.
+func (d *DB) Snapshot(ctx context.Context, f func(*Snapshot) error) error {
+	return Translate(d.dialect.snapshot(ctx, d.pools[len(d.pools)-1], func(each func(context.Context, string, func(*Values) error) error) error {
+		return f(&Snapshot{dialect: d.dialect, each: each})
+	}))
+}
+
+// EachRow calls f for each row of a table, in the order of the primary key. The values of a row have the order of columns. EachRow reads all
+// columns that Columns returns.
+func (s *Snapshot) EachRow(ctx context.Context, table string, columns []StoredColumn, f func(*Values) error) error {
+	names := make([]string, len(columns))
+	var key []StoredColumn
+	for i, c := range columns {
+		if names[i] = c.Name; c.key > 0 {
+			key = append(key, c)
+		}
+	}
+	slices.SortFunc(key, func(a, b StoredColumn) int { return cmp.Compare(a.key, b.key) })
+	order := make([]string, len(key))
+	for i, c := range key {
+		order[i] = s.dialect.inByteOrder(c)
+	}
+	return s.each(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(names, ", "), table, strings.Join(order, ", ")), f)
+}
+
+// Rows returns the number of rows of a table.
+func (s *Snapshot) Rows(ctx context.Context, table string) (rows int64, err error) {
+	err = s.each(ctx, "SELECT COUNT(*) FROM "+table, func(v *Values) error {
+		rows = v.Count(0)
+		return nil
+	})
+	return rows, err
+}
+
+// Days returns the first and the last day of the points of snapshots_daily, or two nils if it has no points.
+func (s *Snapshot) Days(ctx context.Context) (first, last *Date, err error) {
+	err = s.each(ctx, "SELECT MIN(day), MAX(day) FROM snapshots_daily", func(v *Values) error {
+		first, last = v.OptionalDate(0), v.OptionalDate(1)
+		return nil
+	})
+	return first, last, err
+}
+
+func (sqliteDialect) columnsQuery() string {
+	return `SELECT name, lower(type), pk FROM pragma_table_xinfo(?)`
+}
+
+func (postgresDialect) columnsQuery() string {
+	return `SELECT a.attname, format_type(a.atttypid, NULL), COALESCE(array_position(k.conkey, a.attnum), 0)
+  FROM pg_attribute a LEFT JOIN pg_constraint k ON k.conrelid = a.attrelid AND k.contype = 'p'
+ WHERE a.attrelid = CAST(CAST($1 AS text) AS regclass) AND a.attnum > 0 AND NOT a.attisdropped`
+}
+
+func (sqliteDialect) inByteOrder(c StoredColumn) string { return c.Name }
+
+// inByteOrder returns the column with the order of bytes, which is the order of SQLite.
+func (postgresDialect) inByteOrder(c StoredColumn) string {
+	if c.declared == "text" {
+		return c.Name + ` COLLATE "C"`
+	}
+	return c.Name
+}
+
+func (sqliteDialect) snapshot(ctx context.Context, pool *sql.DB, f func(each func(context.Context, string, func(*Values) error) error) error) (err error) {
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }() // the transaction has only read
+	return f(func(ctx context.Context, query string, row func(*Values) error) error {
+		return eachSQLiteRow(ctx, tx, query, nil, row)
+	})
+}
+
+func (postgresDialect) snapshot(ctx context.Context, pool *sql.DB, f func(each func(context.Context, string, func(*Values) error) error) error) error {
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // returns the connection to the pool
+	return conn.Raw(func(c any) error {
+		repeatable := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+		return pgx.BeginTxFunc(ctx, c.(*stdlib.Conn).Conn(), repeatable, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+				return err
+			}
+			return f(func(ctx context.Context, query string, row func(*Values) error) error {
+				return eachPostgresRow(ctx, tx, query, nil, row)
+			})
+		})
+	})
+}
+
+// DeferForeignKeys makes SQLite check foreign keys only at the end of the transaction tx. On PostgreSQL, which checks them at the end of
+// each statement, it does nothing.
+func DeferForeignKeys(tx *gorm.DB) error {
+	if hasRowLocks(tx) {
+		return nil
+	}
+	return tx.Exec("PRAGMA defer_foreign_keys = ON").Error
+}
+
+// AnalyzeAll updates the statistics of PostgreSQL's query planner after a load of many rows, and lets histories be read from their index
+// alone. It does nothing on SQLite.
+func (d *DB) AnalyzeAll(ctx context.Context) error {
+	if !d.dialect.rowLocks() {
+		return nil
+	}
+	_, err := d.pools[0].ExecContext(ctx, "VACUUM (ANALYZE)")
+	return Translate(err)
+}
