@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/server/mcp"
 	"github.com/reeltally/reeltally/store"
 )
@@ -124,7 +125,7 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 	}
 	group, _ := op.Extensions["x-rate-group"].(string)
 	if o.group = rateGroup(group); !slices.Contains(rateGroups[:], o.group) {
-		return nil, fmt.Errorf("x-rate-group %q is not one of %v", group, rateGroups)
+		return nil, fmt.Errorf("x-rate-group %q is unknown; it must be %s", group, words.Or(rateGroups[:]))
 	}
 	switch scope, _ := op.Extensions["x-scope"].(string); scope {
 	case "any":

@@ -261,7 +261,7 @@ func TestPages_hideNumbersOfMaskedTiersAndSayWhy(t *testing.T) {
 			}
 		}
 		refused := v.visit("/?days=365").requireStatus(http.StatusBadRequest)
-		require.Contains(t, string(refused.body), "it must be one of [7 30 90]")
+		require.Contains(t, string(refused.body), "it must be 7, 30 or 90")
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/internal/words"
 )
 
 // Codes of faults in requests that violate the OpenAPI contract. The fault code for any other schema keyword is the keyword in snake case,
@@ -238,7 +239,7 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Pa
 	case "nullable":
 		add("nullable", "must not be null")
 	case "enum":
-		add("enum", "must be one of %s, not %s", joinValues(schema.Enum), formatValue(e.Value))
+		add("enum", "must be %s, not %s", words.Or(schema.Enum), formatValue(e.Value))
 	case "minimum":
 		add("minimum", "must be at least %v, not %s", *schema.Min, formatValue(e.Value))
 	case "maximum":
@@ -359,13 +360,4 @@ func formatValue(v any) string {
 		return valueKind(v)
 	}
 	return string(out)
-}
-
-// joinValues formats values and joins them with commas.
-func joinValues(values []any) string {
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i] = fmt.Sprint(v)
-	}
-	return strings.Join(out, ", ")
 }

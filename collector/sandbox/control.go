@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -70,10 +71,10 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 	}
 	if source != everySource && !slices.Contains(faultSources, source) {
 		return problem(http.StatusBadRequest,
-			fmt.Sprintf(`source %q is unknown; use one of %s, or "" or "*" for all`, source, strings.Join(faultSources, ", ")))
+			fmt.Sprintf(`source %q is unknown; use %s, or use "*" for all sources`, source, words.Or(faultSources)))
 	}
 	if !slices.Contains(faultNames, in.Fault) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("fault %q is unknown; use one of %s", in.Fault, strings.Join(faultNames, ", ")))
+		return problem(http.StatusBadRequest, fmt.Sprintf("fault %q is unknown; use %s", in.Fault, words.Or(faultNames)))
 	}
 	set := rule{Source: source, Fault: in.Fault, RetryAfter: in.RetryAfter, IDs: in.IDs, Status: in.Status, Body: in.Body}
 	if given := len(in.IDs) > 0 || in.Status != 0 || in.Body != nil; given != (in.Fault == faultRefused) {
@@ -100,7 +101,7 @@ func (s *Sandbox) deleteFaults(r *http.Request) reply {
 	source := r.URL.Query().Get("source")
 	if source != "" && source != everySource && !slices.Contains(faultSources, source) {
 		return problem(http.StatusBadRequest,
-			fmt.Sprintf(`source %q is unknown; use one of %s, "*" for the fault of all sources, or leave it out to delete every fault`, source, strings.Join(faultSources, ", ")))
+			fmt.Sprintf(`source %q is unknown; use %s, use "*" for the fault of all sources, or leave the source out to delete every fault`, source, words.Or(faultSources)))
 	}
 	s.faults.clear(source)
 	return reply{status: http.StatusNoContent}
@@ -150,7 +151,7 @@ func (s *Sandbox) deleteClock(*http.Request) reply {
 func (s *Sandbox) platformOf(r *http.Request) (link.Platform, time.Time, *reply) {
 	p := link.Platform(r.URL.Query().Get("platform"))
 	if !slices.Contains(link.Platforms, p) {
-		bad := problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use one of %v", p, link.Platforms))
+		bad := problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", p, words.Or(link.Platforms)))
 		return "", time.Time{}, &bad
 	}
 	at := s.clock()
@@ -174,7 +175,7 @@ func (s *Sandbox) getVideo(r *http.Request) reply {
 	id := r.URL.Query().Get("id")
 	if category := Category(r.URL.Query().Get("category")); category != "" && id == "" {
 		if id = s.world.Find(p, category); id == "" {
-			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use one of %v", category, p, Categories(p)))
+			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use %s", category, p, words.Or(Categories(p))))
 		}
 	}
 	truth, ok := s.world.Video(p, id, at)
@@ -193,7 +194,7 @@ func (s *Sandbox) getAccount(r *http.Request) reply {
 	ref := r.URL.Query().Get("handle")
 	if category := AccountCategory(r.URL.Query().Get("category")); category != "" && ref == "" {
 		if ref = s.world.FindAccount(p, category); ref == "" {
-			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use one of %v", category, p, AccountCategories(p)))
+			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use %s", category, p, words.Or(AccountCategories(p))))
 		}
 	}
 	truth, ok := s.world.Account(p, ref, at)
@@ -218,7 +219,7 @@ func (s *Sandbox) putAccount(r *http.Request) reply {
 		return problem(http.StatusBadRequest, "the body must be an object with platform, handle, to and stranger: "+err.Error())
 	}
 	if !slices.Contains(link.Platforms, in.Platform) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use one of %v", in.Platform, link.Platforms))
+		return problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", in.Platform, words.Or(link.Platforms)))
 	}
 	switch err := s.world.Rename(in.Platform, in.Handle, in.To, in.Stranger); {
 	case errors.Is(err, errNoAccount):

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -140,14 +141,14 @@ func (r Rule) check(p *problems, member string) {
 	}
 	class := source.Class(r.Class)
 	if r.Class != split && !slices.Contains(sourceClasses, class) && !slices.Contains(targetClasses, class) {
-		p.add(member+".class", "must be split or one of %v, not %q", append(slices.Clone(targetClasses), sourceClasses...), r.Class)
+		p.add(member+".class", "must be %s, not %q", words.Or(slices.Concat([]source.Class{split}, targetClasses, sourceClasses)), r.Class)
 	}
 }
 
 // check adds an error for each invalid member of the call.
 func (c Call) check(p *problems, member string) {
 	if !slices.Contains(link.Platforms, c.Platform) {
-		p.add(member+".platform", "must be one of %v, not %q", link.Platforms, c.Platform)
+		p.add(member+".platform", "must be %s, not %q", words.Or(link.Platforms), c.Platform)
 	}
 	if c.Batch.Size < 0 || c.Batch.Size > maxBatch {
 		p.add(member+".batch.size", "must be 1 to %d, not %d", maxBatch, c.Batch.Size)
@@ -160,7 +161,7 @@ func (c Call) check(p *problems, member string) {
 		at := fmt.Sprintf("%s.states[%d]", member, i)
 		s.When.check(p, at)
 		if s.Class != source.Temporary && !slices.Contains(targetClasses, s.Class) {
-			p.add(at+".class", "must be temporary or one of %v, not %q", targetClasses, s.Class)
+			p.add(at+".class", "must be %s, not %q", words.Or(append([]source.Class{source.Temporary}, targetClasses...)), s.Class)
 		}
 	}
 	switch c.Kind {
@@ -359,7 +360,7 @@ func (r Request) check(p *problems, member string, known placeholders) {
 func (known placeholders) check(p *problems, member, text string) (identifies bool) {
 	for _, f := range placeholder.FindAllString(text, -1) {
 		if !slices.Contains(known, f) {
-			p.add(member, "has the unknown placeholder %s; use %s and %s", f, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
+			p.add(member, "has the unknown placeholder %s; use %s", f, words.Or(known))
 		}
 		identifies = identifies || slices.Contains(known[:3], f)
 	}

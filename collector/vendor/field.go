@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/reeltally/reeltally/collector/fetch"
+	"github.com/reeltally/reeltally/internal/words"
 )
 
 // Field describes where an item has a fact. The first alternative with a value is used. In JSON, a field is a path, an Alternative, or a
@@ -127,7 +128,7 @@ func (f Field) check(p *problems, member, name string, known factNames) {
 			units = []string{""}
 		}
 		if !slices.Contains(units, a.Unit) {
-			p.add(member+".unit", "must be one of %q, not %q", units, a.Unit)
+			p.add(member+".unit", "must be %s, not %q", words.Or(quoteAll(units)), a.Unit)
 		}
 		if kind != flagFact && (a.OneOf != nil || a.NotEmpty) {
 			p.add(member, "is not a boolean fact, so that it cannot have one_of or not_empty")
@@ -399,4 +400,13 @@ func (w When) isTrue(v gjson.Result) bool {
 	return w.Contains == nil || slices.ContainsFunc(w.Contains, func(part string) bool {
 		return strings.Contains(lower, strings.ToLower(part))
 	})
+}
+
+// quoteAll returns the texts in quotation marks.
+func quoteAll(texts []string) []string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = strconv.Quote(text)
+	}
+	return quoted
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -119,8 +120,9 @@ func showOperations(v *visit) error {
 		}
 	}
 	if content.Shown != "" {
-		if !slices.Contains(statusNames, content.Shown) || content.Shown == "stopped" {
-			return &Problem{Status: http.StatusBadRequest, Title: "Unknown status", Detail: fmt.Sprintf("status is %s; it must be one of %v, and not stopped.", strconv.Quote(content.Shown), statusNames)}
+		listed := slices.DeleteFunc(slices.Clone(statusNames), func(name string) bool { return name == "stopped" })
+		if !slices.Contains(listed, content.Shown) {
+			return &Problem{Status: http.StatusBadRequest, Title: "Unknown status", Detail: fmt.Sprintf("status is %s; it must be %s.", strconv.Quote(content.Shown), words.Or(listed))}
 		}
 		if content.Targets, err = v.Backend.TargetsWithStatus(v.r.Context(), store.FetchStatus(content.Shown), maxListedTargets); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -63,7 +64,7 @@ func (v *visit) period() (period, error) {
 	if text := query.Get("days"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || !slices.Contains(p.Choices, int32(n)) {
-			return refuse("days is %q; it must be one of %v, or give start and end.", text, p.Choices)
+			return refuse("days is %q; it must be %s. Or give start and end.", text, words.Or(p.Choices))
 		}
 		p.Days = int32(n)
 	}
