@@ -95,7 +95,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		return nil, db.Translate(err)
 	}
 	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Account]{
-		Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Complete: o.completeAccounts,
+		Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Complete: o.At(v).completeAccounts,
 		Total: total, Unchanged: o.unchangedSince(v),
 	}, query.Order, query.Window)
 }

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,30 +66,28 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labels finds the labels of videos and accounts. It has the names and hashtags of all collections of the organisation.
+// labels finds the labels of videos and accounts. It has the names and hashtags of all collections of the organisation, and the members of
+// collections among some or all of the organisation's videos and accounts.
 type labels struct {
-	all   []Label           // all collections of the organisation, ordered by name and id
-	bytes []int64           // number of bytes that each label of all takes in JSON
-	at    map[uuid.UUID]int // index of each collection in all, by the id of the collection
-	tags  map[string][]int  // indexes of the collections that have a hashtag, by the hashtag
+	all     []Label          // all collections of the organisation, ordered by name and id
+	bytes   []int64          // number of bytes that each label of all takes in JSON
+	tags    map[string][]int // indexes of the collections that have a hashtag, by the hashtag
+	members []member         // ordered by id
 }
 
-// newLabels returns the labels for the names of all collections, and for the collections that have a hashtag. It sorts all in place.
-func newLabels(all []Label, tagged map[string][]uuid.UUID) *labels {
-	slices.SortFunc(all, func(a, b Label) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), slices.Compare(a.ID[:], b.ID[:]))
-	})
-	l := &labels{all: all, bytes: make([]int64, len(all)), at: make(map[uuid.UUID]int, len(all)), tags: make(map[string][]int, len(tagged))}
-	for i, label := range all {
-		l.at[label.ID] = i
-		l.bytes[i] = idBytes + jsonBytes(label.Name)
+// member is a video or account that was added to a collection.
+type member struct {
+	id         uuid.UUID // id of the video or account
+	collection int32     // index of the collection in labels.all
+}
+
+// of returns the indexes of the collections to which a video or account was added, appended to indexes.
+func (l *labels) of(indexes []int, id uuid.UUID) []int {
+	first, _ := slices.BinarySearchFunc(l.members, id, func(m member, id uuid.UUID) int { return bytes.Compare(m.id[:], id[:]) })
+	for ; first < len(l.members) && l.members[first].id == id; first++ {
+		indexes = append(indexes, int(l.members[first].collection))
 	}
-	for tag, ids := range tagged {
-		for _, id := range ids {
-			l.tags[tag] = append(l.tags[tag], l.at[id])
-		}
-	}
-	return l
+	return indexes
 }
 
 // labelSet are the labels of a video or account, ordered by name and id.
@@ -125,7 +125,7 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 				accounts = append(accounts, *r.account)
 			}
 		}
-		l, added, err := o.memberships(ctx, videos, db.Distinct(accounts))
+		l, err := o.labels(ctx, videos, db.Distinct(accounts))
 		if errors.Is(err, errTooManyMembers) {
 			size = (size + 1) / 2
 			continue
@@ -135,11 +135,12 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 		}
 		done = to
 		ofAccounts := map[uuid.UUID]labelSet{} // most videos are only in the collections of their account, and share its labels
+		var own []int
 		for i := from; i < to && len(l.all) > 0; i++ {
 			r := row(i)
 			var account uuid.UUID // an unknown account has the zero id, which no collection contains
 			db.Assign(&account, r.account)
-			own := added[r.video]
+			own = l.of(own[:0], r.video)
 			if len(l.tags) > 0 {
 				for _, tag := range Hashtags(r.caption) {
 					own = append(own, l.tags[tag]...)
@@ -147,9 +148,11 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 			}
 			found, known := ofAccounts[account]
 			if len(own) > 0 {
-				found = l.named(append(own, added[account]...))
+				own = l.of(own, account)
+				found = l.named(own)
 			} else if !known {
-				found = l.named(added[account])
+				own = l.of(own, account)
+				found = l.named(own)
 				ofAccounts[account] = found
 			}
 			set(i, found.labels)
@@ -183,35 +186,78 @@ SELECT m.collection_id, NULL AS name, NULL AS tag, m.video_id FROM collection_vi
 UNION ALL
 SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
-// memberships returns the names and hashtags of all collections, and the collections to which videos and accounts were added, as indexes in
-// labels.all. It returns errTooManyMembers if there are more than maxMembers members.
-func (o *Org) memberships(ctx context.Context, videos, accounts []uuid.UUID) (*labels, map[uuid.UUID][]int, error) {
+// labels returns the labels of at least the given videos and accounts. It returns errTooManyMembers if there are more than maxMembers
+// members. The labels are not older than the version that the request has read.
+func (o *Org) labels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
+	v, err := o.version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cached, load := o.s.labels.get(o.id, v.labels)
+	if cached != nil {
+		return cached, nil
+	}
+	if load {
+		all, err := o.memberships(ctx, "TRUE", "TRUE", nil, maxCachedMembers)
+		if !errors.Is(err, errTooManyMembers) {
+			if err == nil {
+				o.s.labels.put(o.id, v.labels, all)
+			}
+			return all, err
+		}
+		o.s.labels.put(o.id, v.labels, nil)
+	}
 	q := o.s.db.Read(ctx)
 	ofVideo, videoIDs := db.AnyOf(q, "m.video_id", "@videos", videos)
 	ofAccount, accountIDs := db.AnyOf(q, "m.account_id", "@accounts", accounts)
+	return o.memberships(ctx, ofVideo, ofAccount, map[string]any{"videos": videoIDs, "accounts": accountIDs}, maxMembers)
+}
+
+// memberships returns the labels of the videos and accounts that two SQL conditions on the members select. args are the named arguments of
+// the conditions. It returns errTooManyMembers if there are more than limit members.
+func (o *Org) memberships(ctx context.Context, ofVideo, ofAccount string, args map[string]any, limit int) (*labels, error) {
+	named := map[string]any{"org": o.id}
+	maps.Copy(named, args)
 	query := strings.NewReplacer("{m.video_id}", ofVideo, "{m.account_id}", ofAccount).Replace(memberships)
-	var all []Label
-	var members [][2]uuid.UUID // the id of the video or account, and the id of the collection
-	tagged := map[string][]uuid.UUID{}
-	err := o.s.db.EachRow(ctx, q.Raw(query, map[string]any{"org": o.id, "videos": videoIDs, "accounts": accountIDs}), func(row *db.Values) error {
+	l, at := &labels{tags: map[string][]int{}}, map[uuid.UUID]int{}
+	type tagged struct {
+		tag        string
+		collection uuid.UUID
+	}
+	type added struct{ id, collection uuid.UUID }
+	var tags []tagged
+	var members []added
+	err := o.s.db.EachRow(ctx, o.s.db.Read(ctx).Raw(query, named), func(row *db.Values) error {
 		collection := row.ID(0)
 		if name, ok := row.Text(1); ok {
-			all = append(all, Label{ID: collection, Name: name})
+			l.all = append(l.all, Label{ID: collection, Name: name})
 		} else if tag, ok := row.Text(2); ok {
-			tagged[tag] = append(tagged[tag], collection)
-		} else if members = append(members, [2]uuid.UUID{row.ID(3), collection}); len(members) > maxMembers {
-			return errTooManyMembers // a single video has fewer labels than this limit, because an organisation has fewer collections
+			tags = append(tags, tagged{tag, collection})
+		} else if members = append(members, added{row.ID(3), collection}); len(members) > limit {
+			return errTooManyMembers // a single video has fewer labels than the limit, because an organisation has fewer collections
 		}
 		return nil
 	})
-	if err != nil || len(all) == 0 {
-		return &labels{}, nil, err
+	if err != nil {
+		return nil, err
 	}
-	l, added := newLabels(all, tagged), make(map[uuid.UUID][]int, len(members))
-	for _, m := range members {
-		added[m[0]] = append(added[m[0]], l.at[m[1]])
+	slices.SortFunc(l.all, func(a, b Label) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	l.bytes = make([]int64, len(l.all))
+	for i, label := range l.all {
+		at[label.ID] = i
+		l.bytes[i] = idBytes + jsonBytes(label.Name)
 	}
-	return l, added, nil
+	for _, t := range tags {
+		l.tags[t.tag] = append(l.tags[t.tag], at[t.collection])
+	}
+	l.members = make([]member, len(members))
+	for i, m := range members {
+		l.members[i] = member{m.id, int32(at[m.collection])} //nolint:gosec // an organisation has fewer collections than an int32 can count
+	}
+	slices.SortFunc(l.members, func(a, b member) int { return bytes.Compare(a.id[:], b.id[:]) })
+	return l, nil
 }
 
 // named returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the slice indexes in

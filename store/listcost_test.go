@@ -19,14 +19,17 @@ func TestListVideos_numberOfStatementsDoesNotDependOnThePage(t *testing.T) {
 		}
 		_, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Launch", Access: store.AccessPrivate})
 		require.NoError(t, err)
+		for range 2 { // the second list reads the labels of all pages
+			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
+		}
 		for name, c := range map[string]struct {
 			window     store.Window
 			statements int
 		}{
-			"a short page":                  {store.Window{Limit: 1}, 3}, // three statements: the version with the total, the rows, and the collections with their members
-			"a long page":                   {store.Window{Limit: 1500}, 3},
-			"a page far from the beginning": {store.Window{Offset: 700, Limit: 10}, 4},  // one more statement: the position of the row before the page
-			"a page near the end":           {store.Window{Offset: 1490, Limit: 10}, 5}, // one more statement: the version is read again
+			"a short page":                  {store.Window{Limit: 1}, 2}, // the version with the total, and the rows
+			"a long page":                   {store.Window{Limit: 1500}, 2},
+			"a page far from the beginning": {store.Window{Offset: 700, Limit: 10}, 3},  // one more statement: the position of the row before the page
+			"a page near the end":           {store.Window{Offset: 1490, Limit: 10}, 4}, // one more statement: the version is read again
 			"a page beyond the end":         {store.Window{Offset: 1500, Limit: 10}, 1},
 		} {
 			db.Guard.Statements()

@@ -54,6 +54,7 @@ type Version struct {
 	Late *db.Instant
 
 	videos, stopped int64 // number of tracked videos, and of videos whose tracking was stopped
+	labels          int64 // version of the labels: it rises with every change of collections, and may rise with other changes
 }
 
 // At returns a view of the organisation whose lists have the totals of the version v, which Version has returned for this organisation. So
@@ -93,9 +94,9 @@ func (o *Org) Version(ctx context.Context) (Version, error) {
 	}
 	var v Version
 	q := o.q(ctx, "organisation_totals").
-		Select("version, videos, videos_removed, (SELECT MAX(due) FROM ("+strings.Join(newest, " UNION ALL ")+") newest) AS late", args...)
+		Select("version, videos, videos_removed, labels_version, (SELECT MAX(due) FROM ("+strings.Join(newest, " UNION ALL ")+") newest) AS late", args...)
 	return v, o.s.db.EachRow(ctx, q, func(row *db.Values) error {
-		v = Version{Version: row.Count(0), videos: row.Count(1), stopped: row.Count(2), Late: row.OptionalInstant(3)}
+		v = Version{Version: row.Count(0), videos: row.Count(1), stopped: row.Count(2), labels: row.Count(3), Late: row.OptionalInstant(4)}
 		return nil
 	})
 }

@@ -49,6 +49,7 @@ type Store struct {
 	db             *db.DB
 	maxCollections int
 	counts         *lru.Cache[countKey, int64]
+	labels         *labelCache
 }
 
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
@@ -62,7 +63,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &Store{Queue: queue.New(d), db: d, counts: counts, maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
+	labels, err := newLabelCache(maxLabelledOrgs)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return &Store{Queue: queue.New(d), db: d, counts: counts, labels: labels, maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 
 // DB returns the database for store/ingest and store/backfill, which write for several organisations in one transaction.

@@ -172,14 +172,14 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		return nil, err
 	}
 	filtered := o.inCollections(matching, groups, false).Session(&gorm.Session{})
+	v, err := o.version(ctx) // before the count, so that a change after the count changes the version
+	if err != nil {
+		return nil, db.Translate(err)
+	}
 	spec := db.ListSpec[Video]{
-		Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, Complete: o.completeVideos,
+		Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, Complete: o.At(v).completeVideos,
 	}
 	if !query.WithoutTotal {
-		v, err := o.version(ctx) // before the count, so that a change after the count changes the version
-		if err != nil {
-			return nil, db.Translate(err)
-		}
 		if spec.Total, err = o.countVideos(ctx, v, query, filtered); err != nil {
 			return nil, db.Translate(err)
 		}

@@ -141,7 +141,7 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 		}
 	}
 	keys := db.SortedKeys(w.outcomes)
-	if err := db.RaiseVersions(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
+	if err := db.RaiseVersionsOnly(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
 		return err
 	}
 	var changed, others []db.RowKey

@@ -91,19 +91,28 @@ var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\
 // of the API shows data of the other tables.
 var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
+// labelTables are the tables whose rows decide the labels of videos and accounts, except the rows of the videos and accounts themselves.
+var labelTables = map[string]bool{"collections": true, "collection_videos": true, "collection_accounts": true, "collection_hashtags": true}
+
 // versionGuard returns an inspect function for the statements of one transaction. The function returns an error for a statement that writes
-// an organisation's data before the transaction has raised the organisation's version. It passes other statements to inspect.
+// an organisation's data before the transaction has raised the organisation's version, and also the version of the labels if the statement
+// writes one of labelTables. It passes other statements to inspect.
 func versionGuard(inspect func(string) error) func(string) error {
 	marker, _, _ := strings.Cut(raised, "?")
-	var done atomic.Bool
+	labelMarker, _, _ := strings.Cut(raisedLabels, "?")
+	var done, labelsDone atomic.Bool
 	return func(statement string) error {
-		if strings.Contains(statement, marker) {
+		if strings.Contains(statement, " SET "+marker) {
 			done.Store(true)
+			labelsDone.Store(strings.Contains(statement, labelMarker) || labelsDone.Load())
 		}
 		for _, written := range writtenTable.FindAllStringSubmatch(statement, -1) {
 			table := written[1]
 			if Tables[table].Class == Distributed && !unversioned[table] && !done.Load() {
 				return fmt.Errorf("a transaction writes %s before it raises the organisation's version: %s", table, statement)
+			}
+			if labelTables[table] && !labelsDone.Load() {
+				return fmt.Errorf("a transaction writes %s before it raises the version of the organisation's labels: %s", table, statement)
 			}
 		}
 		return inspect(statement)

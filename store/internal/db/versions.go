@@ -35,26 +35,42 @@ func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB
 	})
 }
 
-// raised is the SQL assignment that raises a version. The new version is the time in microseconds, or the last version plus one if that is
-// greater. So no version is used twice, even if the database is restored from a backup.
-const raised = "version = CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
+// nextVersion is the SQL value of an organisation's next version: the time in microseconds, or the last version plus one if that is greater. So
+// no version is used twice, even if the database is restored from a backup.
+const nextVersion = "CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
-// RaiseVersions raises the versions of organisations. It locks the organisations in the order of their ids, so that concurrent calls cannot
-// deadlock.
+const (
+	raised       = "version = " + nextVersion
+	raisedLabels = "labels_version = " + nextVersion
+)
+
+// RaiseVersions raises the versions of organisations and of their labels. It locks the organisations in the order of their ids, so that
+// concurrent calls cannot deadlock.
 func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
+	return raise(tx, raised+", "+raisedLabels, []any{now, now, now, now}, orgs)
+}
+
+// RaiseVersionsOnly raises the versions of organisations, but not the versions of their labels. It is for frequent transactions that change
+// neither collections nor their members. Otherwise it does the same as RaiseVersions.
+func RaiseVersionsOnly(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
+	return raise(tx, raised, []any{now, now}, orgs)
+}
+
+// raise runs an assignment for the rows of organisation_totals. args are the arguments of the assignment.
+func raise(tx *gorm.DB, assignment string, args []any, orgs []uuid.UUID) error {
 	orgs = Distinct(orgs)
 	switch len(orgs) {
 	case 0:
 		return nil
 	case 1: // a single row cannot deadlock, so it needs no order of locks
-		return tx.Exec("UPDATE organisation_totals SET "+raised+" WHERE organisation_id = ?", now, now, orgs[0]).Error
+		return tx.Exec("UPDATE organisation_totals SET "+assignment+" WHERE organisation_id = ?", append(args, orgs[0])...).Error
 	}
-	list, args := WithOrgs(tx, orgs)
+	list, wanted := WithOrgs(tx, orgs)
 	err := LockRows(tx, list+`SELECT t.version FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
- ORDER BY t.organisation_id`, "t", args...)
+ ORDER BY t.organisation_id`, "t", wanted...)
 	if err != nil {
 		return err
 	}
-	return tx.Exec(list+"UPDATE organisation_totals SET "+raised+" FROM wanted WHERE organisation_totals.organisation_id = wanted.organisation_id",
-		append(args, now, now)...).Error
+	return tx.Exec(list+"UPDATE organisation_totals SET "+assignment+" FROM wanted WHERE organisation_totals.organisation_id = wanted.organisation_id",
+		append(wanted, args...)...).Error
 }

@@ -1,0 +1,83 @@
+package store
+
+import (
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+const (
+	// maxCachedMembers is the maximum number of members of an organisation's collections with which the labels of the organisation are cached.
+	// Reading more members would take much longer than reading the members of one page.
+	maxCachedMembers = 50_000
+	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
+	maxLabelledOrgs = 10_000
+	// maxCachedEntries is the maximum number of members and collections in a labelCache. It limits the memory to some tens of megabytes.
+	maxCachedEntries = 500_000
+)
+
+// labelCache has the labels of organisations: their collections with all members. It knows an organisation's labels only for one version of
+// the labels. A caller reads the version from the database in the same request, so the labels are never older than the version, no matter
+// which process has changed them. A labelCache is safe for concurrent use.
+type labelCache struct {
+	mu      sync.Mutex
+	byOrg   *simplelru.LRU[uuid.UUID, cachedLabels] // the least recently used organisation is dropped first
+	entries int                                     // number of members and collections of all organisations in byOrg
+}
+
+// cachedLabels are the labels of an organisation at one version.
+type cachedLabels struct {
+	version int64
+	labels  *labels // nil if the labels of this version were requested once, or if they have too many members
+	tooMany bool    // there are more than maxCachedMembers members
+}
+
+// newLabelCache returns an empty cache for at most orgs organisations.
+func newLabelCache(orgs int) (*labelCache, error) {
+	c := &labelCache{}
+	var err error
+	c.byOrg, err = simplelru.NewLRU(orgs, func(_ uuid.UUID, dropped cachedLabels) { c.entries -= dropped.labels.entries() })
+	return c, err
+}
+
+// get returns the labels of an organisation at a version, or nil if the cache does not have them. If load is true, the caller should read the
+// labels of all members and call put. load is false for the first request of a version: the next change often follows soon, and the
+// members of one page take less time.
+func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, ok := c.byOrg.Get(org)
+	switch {
+	case ok && known.version == version:
+		return known.labels, known.labels == nil && !known.tooMany
+	case !ok || known.version < version: // a slow request can have an older version than the cache
+		c.add(org, cachedLabels{version: version})
+	}
+	return nil, false
+}
+
+// put stores the labels of an organisation, which were read after the version. If l is nil, the labels of this version have too many members.
+func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(org, cachedLabels{version: version, labels: l, tooMany: l == nil})
+	for c.entries > maxCachedEntries {
+		c.byOrg.RemoveOldest()
+	}
+}
+
+// add replaces the labels of an organisation. c.mu must be locked.
+func (c *labelCache) add(org uuid.UUID, l cachedLabels) {
+	c.byOrg.Remove(org)
+	c.entries += l.labels.entries()
+	c.byOrg.Add(org, l)
+}
+
+// entries returns the number of members and collections of l, which can be nil.
+func (l *labels) entries() int {
+	if l == nil {
+		return 0
+	}
+	return len(l.members) + len(l.all)
+}
