@@ -50,13 +50,43 @@ func renderSamples(t *testing.T, curl string) map[string]string {
 	return rendered
 }
 
-func TestCodeSamples_areConvertedToPythonAndTypeScript(t *testing.T) {
+func TestCodeSamples_areConvertedToGoPythonAndTypeScript(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	rendered := renderSamples(t, `curl -sS -X POST "$REELTALLY_URL/videos?a=b&c=d" -H "Authorization: Bearer $REELTALLY_TOKEN" \
   -H "Content-Type: application/json" -d '{"z": [true, null, 1.5], "a": {"é<": "it\"s"}, "e": []}'
 `)
 	require.Equal(t, map[string]string{
+		"Go": `package main
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+)
+
+func main() {
+	request, err := http.NewRequest("POST", os.Getenv("REELTALLY_URL")+"/videos?a=b&c=d", strings.NewReader(` + "`" + `{"z":[true,null,1.5],"a":{"é<":"it\"s"},"e":[]}` + "`" + `))
+	if err != nil {
+		log.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("REELTALLY_TOKEN"))
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer.StatusCode, string(text))
+}
+`,
 		"Python": `import json, os, urllib.request
 
 request = urllib.request.Request(
@@ -79,10 +109,14 @@ console.log(answer.status, await answer.text());
 }
 
 // interpreters contains a file name for a code sample and the command that runs the file, by programming language.
-var interpreters = map[string]struct{ file, command string }{
-	"Shell":      {"sample.sh", "bash"},
-	"Python":     {"sample.py", "python3"},
-	"TypeScript": {"sample.mjs", "node"}, // the samples contain no TypeScript types, so node can run them as JavaScript
+var interpreters = map[string]struct {
+	file    string
+	command []string
+}{
+	"Shell":      {"sample.sh", []string{"bash"}},
+	"Go":         {"sample.go", []string{"go", "run"}},
+	"Python":     {"sample.py", []string{"python3"}},
+	"TypeScript": {"sample.mjs", []string{"node"}}, // the samples contain no TypeScript types, so node can run them as JavaScript
 }
 
 // These are the ids of the video, the account, the collection, the report and the token in the examples of openapi.yaml.
@@ -99,22 +133,13 @@ const (
 func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	goSamples := buildGoSamples(t)
-	t.Run("docs/clients.md", func(t *testing.T) {
-		t.Parallel()
-		a := newApp(t, newSQLite(t))
-		c := a.newCaller(t, store.TierPremium)
-		c.track(tiktokLink)
-		a.fetch(views(5))
-		require.Equal(t, tiktokLink+" 1\n", c.runSample(t, goSamples, "document"))
-	})
 	for _, op := range sharedContract().operations {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, newSQLite(t))
 			sampled := samples(t, op)
 			maps.Copy(sampled, renderSamples(t, sampled["Shell"]))
-			require.Subset(t, slices.Collect(maps.Keys(sampled)), []string{"Shell", "Python", "TypeScript"})
+			require.Subset(t, slices.Collect(maps.Keys(sampled)), []string{"Shell", "Go", "Python", "TypeScript"})
 			for lang, source := range sampled {
 				c := a.newCaller(t, store.TierPremium)
 				collection := c.createNamedCollection("Launch")
@@ -124,17 +149,13 @@ func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 				c.track("https://youtu.be/dQw4w9WgXcQ")
 				c.trackAccountLink("https://www.youtube.com/@northwindstudio")
 				a.fetch(views(5))
-				if lang == "Go" {
-					require.NotEmpty(t, c.runSample(t, goSamples, op.id))
-					continue
-				}
 				interpreter := interpreters[lang]
 				file := filepath.Join(t.TempDir(), interpreter.file)
 				if lang == "Shell" {
 					source = strings.TrimSpace(source) + ` -w ' %{http_code}'`
 				}
 				require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
-				out := strings.TrimSpace(c.runSample(t, interpreter.command, file))
+				out := strings.TrimSpace(c.runSample(t, interpreter.command[0], append(interpreter.command[1:], file)...))
 				require.Regexp(t, `^2\d\d( |$)|(^| |\n)2\d\d$`, out, "%s\n%s", lang, source)
 			}
 		})
@@ -180,7 +201,7 @@ func (c *caller) runSample(t *testing.T, name string, args ...string) string {
 	_, err := exec.LookPath(name)
 	require.NoError(t, err, "install %s; the test needs it to run code samples", name)
 	program := exec.CommandContext(t.Context(), name, args...)
-	program.Env = []string{"PATH=" + os.Getenv("PATH"), "REELTALLY_URL=" + c.app.http.URL, "REELTALLY_TOKEN=" + c.token}
+	program.Env = append(os.Environ(), "REELTALLY_URL="+c.app.http.URL, "REELTALLY_TOKEN="+c.token)
 	out, err := program.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", args, out)
 	return string(out)
@@ -205,57 +226,4 @@ func TestClients_commandsOfTheDocumentSaveACSVFile(t *testing.T) {
 	saved, err := os.ReadFile(filepath.Join(shell.Dir, "videos.csv"))
 	require.NoError(t, err)
 	require.Contains(t, string(saved), tiktokLink)
-}
-
-// goCodeBlock matches a Go code block in Markdown.
-var goCodeBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
-
-// buildGoSamples builds a program from all Go samples and the Go block of docs/clients.md and returns its path. The program runs the sample
-// of the operation whose id is its first argument. With the argument "document", it runs the block of docs/clients.md.
-func buildGoSamples(t *testing.T) string {
-	t.Helper()
-	page, err := os.ReadFile("../docs/clients.md")
-	require.NoError(t, err)
-	block := goCodeBlock.FindStringSubmatch(string(page))
-	require.NotNil(t, block)
-	var funcs, table strings.Builder
-	fmt.Fprintf(&funcs, "func document(ctx context.Context, _ *client.ClientWithResponses) error {\n%s\nreturn nil\n}\n\n", block[1])
-	table.WriteString("\"document\": document,\n")
-	for _, op := range sharedContract().operations {
-		if sample, ok := samples(t, op)["Go"]; ok {
-			fmt.Fprintf(&funcs, "func %s(ctx context.Context, c *client.ClientWithResponses) error {\n%s\nreturn nil\n}\n\n", op.id, sample)
-			fmt.Fprintf(&table, "%q: %s,\n", op.id, op.id)
-		}
-	}
-	main := `package main
-
-import (
-	"cmp"
-	"context"
-	"fmt"
-	"net/http"
-	"os"
-
-	"github.com/reeltally/reeltally/gen/client"
-)
-
-func main() {
-	c, err := client.New("", "")
-	if err == nil {
-		err = map[string]func(context.Context, *client.ClientWithResponses) error{
-` + table.String() + `}[os.Args[1]](context.Background(), c)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-` + funcs.String()
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o600))
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, filepath.Join(dir, "main.go"))
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-	return filepath.Join(dir, "main")
 }

@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -12,12 +14,15 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -198,6 +203,91 @@ func TestSDKs_examplesRun(t *testing.T) {
 	}
 }
 
+// goExample runs an example of the Go client and returns its output.
+func goExample(t *testing.T, c *caller, name string, args ...string) string {
+	t.Helper()
+	return c.runSample(t, "go", append([]string{"run", "../gen/client/examples/" + name}, args...)...)
+}
+
+func TestSDKs_goExamplesRun(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for n := range 3 {
+		c.track(videoURL(n))
+	}
+	a.fetch(views(1234))
+	source, err := os.ReadFile("../gen/client/examples/top-videos/main.go")
+	require.NoError(t, err)
+	_, body, found := strings.Cut(string(source), "func main() {\n")
+	require.True(t, found)
+	body, _, _ = strings.Cut(body, "\n}\n")
+	require.Less(t, strings.Count(body, "\n"), maxExampleLines)
+	top := goExample(t, c, "top-videos")
+	require.Equal(t, 3, strings.Count(top, " 1234\n"), top)
+	require.Equal(t, 3, strings.Count(top, "https://"), top)
+	require.Contains(t, goExample(t, c, "track", videoURL(7)), "tracked "+videoURL(7))
+	require.Equal(t, 5, strings.Count(goExample(t, c, "export"), "\n"))
+}
+
+// shortWindows is a RateStore whose windows last five seconds instead of a minute, and that counts the refused calls.
+type shortWindows struct {
+	server.RateStore
+	refused atomic.Int64
+}
+
+func (s *shortWindows) Take(ctx context.Context, key string, limit int64, _ time.Duration) (server.Quota, error) {
+	quota, err := s.RateStore.Take(ctx, key, limit, 5*time.Second)
+	if quota.Exceeded {
+		s.refused.Add(1)
+	}
+	return quota, err
+}
+
+// Requirements in docs/coverage.md: 14.2-04
+func TestSDKs_readTenThousandVideosOnceEachAcrossRateLimits(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	const videos = 10_000
+	read := map[string]func(address, token string) []string{
+		"Go": func(address, token string) (ids []string) {
+			sdk, err := client.New(address, token)
+			require.NoError(t, err)
+			for video, err := range sdk.AllVideos(t.Context(), client.ListVideosOptions{OrderBy: client.VideoOrderCreatedAt, Limit: 200}) {
+				require.NoError(t, err)
+				ids = append(ids, video.AdID.String())
+			}
+			return ids
+		},
+	}
+	for _, s := range sdks {
+		read[s.name] = func(address, token string) []string {
+			return strings.Fields(s.run(t, address, token, "testdata/sdk/ids"+s.extension))
+		}
+	}
+	rates := &shortWindows{RateStore: server.NewMemoryRateStore()}
+	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = rates })
+	c := a.newCaller(t, store.TierPremium)
+	want := map[string]bool{}
+	for first := 1; first <= videos; first += 500 {
+		for _, entry := range c.trackVideos(http.StatusOK, videoURLs(first, first+499)).Results {
+			want[entry.VideoID.String()] = true
+		}
+	}
+	require.Len(t, want, videos)
+	for name, ids := range read {
+		before := rates.refused.Load()
+		left := maps.Clone(want)
+		for _, id := range ids(a.http.URL, c.token) {
+			require.True(t, left[id], "%s: the id %s is unknown or was read before", name, id)
+			delete(left, id)
+		}
+		require.Empty(t, left, name)
+		require.Greater(t, rates.refused.Load(), before, "%s waited for the rate limit", name)
+	}
+}
+
 func TestSDKs_goClientRetriesReadsAllPagesAndHasTypedErrors(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -209,27 +299,27 @@ func TestSDKs_goClientRetriesReadsAllPagesAndHasTypedErrors(t *testing.T) {
 	address, keys := a.faultyProxy(t)
 	sdk, err := client.New(address, c.token)
 	require.NoError(t, err)
-	who, err := client.Get(sdk.AuthenticateWithResponse(t.Context())) // the first answer is 429
+	who, err := sdk.Authenticate(t.Context()) // the first answer is 429
 	require.NoError(t, err)
 	require.NotEmpty(t, who.Organisation.Name)
-	_, err = sdk.CreateCollectionWithResponse(t.Context(), nil, client.CreateCollectionRequest{Name: "Launch"}) // the first answer is lost
+	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // the first answer is lost
 	require.NoError(t, err)
 	require.Len(t, keys(), 2)
 	require.Equal(t, keys()[0], keys()[1])
 	require.NotEmpty(t, keys()[0])
 	require.Len(t, decode[client.CollectionList](c.send(http.MethodGet, "/collections", nil).requireStatus(http.StatusOK)).Data, 1, "the repeated request has no second effect")
-	for video, err := range client.AllVideos(t.Context(), sdk, client.ListVideosParams{Limit: new(int32(3))}) {
+	for video, err := range sdk.AllVideos(t.Context(), client.ListVideosOptions{Limit: 3}) {
 		require.NoError(t, err)
 		require.True(t, want[video.AdID.String()])
 		delete(want, video.AdID.String())
 	}
 	require.Empty(t, want)
-	_, err = client.Get(sdk.GetVideoWithResponse(t.Context(), uuid.NewString()))
+	_, err = sdk.GetVideo(t.Context(), uuid.NewString())
 	var failed *client.Error
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, http.StatusNotFound, failed.StatusCode)
 	require.Equal(t, "not_found", failed.Code)
-	for _, err := range client.AllVideos(t.Context(), sdk, client.ListVideosParams{Limit: new(int32(0))}) {
+	for _, err := range sdk.AllVideos(t.Context(), client.ListVideosOptions{Limit: 5001}) {
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, "invalid_request", failed.Code)
 	}

@@ -56,31 +56,37 @@ func (c *downloadCommand) Run(ctx context.Context, p boot.Process) (err error) {
 }
 
 // write writes the download to out.
-func (c *downloadCommand) write(ctx context.Context, p boot.Process, api *client.ClientWithResponses, out io.Writer) error {
+func (c *downloadCommand) write(ctx context.Context, p boot.Process, api *client.ReelTally, out io.Writer) error {
 	w := bufio.NewWriter(out)
-	all := client.ListCollectionsParams{IncludeChildren: new(true), Paginated: new(true), Limit: pageSize(0)}
+	limit := pageSize(0)
 	var err error
 	switch {
 	case c.What == "videos" && c.Format == "csv":
 		_, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) {
-			return api.ListVideos(ctx, &client.ListVideosParams{Limit: pageSize(0)}, edit)
+			return api.Raw.ListVideos(ctx, &client.ListVideosParams{Limit: &limit}, edit)
 		})
 	case c.What == "accounts" && c.Format == "csv":
 		_, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) {
-			return api.ListAccounts(ctx, &client.ListAccountsParams{Paginated: new(true), Limit: pageSize(0)}, edit)
+			return api.Raw.ListAccounts(ctx, &client.ListAccountsParams{Paginated: new(true), Limit: &limit}, edit)
 		})
 	case c.What == "collections" && c.Format == "csv":
-		_, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) { return api.ListCollections(ctx, &all, edit) })
+		_, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) {
+			return api.Raw.ListCollections(ctx, &client.ListCollectionsParams{IncludeChildren: new(true), Paginated: new(true), Limit: &limit}, edit)
+		})
 	case c.What == "videos":
-		err = writeLines(w, client.AllVideos(ctx, api, client.ListVideosParams{Limit: pageSize(0)}))
+		err = writeLines(w, api.AllVideos(ctx, client.ListVideosOptions{Limit: limit}))
 	case c.What == "accounts":
-		err = writeLines(w, client.AllAccounts(ctx, api, client.ListAccountsParams{Limit: pageSize(0)}))
+		err = writeLines(w, api.AllAccounts(ctx, client.ListAccountsOptions{Limit: limit}))
 	case c.What == "collections":
-		err = writeLines(w, client.AllCollections(ctx, api, all))
+		err = writeLines(w, api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true, Limit: limit}))
 	default:
+		var since *time.Time
+		if !c.UpdatedSince.IsZero() {
+			since = &c.UpdatedSince
+		}
 		var until string
 		until, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) {
-			return api.ExportHistory(ctx, &client.ExportHistoryParams{UpdatedSince: optional(c.UpdatedSince)}, edit)
+			return api.Raw.ExportHistory(ctx, &client.ExportHistoryParams{UpdatedSince: since}, edit)
 		})
 		if err == nil {
 			_, err = fmt.Fprintf(p.Stderr, "The next download can begin with --updated-since %s\n", until)

@@ -37,7 +37,7 @@ func (c *videosHistory) Run(ctx context.Context, p boot.Process) error {
 		return err
 	}
 	start := openapi_types.Date{Time: time.Now().UTC().AddDate(0, 0, 1-c.Days)}
-	points, err := client.Get(api.GetVideoHistoryWithResponse(ctx, c.Video, &client.GetVideoHistoryParams{StartDate: &start}))
+	points, err := api.GetVideoHistory(ctx, c.Video, client.GetVideoHistoryOptions{StartDate: start})
 	if err != nil {
 		return err
 	}

@@ -28,13 +28,10 @@ func (c *accountsList) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	params := client.ListAccountsParams{Platform: optional(c.Platform), Collections: c.Collection, OrderBy: optional(c.OrderBy), Limit: pageSize(0)}
-	if c.Ascending {
-		params.OrderDirection = new(client.OrderDirectionAsc)
-	}
+	options := client.ListAccountsOptions{Platform: c.Platform, Collections: c.Collection, OrderBy: c.OrderBy, OrderDirection: direction(c.Ascending), Limit: pageSize(0)}
 	columns := []column{{title: "PLATFORM"}, {title: "ACCOUNT", wide: true}, {title: "FOLLOWERS", right: true}, {title: "VIDEOS", right: true}, {title: "VIEWS", right: true},
 		{title: "LIKES", right: true, extra: true}, {title: "ID", extra: true}}
-	return printEntries(p.Stdout, client.AllAccounts(ctx, api, params), c.JSON, columns, func(a client.Account) []string {
+	return printEntries(p.Stdout, api.AllAccounts(ctx, options), c.JSON, columns, func(a client.Account) []string {
 		return []string{string(a.Platform), plainText(a.Username), count(a.LatestFollowersCount), count(a.TotalVideosTracked), count(a.TotalViews), count(a.TotalLikes), a.AccountID.String()}
 	})
 }
@@ -56,7 +53,7 @@ func (c *collectionsList) Run(ctx context.Context, p boot.Process) error {
 		return err
 	}
 	columns := []column{{title: "NAME", wide: true}, {title: "HASHTAGS", wide: true}, {title: "ACCESS"}, {title: "ID", extra: true}}
-	all := client.AllCollections(ctx, api, client.ListCollectionsParams{IncludeChildren: new(true), Limit: pageSize(0)})
+	all := api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true, Limit: pageSize(0)})
 	return printEntries(p.Stdout, all, c.JSON, columns, func(collection client.Collection) []string {
 		return []string{plainText(collection.Name), plainText(strings.Join(collection.Hashtags, ", ")), string(collection.Access), collection.ID.String()}
 	})

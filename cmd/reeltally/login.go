@@ -94,7 +94,7 @@ type apiCommand struct {
 }
 
 // connect returns a client for the server. The stored token is sent only to the server for which it was stored.
-func (c apiCommand) connect() (*client.ClientWithResponses, error) {
+func (c apiCommand) connect() (*client.ReelTally, error) {
 	address, token := strings.TrimRight(c.URL, "/"), c.Token.Reveal()
 	if address == "" || token == "" {
 		saved, err := c.read()
@@ -161,7 +161,7 @@ func (c *loginCommand) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	found, err := client.Get(api.AuthenticateWithResponse(ctx))
+	found, err := api.Authenticate(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,18 +33,10 @@ type videosCommands struct {
 // maxLinks is the largest number of links or ids in one request of the API.
 const maxLinks = 500
 
-// optional returns a pointer to value, or nil if value is the zero value.
-func optional[T comparable](value T) *T {
-	if value == *new(T) {
-		return nil
-	}
-	return &value
-}
-
 // findCollection returns the id of the collection with this name or id.
-func findCollection(ctx context.Context, api *client.ClientWithResponses, nameOrID string) (uuid.UUID, error) {
+func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string) (uuid.UUID, error) {
 	var found []uuid.UUID
-	for collection, err := range client.AllCollections(ctx, api, client.ListCollectionsParams{IncludeChildren: new(true)}) {
+	for collection, err := range api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true}) {
 		if err != nil {
 			return uuid.Nil, err
 		}
@@ -124,7 +115,7 @@ func (c *videosTrack) Run(ctx context.Context, p boot.Process) error {
 	defer bar.finish(ctx)
 	failed, done := 0, 0
 	for batch := range slices.Chunk(links, maxLinks) {
-		result, err := trackBatch(ctx, api, batch, collections)
+		result, err := api.TrackVideos(ctx, client.TrackVideosOptions{Links: batch, LabelIds: collections})
 		if err != nil {
 			return fmt.Errorf("sent before the failure: %s: %w", counted(done, "link"), err)
 		}
@@ -146,22 +137,6 @@ func (c *videosTrack) Run(ctx context.Context, p boot.Process) error {
 		return fmt.Errorf("not saved: %s", counted(failed, "link"))
 	}
 	return nil
-}
-
-// trackBatch tracks at most maxLinks links.
-func trackBatch(ctx context.Context, api *client.ClientWithResponses, links []string, collections []uuid.UUID) (*client.TrackVideosResult, error) {
-	r, err := api.TrackVideosWithResponse(ctx, &client.TrackVideosParams{}, client.TrackVideosRequest{Links: links, LabelIds: collections})
-	if err != nil {
-		return nil, err
-	}
-	if result := cmp.Or(r.JSON200, r.JSON207, r.JSON422); result != nil {
-		return result, nil
-	}
-	if r.ApplicationProblemJSON422 != nil {
-		return nil, &client.Error{StatusCode: r.StatusCode(), Problem: *r.ApplicationProblemJSON422}
-	}
-	_, err = client.Get(r, nil)
-	return nil, err
 }
 
 // print writes the result of one link.
@@ -212,12 +187,9 @@ func (c *videosList) Run(ctx context.Context, p boot.Process) error {
 	if c.Limit < 0 {
 		return boot.UsageError{Err: fmt.Errorf("--limit is %d; it must be 0 or more", c.Limit)}
 	}
-	params := client.ListVideosParams{Platform: optional(c.Platform), Username: optional(c.Username), Collections: c.Collection, Hashtag: optional(c.Hashtag),
-		Q: optional(c.Search), FetchStatus: optional(c.FetchStatus), IncludeRemoved: optional(c.IncludeRemoved), OrderBy: optional(c.OrderBy), Limit: pageSize(c.Limit)}
-	if c.Ascending {
-		params.OrderDirection = new(client.OrderDirectionAsc)
-	}
-	return printEntries(p.Stdout, limited(client.AllVideos(ctx, api, params), c.Limit), c.JSON, videoColumns, videoRow)
+	options := client.ListVideosOptions{Platform: c.Platform, Username: c.Username, Collections: c.Collection, Hashtag: c.Hashtag, Q: c.Search,
+		FetchStatus: c.FetchStatus, IncludeRemoved: c.IncludeRemoved, OrderBy: c.OrderBy, OrderDirection: direction(c.Ascending), Limit: pageSize(c.Limit)}
+	return printEntries(p.Stdout, limited(api.AllVideos(ctx, options), c.Limit), c.JSON, videoColumns, videoRow)
 }
 
 var videoColumns = []column{{title: "PLATFORM"}, {title: "ACCOUNT"}, {title: "TITLE", wide: true}, {title: "VIEWS", right: true}, {title: "LIKES", right: true},
@@ -234,11 +206,19 @@ func videoRow(v client.Video) []string {
 }
 
 // pageSize returns the size of the pages with which limit entries are read; a limit of 0 means all entries.
-func pageSize(limit int) *int32 {
+func pageSize(limit int) int32 {
 	if limit == 0 || limit > maxPage {
 		limit = maxPage
 	}
-	return new(int32(limit))
+	return int32(limit)
+}
+
+// direction returns the order of a list: ascending, or the default of the API, which is descending.
+func direction(ascending bool) client.OrderDirection {
+	if ascending {
+		return client.OrderDirectionAsc
+	}
+	return ""
 }
 
 // limited returns the first limit entries, or all entries if limit is 0.
@@ -286,7 +266,7 @@ func (c *videosShow) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	v, err := client.Get(api.GetVideoWithResponse(ctx, c.Video))
+	v, err := api.GetVideo(ctx, c.Video)
 	if err != nil {
 		return err
 	}
@@ -371,15 +351,15 @@ func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 }
 
 // read returns the watched videos.
-func (c *videosWatch) read(ctx context.Context, api *client.ClientWithResponses) (videos []client.Video, _ error) {
+func (c *videosWatch) read(ctx context.Context, api *client.ReelTally) (videos []client.Video, _ error) {
 	if c.Video != "" {
-		v, err := client.Get(api.GetVideoWithResponse(ctx, c.Video))
+		v, err := api.GetVideo(ctx, c.Video)
 		if err != nil {
 			return nil, err
 		}
 		return []client.Video{v}, nil
 	}
-	for v, err := range client.AllVideos(ctx, api, client.ListVideosParams{Collections: []string{c.Collection}, Limit: pageSize(0)}) {
+	for v, err := range api.AllVideos(ctx, client.ListVideosOptions{Collections: []string{c.Collection}, Limit: pageSize(0)}) {
 		if err != nil {
 			return nil, err
 		}
@@ -452,17 +432,13 @@ func (c *videosRefresh) Run(ctx context.Context, p boot.Process) error {
 		return err
 	}
 	for _, video := range videos {
-		r, err := api.RefreshVideoWithResponse(ctx, &client.RefreshVideoParams{}, client.RefreshVideoRequest{Link: video})
+		notDue, err := api.RefreshVideo(ctx, client.RefreshVideoOptions{Link: video})
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", video, err)
 		}
 		var after *time.Time
 		text := "a fetch is scheduled"
-		if r.StatusCode() != http.StatusAccepted {
-			notDue, err := client.Get(r, nil)
-			if err != nil {
-				return fmt.Errorf("%s: %w", video, err)
-			}
+		if notDue.Message != "" {
 			after, text = &notDue.RefreshAfter, notDue.Message
 		}
 		if c.JSON {
@@ -499,17 +475,9 @@ func (c *videosStop) Run(ctx context.Context, p boot.Process) error {
 	}
 	failed := 0
 	for batch := range slices.Chunk(videos, maxLinks) {
-		r, err := api.StopVideosWithResponse(ctx, client.StopVideosRequest{Ids: batch})
+		result, err := api.StopVideos(ctx, client.StopVideosOptions{Ids: batch})
 		if err != nil {
 			return err
-		}
-		result := r.JSON207
-		if result == nil {
-			all, err := client.Get(r, nil)
-			if err != nil {
-				return err
-			}
-			result = &all
 		}
 		for _, entry := range result.Results {
 			text := "stopped"

@@ -1,8 +1,7 @@
-// Package client is the Go client of the API. client.gen.go is generated from openapi.yaml; New, Get, Pages, AllVideos, AllAccounts and
-// AllCollections make it easier to use:
+// Package client is the Go client of the API. The files that end with .gen.go are generated from openapi.yaml.
 //
 //	c, err := client.New("", "")
-//	page, err := client.Get(c.ListVideosWithResponse(ctx, &client.ListVideosParams{Limit: new(int32(5))}))
+//	page, err := c.ListVideos(ctx, client.ListVideosOptions{OrderBy: client.VideoOrderLatestViews, Limit: 5})
 package client
 
 import (
@@ -19,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -27,10 +27,17 @@ const (
 	maxWait    = 90 * time.Second // the longest wait before a repetition
 )
 
+// ReelTally is a client of the API. It has a method for each operation, such as ListVideos, and one for all pages of each list, such as AllVideos.
+// An option with the zero value is not sent.
+type ReelTally struct {
+	// Raw sends requests and returns the responses of HTTP, for example to read a list as CSV. It repeats requests, too.
+	Raw *Client
+}
+
 // New returns a client for the server at address that sends the token. An empty address is the environment variable REELTALLY_URL, and an empty
 // token is REELTALLY_TOKEN. The client repeats a request after 429, 502, 503, 504 and failures of the network, as long as the header Retry-After
 // says. Each POST has an Idempotency-Key, which its repetitions keep.
-func New(address, token string, options ...ClientOption) (*ClientWithResponses, error) {
+func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // other programs use this package
 	if address == "" || token == "" {
 		return nil, errors.New("address and token are needed: pass them, or set REELTALLY_URL and REELTALLY_TOKEN")
@@ -43,7 +50,8 @@ func New(address, token string, options ...ClientOption) (*ClientWithResponses, 
 		return nil
 	}
 	standard := []ClientOption{WithHTTPClient(&http.Client{Transport: retrying{http.DefaultTransport}}), WithRequestEditorFn(authorize)} //nolint:forbidigo // other programs use this package
-	return NewClientWithResponses(address, append(standard, options...)...)
+	raw, err := NewClient(address, append(standard, options...)...)
+	return &ReelTally{Raw: raw}, err
 }
 
 // Error is the error of a response that is not successful.
@@ -59,33 +67,36 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
 }
 
-// response is a response of the generated client whose successful JSON has the type T.
-type response[T any] interface {
-	StatusCode() int
-	GetJSON200() *T
-	GetApplicationProblemJSONDefault() *Problem
-}
-
-// Get returns the JSON of a response with status 200, or an error: err, or an *Error if the response has another status.
-func Get[T any](r response[T], err error) (result T, _ error) {
+// result returns the JSON of a successful response, or an error: err, or an *Error if the response has another status. The answer 422 to a bulk
+// request is a result, because it says for each entry why it failed.
+func result[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
-		return result, err
+		return value, err
 	}
-	if found := r.GetJSON200(); found != nil {
-		return *found, nil
+	defer func() { _ = r.Body.Close() }() // closing a body that was read does not fail
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return value, err
 	}
-	failed := &Error{StatusCode: r.StatusCode()}
-	if problem := r.GetApplicationProblemJSONDefault(); problem != nil {
-		failed.Problem = *problem
+	isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
+	switch {
+	case isJSON && (r.StatusCode < 300 || r.StatusCode == http.StatusUnprocessableEntity):
+		return value, json.Unmarshal(body, &value)
+	case r.StatusCode < 300:
+		return value, nil
 	}
-	return result, failed
+	failed := &Error{StatusCode: r.StatusCode}
+	if json.Unmarshal(body, &failed.Problem) != nil {
+		failed.Problem = Problem{}
+	}
+	return value, failed
 }
 
-// Pages returns the entries of all pages that read returns. read gets the cursor of a page, which is nil for the first page, and returns the
-// entries of the page and the cursor of the next page, which is nil on the last page. An error ends the sequence.
-func Pages[T any](read func(cursor *string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
+// pages returns the entries of all pages that read returns, beginning with the page of the cursor first. read gets the cursor of a page, which is
+// empty for the first page, and returns the entries of the page and the cursor of the next page, which is nil on the last page.
+func pages[T any](first string, read func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		for cursor := (*string)(nil); ; {
+		for cursor := first; ; {
 			entries, next, err := read(cursor)
 			if err != nil {
 				yield(*new(T), err)
@@ -99,43 +110,17 @@ func Pages[T any](read func(cursor *string) (entries []T, next *string, err erro
 			if next == nil {
 				return
 			}
-			cursor = next
+			cursor = *next
 		}
 	}
 }
 
-// AllVideos returns the videos of all pages of a list.
-func AllVideos(ctx context.Context, c *ClientWithResponses, params ListVideosParams) iter.Seq2[Video, error] {
-	return Pages(func(cursor *string) ([]Video, *string, error) {
-		params.Cursor, params.Page = cmp.Or(cursor, params.Cursor), nil
-		page, err := Get(c.ListVideosWithResponse(ctx, &params))
-		return page.Data, page.Pagination.NextCursor, err
-	})
-}
-
-// AllAccounts returns the accounts of all pages of a list.
-func AllAccounts(ctx context.Context, c *ClientWithResponses, params ListAccountsParams) iter.Seq2[Account, error] {
-	return Pages(func(cursor *string) ([]Account, *string, error) {
-		params.Cursor, params.Page, params.Paginated = cmp.Or(cursor, params.Cursor), nil, new(true)
-		list, err := Get(c.ListAccountsWithResponse(ctx, &params))
-		if err != nil {
-			return nil, nil, err
-		}
-		page, err := list.AsAccountPage()
-		return page.Data, page.Pagination.NextCursor, err
-	})
-}
-
-// AllCollections returns the collections of all pages of a list.
-func AllCollections(ctx context.Context, c *ClientWithResponses, params ListCollectionsParams) iter.Seq2[Collection, error] {
-	return Pages(func(cursor *string) ([]Collection, *string, error) {
-		params.Cursor, params.Page, params.Paginated = cmp.Or(cursor, params.Cursor), nil, new(true)
-		list, err := Get(c.ListCollectionsWithResponse(ctx, &params))
-		if err != nil || list.Pagination == nil {
-			return list.Data, nil, err
-		}
-		return list.Data, list.Pagination.NextCursor, nil
-	})
+// optional returns a pointer to value, or nil if value is the zero value, which is not sent.
+func optional[T comparable](value T) *T {
+	if value == *new(T) {
+		return nil
+	}
+	return &value
 }
 
 // retrying is a transport that repeats requests.

@@ -1,6 +1,7 @@
-// Command sdk generates the operations and types of the client libraries for TypeScript (gen/typescript) and Python (gen/python) from
-// openapi.yaml. Both libraries have the same operations with the same parameters. What does not depend on the contract, such as retries, is written
-// by hand: client.js and _client.py. Start reading at run. `go generate` runs this program in the folder gen.
+// Command sdk generates the operations of the client libraries for Go (gen/client), TypeScript (gen/typescript) and Python (gen/python) from
+// openapi.yaml, and the types of the latter two; oapi-codegen generates the types in Go. All libraries have the same operations with the same
+// parameters. What does not depend on the contract, such as retries, is written by hand: client.go, client.js and _client.py. Start reading at run.
+// `go generate` runs this program in the folder gen.
 package main
 
 import (
@@ -28,10 +29,15 @@ func run(contract string) error {
 		return err
 	}
 	operations := readOperations(doc)
+	goFile, err := goOperations("client/client.gen.go", operations)
+	if err != nil {
+		return err
+	}
 	for _, file := range []struct {
 		name string
 		text string
 	}{
+		{"client/operations.gen.go", goFile},
 		{"typescript/index.d.ts", typeScriptTypes(doc, operations)},
 		{"typescript/index.js", javaScript(operations)},
 		{"python/src/reeltally/types.py", pythonTypes(doc)},

@@ -1,4 +1,4 @@
-// Each operation of the contract has a sample for curl. This module renders the same request in Python and TypeScript.
+// Each operation of the contract has a sample for curl. This module renders the same request in Go, Python and TypeScript.
 
 // addSamples adds the samples of an operation, in all languages, to its description.
 export function addSamples(operation) {
@@ -8,10 +8,11 @@ export function addSamples(operation) {
   operation.description = [operation.description?.trim(), ...blocks].join("\n\n");
 }
 
-// renderSamples returns the request of a curl command in Python and TypeScript.
+// renderSamples returns the request of a curl command in Go, Python and TypeScript.
 export function renderSamples(command) {
   const request = parse(command);
   return [
+    { lang: "Go", label: "net/http", source: golang(request) },
     { lang: "Python", label: "urllib", source: python(request) },
     { lang: "TypeScript", label: "fetch", source: typescript(request) },
   ];
@@ -56,6 +57,43 @@ function parse(command) {
 function splitWords(command) {
   const words = command.replaceAll("\\\n", " ").match(/(?:[^\s"']|"[^"]*"|'[^']*')+/g) ?? [];
   return words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
+}
+
+// golang returns the request as a Go program.
+function golang({ method, target, headers, body }) {
+  const content = body === null ? "nil" : `strings.NewReader(${goLiteral(JSON.stringify(body))})`;
+  const lines = [
+    "package main",
+    "",
+    "import (",
+    ...["fmt", "io", "log", "net/http", "os", ...(body === null ? [] : ["strings"])].map((name) => `\t"${name}"`),
+    ")",
+    "",
+    "func main() {",
+    `\trequest, err := http.NewRequest("${method}", os.Getenv("REELTALLY_URL")+${JSON.stringify(target)}, ${content})`,
+    "\tif err != nil {",
+    "\t\tlog.Fatal(err)",
+    "\t}",
+    '\trequest.Header.Set("Authorization", "Bearer "+os.Getenv("REELTALLY_TOKEN"))',
+    ...headers.map(([name, value]) => `\trequest.Header.Set(${JSON.stringify(name)}, ${JSON.stringify(value)})`),
+    "\tanswer, err := http.DefaultClient.Do(request)",
+    "\tif err != nil {",
+    "\t\tlog.Fatal(err)",
+    "\t}",
+    "\tdefer answer.Body.Close()",
+    "\ttext, err := io.ReadAll(answer.Body)",
+    "\tif err != nil {",
+    "\t\tlog.Fatal(err)",
+    "\t}",
+    "\tfmt.Println(answer.StatusCode, string(text))",
+    "}",
+  ];
+  return lines.join("\n") + "\n";
+}
+
+// goLiteral returns a text as a Go string literal, without escapes if possible.
+function goLiteral(text) {
+  return text.includes("`") ? JSON.stringify(text) : "`" + text + "`";
 }
 
 // python returns the request as a Python program.
