@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	openapi_types "github.com/oapi-codegen/runtime/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
@@ -153,6 +152,51 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 	require.Contains(t, stderr, "code ")
 }
 
+func TestCommandLine_tracksAccountsAndChangesCollections(t *testing.T) {
+	t.Parallel()
+	u, _, call := newCaller(t)
+	status, _, stderr := call(u.token, "login", "--url", u.base)
+	require.Zero(t, status, stderr)
+	succeed := func(args ...string) string {
+		t.Helper()
+		status, stdout, stderr := call("", args...)
+		require.Zero(t, status, "%s: %s", args, stderr)
+		return stdout
+	}
+	const account, video = "https://www.tiktok.com/@harbour.kitchen", "https://youtu.be/dQw4w9WgXcQ"
+	require.Regexp(t, `^created  Spring  [0-9a-f-]{36}\n$`, succeed("collections", "create", "Spring", "--hashtag", "handmade"))
+	var child client.CreatedCollection
+	require.NoError(t, json.Unmarshal([]byte(succeed("collections", "create", "Spring week 1", "--parent", "Spring", "--json")), &child))
+
+	require.Regexp(t, `^tracked  `+account+`  [0-9a-f-]{36}\n$`, succeed("accounts", "track", "--type", "new_only", "--collection", "Spring", account))
+	require.Contains(t, succeed("accounts", "track", "--json", account), `"status":"already_tracked"`)
+	status, _, stderr = call(video+"\n", "accounts", "track")
+	require.Equal(t, 1, status, "the link is that of a video")
+	require.Contains(t, stderr, "not saved: 1 link")
+	succeed("videos", "track", video)
+
+	require.Equal(t, "added  1 video\nadded  1 account\n", succeed("collections", "add", child.ID.String(), video, "--account", account))
+	require.Contains(t, succeed("collections", "add", "Spring", video, "--json"), `"videos_added":1`)
+	require.Regexp(t, `"username":"harbour.kitchen"`, succeed("accounts", "list", "--collection", child.ID.String(), "--json"))
+	require.Equal(t, "removed  1 video\nremoved  1 account\n", succeed("collections", "remove", "Spring week 1", video, "--account", account))
+	require.Empty(t, succeed("accounts", "list", "--collection", child.ID.String(), "--json"))
+	status, _, _ = call("", "collections", "add", "Spring")
+	require.Equal(t, 2, status, "there is nothing to add")
+	status, _, stderr = call("", "collections", "add", "Spring", "https://youtu.be/aaaaaaaaaaw")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "https://youtu.be/aaaaaaaaaaw: ")
+
+	var demo client.Account
+	require.NoError(t, json.Unmarshal([]byte(strings.SplitN(succeed("accounts", "list", "--order-by", "total_views", "--json"), "\n", 2)[0]), &demo))
+	chart := succeed("accounts", "history", demo.AccountID.String(), "--days", "7")
+	require.Contains(t, chart, "FOLLOWERS")
+	require.Contains(t, chart, "█")
+	require.Contains(t, succeed("accounts", "history", demo.AccountID.String(), "--metric", "views"), "VIEWS")
+	require.Contains(t, succeed("accounts", "history", demo.AccountID.String(), "--json"), `"followers":`)
+	require.Contains(t, succeed("accounts", "stop", account), "stopped")
+	require.NotContains(t, succeed("accounts", "list", "--json"), "harbour.kitchen")
+}
+
 func TestCommandLine_commandsOfTheDocumentWork(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../../docs/command-line.md")
@@ -236,10 +280,10 @@ func TestTrack_sendsFiveHundredLinksInARequest(t *testing.T) {
 
 func TestChart_tellsGapsAndInterpolatedDaysApart(t *testing.T) {
 	t.Parallel()
-	day := func(d int, views *int64, interpolated bool) client.VideoHistoryPoint {
-		return client.VideoHistoryPoint{Date: openapi_types.Date{Time: time.Date(2026, 2, d, 0, 0, 0, 0, time.UTC)}, Views: views, Interpolated: &interpolated}
+	day := func(d int, views *int64, interpolated bool) chartPoint {
+		return chartPoint{time.Date(2026, 2, d, 0, 0, 0, 0, time.UTC), views, interpolated}
 	}
-	rows := chartRows([]client.VideoHistoryPoint{day(1, new(int64(50)), false), day(2, new(int64(75)), true), day(3, nil, false), day(6, new(int64(100)), false)}, "views")
+	rows := chartRows([]chartPoint{day(1, new(int64(50)), false), day(2, new(int64(75)), true), day(3, nil, false), day(6, new(int64(100)), false)})
 	require.Equal(t, [][]string{
 		{"2026-02-01", "50", "", strings.Repeat("█", 20)},
 		{"2026-02-02", "75", "+25", strings.Repeat("░", 30) + " interpolated"},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -29,64 +30,133 @@ func (videosHistory) Help() string {
 
 // Run prints the history of a video.
 func (c *videosHistory) Run(ctx context.Context, p boot.Process) error {
-	if c.Days < 1 {
-		return boot.UsageError{Err: fmt.Errorf("--days is %d; it must be 1 or more", c.Days)}
+	start, err := firstDay(c.Days)
+	if err != nil {
+		return err
 	}
 	api, err := c.connect()
 	if err != nil {
 		return err
 	}
-	start := openapi_types.Date{Time: time.Now().UTC().AddDate(0, 0, 1-c.Days)}
 	points, err := api.GetVideoHistory(ctx, c.Video, client.GetVideoHistoryOptions{StartDate: start})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		for _, point := range points {
-			if err := writeJSON(p.Stdout, point); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeObjects(p.Stdout, points)
 	}
 	if len(points) == 0 {
-		_, err := fmt.Fprintf(p.Stdout, "There are no points in the last %s.\n", counted(c.Days, "day"))
+		return writeNoPoints(p.Stdout, c.Days)
+	}
+	return writeChart(p.Stdout, c.Metric, points, func(point client.VideoHistoryPoint) chartPoint {
+		counts := map[string]*int64{"views": point.Views, "likes": point.Likes, "comments": point.Comments, "shares": point.Shares, "bookmarks": point.Bookmarks,
+			"engagements": point.Engagements}
+		return chartPoint{point.Date.Time, counts[c.Metric], point.Interpolated != nil && *point.Interpolated}
+	})
+}
+
+type accountsHistory struct {
+	apiCommand
+	Account string `arg:"" help:"Id or link of the account."`
+	Metric  string `default:"followers" enum:"followers,following,views,likes,comments,shares,bookmarks,engagements,videos" placeholder:"METRIC" help:"Metric of the chart: followers, following, views, likes, comments, shares, bookmarks, engagements or videos."`
+	Days    int    `default:"30" placeholder:"N" help:"How many days, up to 90, or up to 730 for the tier premium."`
+	JSON    bool   `name:"json" help:"Print one JSON object a day, as the API returns it, the newest first."`
+}
+
+// Run prints the history of an account.
+func (c *accountsHistory) Run(ctx context.Context, p boot.Process) error {
+	start, err := firstDay(c.Days)
+	if err != nil {
 		return err
 	}
-	slices.Reverse(points) // the oldest first
-	return writeColumns(p.Stdout, []column{{title: "DATE"}, {title: strings.ToUpper(c.Metric), right: true}, {title: "GAIN", right: true}, {title: ""}}, chartRows(points, c.Metric))
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	points, err := api.GetAccountHistory(ctx, c.Account, client.GetAccountHistoryOptions{StartDate: start})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeObjects(p.Stdout, points)
+	}
+	if len(points) == 0 {
+		return writeNoPoints(p.Stdout, c.Days)
+	}
+	return writeChart(p.Stdout, c.Metric, points, func(point client.AccountHistoryPoint) chartPoint {
+		counts := map[string]*int64{"followers": point.Followers, "following": point.Following, "views": point.Views, "likes": point.Likes, "comments": point.Comments,
+			"shares": point.Shares, "bookmarks": point.Bookmarks, "engagements": point.Engagements, "videos": point.Videos}
+		return chartPoint{point.Date.Time, counts[c.Metric], point.Quality != nil && *point.Quality == client.HistoryQualityInterpolated}
+	})
+}
+
+// firstDay returns the first of the last days, of which today is the last.
+func firstDay(days int) (openapi_types.Date, error) {
+	if days < 1 {
+		return openapi_types.Date{}, boot.UsageError{Err: fmt.Errorf("--days is %d; it must be 1 or more", days)}
+	}
+	return openapi_types.Date{Time: time.Now().UTC().AddDate(0, 0, 1-days)}, nil
+}
+
+// writeObjects writes one JSON object a line.
+func writeObjects[T any](w io.Writer, objects []T) error {
+	for _, object := range objects {
+		if err := writeJSON(w, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeNoPoints says that a history is empty.
+func writeNoPoints(w io.Writer, days int) error {
+	_, err := fmt.Fprintf(w, "There are no points in the last %s.\n", counted(days, "day"))
+	return err
+}
+
+// chartPoint is one day of a chart.
+type chartPoint struct {
+	day          time.Time
+	count        *int64 // nil if unknown
+	interpolated bool
+}
+
+// writeChart writes a chart of the points of a history, which are ordered from the newest to the oldest. convert returns the point of the chart.
+func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) chartPoint) error {
+	var chart []chartPoint
+	for _, point := range slices.Backward(points) {
+		chart = append(chart, convert(point))
+	}
+	return writeColumns(w, []column{{title: "DATE"}, {title: strings.ToUpper(metric), right: true}, {title: "GAIN", right: true}, {title: ""}}, chartRows(chart))
 }
 
 // maxBar is the width of the longest bar in characters.
 const maxBar = 40
 
 // chartRows returns the rows of a chart: date, count, gain since the point before, and a bar. points are ordered by date.
-func chartRows(points []client.VideoHistoryPoint, metric string) [][]string {
-	value := func(p client.VideoHistoryPoint) *int64 {
-		return map[string]*int64{"views": p.Views, "likes": p.Likes, "comments": p.Comments, "shares": p.Shares, "bookmarks": p.Bookmarks, "engagements": p.Engagements}[metric]
-	}
+func chartRows(points []chartPoint) [][]string {
 	largest := int64(1)
 	for _, p := range points {
-		if n := value(p); n != nil {
-			largest = max(largest, *n)
+		if p.count != nil {
+			largest = max(largest, *p.count)
 		}
 	}
 	var rows [][]string
 	var before *int64
 	var day time.Time
 	for _, p := range points {
-		if missing := int(p.Date.Sub(day).Hours()/24) - 1; !day.IsZero() && missing > 0 {
+		if missing := int(p.day.Sub(day).Hours()/24) - 1; !day.IsZero() && missing > 0 {
 			rows = append(rows, []string{"…", "", "", counted(missing, "day") + " without a point"})
 		}
-		day = p.Date.Time
-		n, gain, bar := value(p), "", ""
+		day = p.day
+		n, gain, bar := p.count, "", ""
 		if n != nil {
 			symbol := "█"
-			if p.Interpolated != nil && *p.Interpolated {
+			if p.interpolated {
 				symbol = "░"
 			}
 			bar = strings.Repeat(symbol, int(float64(max(*n, 0))/float64(largest)*maxBar+0.5))
-			if symbol == "░" {
+			if p.interpolated {
 				bar += " interpolated"
 			}
 			if before != nil {
@@ -94,7 +164,7 @@ func chartRows(points []client.VideoHistoryPoint, metric string) [][]string {
 			}
 		}
 		before = n
-		rows = append(rows, []string{p.Date.String(), count(n), gain, bar})
+		rows = append(rows, []string{day.Format(time.DateOnly), count(n), gain, bar})
 	}
 	return rows
 }

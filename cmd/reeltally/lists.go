@@ -10,7 +10,10 @@ import (
 
 // accountsCommands are the commands for accounts. They call the API.
 type accountsCommands struct {
-	List accountsList `cmd:"" help:"List accounts with their totals."`
+	Track   accountsTrack   `cmd:"" help:"Track accounts by their links, and their videos."`
+	List    accountsList    `cmd:"" help:"List accounts with their totals."`
+	History accountsHistory `cmd:"" help:"Show the daily counts of an account as a chart."`
+	Stop    accountsStop    `cmd:"" help:"Stop tracking accounts. Their histories stay."`
 }
 
 type accountsList struct {
@@ -38,7 +41,10 @@ func (c *accountsList) Run(ctx context.Context, p boot.Process) error {
 
 // collectionsCommands are the commands for collections. They call the API.
 type collectionsCommands struct {
-	List collectionsList `cmd:"" help:"List collections with their hashtags."`
+	List   collectionsList   `cmd:"" help:"List collections with their hashtags."`
+	Create collectionsCreate `cmd:"" help:"Create a collection."`
+	Add    collectionsAdd    `cmd:"" help:"Add videos and accounts to a collection."`
+	Remove collectionsRemove `cmd:"" help:"Remove videos and accounts from a collection. They stay tracked."`
 }
 
 type collectionsList struct {

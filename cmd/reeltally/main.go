@@ -43,8 +43,8 @@ type commands struct {
 	Login       loginCommand        `cmd:"" group:"Commands that call the API of a server" help:"Check and store the address of a server and a token."`
 	Logout      logoutCommand       `cmd:"" group:"Commands that call the API of a server" help:"Delete the stored address and token."`
 	Videos      videosCommands      `cmd:"" group:"Commands that call the API of a server" help:"Track, list, show, watch, refresh and stop videos."`
-	Accounts    accountsCommands    `cmd:"" group:"Commands that call the API of a server" help:"List accounts."`
-	Collections collectionsCommands `cmd:"" group:"Commands that call the API of a server" help:"List collections."`
+	Accounts    accountsCommands    `cmd:"" group:"Commands that call the API of a server" help:"Track, list and stop accounts, and show their histories."`
+	Collections collectionsCommands `cmd:"" group:"Commands that call the API of a server" help:"Create and list collections, and change their members."`
 	Download    downloadCommand     `cmd:"" group:"Commands that call the API of a server" help:"Save all videos, accounts, collections or histories as CSV or NDJSON."`
 }
 

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -74,85 +73,6 @@ func linesOr(arguments []string, stdin io.Reader, what string) ([]string, error)
 		return nil, boot.UsageError{Err: fmt.Errorf("there are no %s: pass them as arguments, or one a line on standard input", what)}
 	}
 	return arguments, nil
-}
-
-type videosTrack struct {
-	apiCommand
-	Links      []string `arg:"" optional:"" name:"link" help:"Links of videos. Without any, the links are read from standard input, one a line."`
-	Collection string   `placeholder:"NAME|ID" help:"Also add the videos to this collection."`
-	JSON       bool     `name:"json" help:"Print one JSON object a link, as the API returns it."`
-}
-
-// Help returns the text below the first line of the help.
-func (videosTrack) Help() string {
-	return "The exit status is 1 if any link was not saved.\n\n" +
-		"Examples: reeltally videos track https://youtu.be/dQw4w9WgXcQ\n" +
-		"or: reeltally videos track --collection Spring < links.txt"
-}
-
-// Run sends the links in requests of maxLinks and prints a line for each link.
-func (c *videosTrack) Run(ctx context.Context, p boot.Process) error {
-	api, err := c.connect()
-	if err != nil {
-		return err
-	}
-	links, err := linesOr(c.Links, p.Stdin, "links")
-	if err != nil {
-		return err
-	}
-	var collections []uuid.UUID
-	if c.Collection != "" {
-		id, err := findCollection(ctx, api, c.Collection)
-		if err != nil {
-			return err
-		}
-		collections = []uuid.UUID{id}
-	}
-	bar := newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "track", "links", int64(len(links)))
-	if len(links) > maxLinks && !boot.IsTerminal(p.Stdout) { // on a terminal, the lines of the links show the progress
-		bar = newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "track", "links", int64(len(links)))
-	}
-	defer bar.finish(ctx)
-	failed, done := 0, 0
-	for batch := range slices.Chunk(links, maxLinks) {
-		result, err := api.TrackVideos(ctx, client.TrackVideosOptions{Links: batch, LabelIds: collections})
-		if err != nil {
-			return fmt.Errorf("sent before the failure: %s: %w", counted(done, "link"), err)
-		}
-		for _, entry := range result.Results {
-			if !entry.Success {
-				failed++
-			}
-			if err := c.print(p.Stdout, entry); err != nil {
-				return err
-			}
-		}
-		for _, warning := range result.Warnings {
-			_, _ = fmt.Fprintln(p.Stderr, plainText(warning))
-		}
-		done += len(batch)
-		bar.set(ctx, int64(done), 0)
-	}
-	if failed > 0 {
-		return fmt.Errorf("not saved: %s", counted(failed, "link"))
-	}
-	return nil
-}
-
-// print writes the result of one link.
-func (c *videosTrack) print(w io.Writer, entry client.TrackVideosEntry) error {
-	if c.JSON {
-		return writeJSON(w, entry)
-	}
-	note := ""
-	if entry.VideoID != nil {
-		note = entry.VideoID.String()
-	}
-	if entry.Error != nil {
-		note = plainText(*entry.Error)
-	}
-	_, err := fmt.Fprintf(w, "%s  %s  %s\n", entry.Status, plainText(entry.URL), note)
-	return err
 }
 
 type videosList struct {
@@ -458,48 +378,12 @@ func (c *videosRefresh) Run(ctx context.Context, p boot.Process) error {
 }
 
 type videosStop struct {
-	apiCommand
-	Videos []string `arg:"" optional:"" name:"video" help:"Ids or links of videos. Without any, they are read from standard input, one a line."`
-	JSON   bool     `name:"json" help:"Print one JSON object a video, as the API returns it."`
+	stopCommand
 }
 
-// Run stops the videos in requests of maxLinks. A request with a link that is not tracked stops none of its videos.
+// Run stops the videos.
 func (c *videosStop) Run(ctx context.Context, p boot.Process) error {
-	api, err := c.connect()
-	if err != nil {
-		return err
-	}
-	videos, err := linesOr(c.Videos, p.Stdin, "videos")
-	if err != nil {
-		return err
-	}
-	failed := 0
-	for batch := range slices.Chunk(videos, maxLinks) {
-		result, err := api.StopVideos(ctx, client.StopVideosOptions{Ids: batch})
-		if err != nil {
-			return err
-		}
-		for _, entry := range result.Results {
-			text := "stopped"
-			if !entry.Success {
-				failed++
-				text = "not stopped"
-				if entry.Error != nil {
-					text += ": " + plainText(*entry.Error)
-				}
-			}
-			if c.JSON {
-				err = writeJSON(p.Stdout, entry)
-			} else {
-				_, err = fmt.Fprintf(p.Stdout, "%s  %s\n", entry.ID, text)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	if failed > 0 {
-		return fmt.Errorf("not stopped: %s", counted(failed, "video"))
-	}
-	return nil
+	return c.stop(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
+		return api.StopVideos(ctx, client.StopVideosOptions{Ids: ids})
+	})
 }

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+type collectionsCreate struct {
+	apiCommand
+	Name    string   `arg:"" help:"Name of the collection."`
+	Parent  string   `placeholder:"NAME|ID" help:"Collection above the new one."`
+	Hashtag []string `placeholder:"TAG" help:"Hashtag whose videos are in the collection. Repeat it for several hashtags."`
+	JSON    bool     `name:"json" help:"Print the JSON object of the API."`
+}
+
+// Run creates the collection and prints its id.
+func (c *collectionsCreate) Run(ctx context.Context, p boot.Process) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	options := client.CreateCollectionOptions{Name: c.Name, Hashtags: c.Hashtag}
+	if c.Parent != "" {
+		if options.ParentID, err = findCollection(ctx, api, c.Parent); err != nil {
+			return err
+		}
+	}
+	created, err := api.CreateCollection(ctx, options)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(p.Stdout, created)
+	}
+	_, err = fmt.Fprintf(p.Stdout, "created  %s  %s\n", plainText(created.Name), created.ID)
+	return err
+}
+
+// membersCommand is embedded in the commands that change the members of a collection.
+type membersCommand struct {
+	apiCommand
+	Collection string   `arg:"" help:"Name or id of the collection."`
+	Videos     []string `arg:"" optional:"" name:"video" help:"Ids or links of videos."`
+	Account    []string `sep:"none" placeholder:"ID|LINK" help:"Id or link of an account. Repeat it for several accounts."`
+	JSON       bool     `name:"json" help:"Print the JSON objects of the API."`
+}
+
+// maxMembers is the largest number of videos or accounts in one request that changes a collection.
+const maxMembers = 100
+
+// change sends the ids of the videos and accounts in requests of maxMembers, and prints how many members changed. A request returns the object of
+// the API and this number.
+func (c *membersCommand) change(ctx context.Context, p boot.Process, done string, videos, accounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
+	if len(c.Videos) == 0 && len(c.Account) == 0 {
+		return boot.UsageError{Err: errors.New("name videos, or accounts with --account")}
+	}
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	collection, err := findCollection(ctx, api, c.Collection)
+	if err != nil {
+		return err
+	}
+	videoIDs, err := memberIDs(c.Videos, func(link string) (uuid.UUID, error) {
+		video, err := api.GetVideo(ctx, link)
+		return video.AdID, err
+	})
+	if err != nil {
+		return err
+	}
+	accountIDs, err := memberIDs(c.Account, func(link string) (uuid.UUID, error) {
+		account, err := api.GetAccount(ctx, link)
+		return account.AccountID, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, members := range []struct {
+		noun string
+		ids  []uuid.UUID
+		send func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)
+	}{{"video", videoIDs, videos}, {"account", accountIDs, accounts}} {
+		for batch := range slices.Chunk(members.ids, maxMembers) {
+			answer, changed, err := members.send(api, collection, batch)
+			if err != nil {
+				return err
+			}
+			if c.JSON {
+				err = writeJSON(p.Stdout, answer)
+			} else {
+				_, err = fmt.Fprintf(p.Stdout, "%s  %s\n", done, counted(changed, members.noun))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// memberIDs returns the ids of videos or accounts that are named by ids or links. find returns the id of a link.
+func memberIDs(named []string, find func(link string) (uuid.UUID, error)) (ids []uuid.UUID, err error) {
+	for _, name := range named {
+		id, invalid := uuid.Parse(name)
+		if invalid != nil {
+			if id, err = find(name); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+type collectionsAdd struct {
+	membersCommand
+}
+
+// Run adds the videos and accounts.
+func (c *collectionsAdd) Run(ctx context.Context, p boot.Process) error {
+	return c.change(ctx, p, "added", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
+		answer, err := api.AddCollectionVideos(ctx, collection, client.AddCollectionVideosOptions{VideoIds: ids})
+		return answer, answer.VideosAdded, err
+	}, func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
+		answer, err := api.AddCollectionAccounts(ctx, collection, client.AddCollectionAccountsOptions{AccountIds: ids})
+		return answer, answer.AccountsAdded, err
+	})
+}
+
+type collectionsRemove struct {
+	membersCommand
+}
+
+// Run removes the videos and accounts.
+func (c *collectionsRemove) Run(ctx context.Context, p boot.Process) error {
+	return c.change(ctx, p, "removed", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
+		answer, err := api.RemoveCollectionVideos(ctx, collection, client.RemoveCollectionVideosOptions{VideoIds: ids})
+		return answer, answer.VideosRemoved, err
+	}, func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
+		answer, err := api.RemoveCollectionAccounts(ctx, collection, client.RemoveCollectionAccountsOptions{AccountIds: ids})
+		return answer, answer.AccountsRemoved, err
+	})
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/cmd/internal/boot"
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+// trackCommand is embedded in the commands that track links.
+type trackCommand struct {
+	apiCommand
+	Links      []string `arg:"" optional:"" name:"link" help:"Links to track. Without any, the links are read from standard input, one a line."`
+	Collection string   `placeholder:"NAME|ID" help:"Also add the tracked videos or accounts to this collection."`
+	JSON       bool     `name:"json" help:"Print one JSON object a link, as the API returns it."`
+}
+
+// trackedLink is the result of one link.
+type trackedLink struct {
+	json        any // object of the API
+	status, url string
+	id          *uuid.UUID // nil if the link was not saved
+	failure     *string    // nil if the link was saved
+}
+
+// track sends the links in requests of maxLinks and prints a line for each link. send sends one request.
+func (c *trackCommand) track(ctx context.Context, p boot.Process,
+	send func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, err error),
+) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	links, err := linesOr(c.Links, p.Stdin, "links")
+	if err != nil {
+		return err
+	}
+	var collections []uuid.UUID
+	if c.Collection != "" {
+		id, err := findCollection(ctx, api, c.Collection)
+		if err != nil {
+			return err
+		}
+		collections = []uuid.UUID{id}
+	}
+	bar := newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "track", "links", int64(len(links)))
+	if len(links) > maxLinks && !boot.IsTerminal(p.Stdout) { // on a terminal, the lines of the links show the progress
+		bar = newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "track", "links", int64(len(links)))
+	}
+	defer bar.finish(ctx)
+	failed, done := 0, 0
+	for batch := range slices.Chunk(links, maxLinks) {
+		results, warnings, err := send(api, batch, collections)
+		if err != nil {
+			return fmt.Errorf("sent before the failure: %s: %w", counted(done, "link"), err)
+		}
+		for _, result := range results {
+			if result.failure != nil {
+				failed++
+			}
+			if err := c.print(p.Stdout, result); err != nil {
+				return err
+			}
+		}
+		for _, warning := range warnings {
+			_, _ = fmt.Fprintln(p.Stderr, plainText(warning))
+		}
+		done += len(batch)
+		bar.set(ctx, int64(done), 0)
+	}
+	if failed > 0 {
+		return fmt.Errorf("not saved: %s", counted(failed, "link"))
+	}
+	return nil
+}
+
+// print writes the result of one link.
+func (c *trackCommand) print(w io.Writer, result trackedLink) error {
+	if c.JSON {
+		return writeJSON(w, result.json)
+	}
+	note := ""
+	if result.id != nil {
+		note = result.id.String()
+	}
+	if result.failure != nil {
+		note = plainText(*result.failure)
+	}
+	_, err := fmt.Fprintf(w, "%s  %s  %s\n", result.status, plainText(result.url), note)
+	return err
+}
+
+type videosTrack struct {
+	trackCommand
+}
+
+// Help returns the text below the first line of the help.
+func (videosTrack) Help() string {
+	return "The exit status is 1 if any link was not saved.\n\n" +
+		"Examples: reeltally videos track https://youtu.be/dQw4w9WgXcQ\n" +
+		"or: reeltally videos track --collection Spring < links.txt"
+}
+
+// Run tracks the videos.
+func (c *videosTrack) Run(ctx context.Context, p boot.Process) error {
+	return c.track(ctx, p, func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, _ error) {
+		answer, err := api.TrackVideos(ctx, client.TrackVideosOptions{Links: links, LabelIds: collections})
+		for _, e := range answer.Results {
+			results = append(results, trackedLink{e, string(e.Status), e.URL, e.VideoID, e.Error})
+		}
+		return results, answer.Warnings, err
+	})
+}
+
+type accountsTrack struct {
+	trackCommand
+	Type client.TrackingType `name:"type" placeholder:"TYPE" help:"Which videos of the accounts to track: latest_30, latest_200, new_only or all. Without it, latest_30."`
+}
+
+// Help returns the text below the first line of the help.
+func (accountsTrack) Help() string {
+	return "The exit status is 1 if any link was not saved.\n\n" +
+		"Example: reeltally accounts track --type new_only https://www.tiktok.com/@northwind.studio"
+}
+
+// Run tracks the accounts.
+func (c *accountsTrack) Run(ctx context.Context, p boot.Process) error {
+	return c.track(ctx, p, func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, _ error) {
+		answer, err := api.TrackAccounts(ctx, client.TrackAccountsOptions{Links: links, LabelIds: collections, TrackingType: c.Type})
+		for _, e := range answer.Results {
+			results = append(results, trackedLink{e, string(e.Status), e.URL, e.AccountID, e.Error})
+		}
+		return results, answer.Warnings, err
+	})
+}
+
+// stopCommand is embedded in the commands that stop videos or accounts.
+type stopCommand struct {
+	apiCommand
+	Stopped []string `arg:"" optional:"" name:"id or link" help:"Ids or links. Without any, they are read from standard input, one a line."`
+	JSON    bool     `name:"json" help:"Print one JSON object an id or link, as the API returns it."`
+}
+
+// stop sends the ids and links in requests of maxLinks. A request with a link that is not tracked stops nothing.
+func (c *stopCommand) stop(p boot.Process, send func(api *client.ReelTally, ids []string) (client.StopResult, error)) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	all, err := linesOr(c.Stopped, p.Stdin, "ids or links")
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for batch := range slices.Chunk(all, maxLinks) {
+		result, err := send(api, batch)
+		if err != nil {
+			return err
+		}
+		for _, entry := range result.Results {
+			text := "stopped"
+			if !entry.Success {
+				failed++
+				text = "not stopped"
+				if entry.Error != nil {
+					text += ": " + plainText(*entry.Error)
+				}
+			}
+			if c.JSON {
+				err = writeJSON(p.Stdout, entry)
+			} else {
+				_, err = fmt.Fprintf(p.Stdout, "%s  %s\n", entry.ID, text)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("not stopped: %d", failed)
+	}
+	return nil
+}
+
+type accountsStop struct {
+	stopCommand
+}
+
+// Run stops the accounts.
+func (c *accountsStop) Run(ctx context.Context, p boot.Process) error {
+	return c.stop(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
+		return api.StopAccounts(ctx, client.StopAccountsOptions{Ids: ids})
+	})
+}
