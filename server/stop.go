@@ -13,7 +13,7 @@ import (
 )
 
 // stopped is the message of the response if the tracking of one video or account was stopped.
-const stopped = "Tracking stopped. What was collected stays readable."
+const stopped = "Tracking stopped. The collected data stays readable."
 
 // StopVideo answers DELETE /videos: it stops the tracking of the video whose id or link the request body contains.
 func (s *Server) StopVideo(ctx context.Context, r api.StopVideoRequestObject) (api.StopVideoResponseObject, error) {

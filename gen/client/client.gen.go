@@ -223,15 +223,15 @@ const (
 	VideoOrderViewsGained7D     VideoOrder = "views_gained_7d"
 )
 
-// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-// password if `protected`.
+// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+// password.
 //
 // Example: private
 type Access string
 
 // Account A profile that posts videos. An account that is only linked from videos has `tracking_type: null`, and its data comes from these
-// videos. The metrics cover its tracked videos. Counts are null before the first successful fetch, where the platform does not give them, and
-// where the tier masks them; only in the last case the object has `metrics_masked: true`.
+// videos. The metrics are those of its tracked videos. A count is null before the first successful fetch, and if the platform does not give
+// it. If the tier masks the counts, they are null too, and the object has `metrics_masked: true`.
 type Account struct {
 	// AccountID The id of the account.
 	AccountID openapi_types.UUID `json:"account_id"`
@@ -256,12 +256,12 @@ type Account struct {
 	// Empty Whether the platform lists no video of the account.
 	Empty bool `json:"empty"`
 
-	// FetchDetail One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+	// FetchDetail A sentence for people that explains `fetch_status`; null if there is no explanation.
 	//
 	// Example: TikTok says that the account is private; it is asked for again on 2026-11-24 06:00 UTC.
 	FetchDetail *string `json:"fetch_detail"`
 
-	// FetchStatus How collecting stands for the account, as in FetchStatus; null if the account is only linked from videos.
+	// FetchStatus The fetch status of the account; null if the account is only linked from videos.
 	//
 	// Example: ok
 	FetchStatus *string `json:"fetch_status"`
@@ -272,7 +272,7 @@ type Account struct {
 	// LabelNames The names of the collections in `label_ids`, in the same order.
 	LabelNames []string `json:"label_names"`
 
-	// LastAttemptAt When a source was last asked for the account since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+	// LastAttemptAt When a source was last asked for the account, with or without success. Only attempts since the organisation began to track it count. Null before the first attempt, and if the tier hides it.
 	LastAttemptAt *time.Time `json:"last_attempt_at"`
 
 	// LastUploadedAt The UTC day of the latest upload among the account's tracked videos; null if no upload is known.
@@ -353,7 +353,7 @@ type Account struct {
 	// TotalViews The sum of the latest views of the account's tracked videos.
 	TotalViews *int64 `json:"total_views"`
 
-	// TrackingType Which videos of the account are tracked, as the request that tracked the account said; null if the account was never tracked itself.
+	// TrackingType Which existing videos of the account are tracked, as in the request that tracked the account; null if the account was never tracked itself.
 	//
 	// Example: latest_30
 	TrackingType *string `json:"tracking_type"`
@@ -402,10 +402,12 @@ type AccountHistoryPoint struct {
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
-	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
-	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
-	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	// source, and some are lower than before, because the platform corrected them. For an account, a count is corrected only if the number of its videos did not fall.
+	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
+	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
+	// was not rounded.
+	// `interpolated`: the counts are computed from two other points.
+	// `quality`, `source` and `fetched_at` are present only with `include=quality`, and absent if the tier masks the counts.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
 	// Shares The sum of the shares of the account's tracked videos.
@@ -497,8 +499,8 @@ type Authentication struct {
 
 // Collection A group of videos and accounts. A video names the collections that it is in as its labels.
 type Collection struct {
-	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-	// password if `protected`.
+	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// password.
 	//
 	//
 	// Example: private
@@ -513,8 +515,8 @@ type Collection struct {
 	// CreatedBy The id of the token that created the collection.
 	CreatedBy openapi_types.UUID `json:"created_by"`
 
-	// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
-	// 16 KiB.
+	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
+	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings"`
 
 	// Hash The last part of the share page's URL, `{app_url}/c/{hash}`. It is created when `access` first becomes public or protected, and never
@@ -527,7 +529,7 @@ type Collection struct {
 	// Hashtags The hashtags of the collection, in lower case, without `#`, in alphabetical order. Videos whose caption contains one of them are in the collection.
 	Hashtags []string `json:"hashtags"`
 
-	// ID Its id.
+	// ID The id of the video or account.
 	ID openapi_types.UUID `json:"id"`
 
 	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
@@ -573,7 +575,7 @@ type CollectionGain struct {
 	// AdLink The canonical link of the video.
 	AdLink string `json:"ad_link"`
 
-	// AddedAt When the video began to be in the collection.
+	// AddedAt When the video came into the collection.
 	AddedAt time.Time `json:"added_at"`
 
 	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
@@ -588,10 +590,10 @@ type CollectionGain struct {
 	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
 	ViewsAtEnd *int64 `json:"views_at_end"`
 
-	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
+	// ViewsAtStart The views at the beginning of the gain; null if unknown.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsGained `views_at_end` less `views_at_start`; null if one of them is unknown.
+	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown.
 	ViewsGained *int64 `json:"views_gained"`
 }
 
@@ -657,16 +659,16 @@ type CollectionHistoryPoint struct {
 	// Views The sum of the known views of the videos; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsCorrected By how much the views of videos fell since the day before, because of corrections or rounding, as a negative number or 0. `views_gained` already includes these falls.
+	// ViewsCorrected The sum of the falls of videos' views since the previous day, because of corrections or rounding, as a negative number or 0. `views_gained` includes these falls.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsFromAdded The views of the videos that were added on this day.
 	ViewsFromAdded *int64 `json:"views_from_added"`
 
-	// ViewsFromKnown Views that became known on this day, less views that became unknown. `views` rises by the sum of `views_gained`, `views_from_added` and `views_from_known`.
+	// ViewsFromKnown The views that became known on this day, minus the views that became unknown. `views` rises by the sum of `views_gained`, `views_from_added` and `views_from_known`.
 	ViewsFromKnown *int64 `json:"views_from_known"`
 
-	// ViewsGained By how much the views of the videos rose since the day with known views before, without the videos that were added on this day.
+	// ViewsGained The growth of the videos' views since the last earlier day with known views, without the videos that were added on this day.
 	ViewsGained *int64 `json:"views_gained"`
 
 	// WithoutPoint The number of videos without a point on this day or before.
@@ -746,16 +748,16 @@ type CollectionStatistics struct {
 	// Videos The number of videos that were in the collection at the end of the period.
 	Videos *int64 `json:"videos"`
 
-	// VideosRemoved How many of these videos are no longer tracked.
+	// VideosRemoved The number of videos in the collection that are no longer tracked.
 	VideosRemoved *int64 `json:"videos_removed"`
 
 	// Views The sum of the known views of the videos at the end of the period; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
+	// ViewsAtStart The sum of the views at the beginning of the gains; null if no gain is known.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsCorrected By how much views fell in the period, from one day to the next, as a negative number or 0. `views_gained` already includes these falls.
+	// ViewsCorrected The sum of the falls of views from one day to the next in the period, as a negative number or 0. `views_gained` includes these falls.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsGained The sum of the gains of the videos; null if no gain is known.
@@ -789,8 +791,8 @@ type CollectionVideosRequest struct {
 
 // CreateCollectionRequest The collection to create.
 type CreateCollectionRequest struct {
-	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-	// password if `protected`.
+	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// password.
 	//
 	//
 	// Example: private
@@ -836,8 +838,8 @@ type CreateTokenRequest struct {
 
 // CreatedCollection The new collection.
 type CreatedCollection struct {
-	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-	// password if `protected`.
+	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// password.
 	//
 	//
 	// Example: private
@@ -846,7 +848,7 @@ type CreatedCollection struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// ID Its id.
+	// ID The id of the video or account.
 	ID openapi_types.UUID `json:"id"`
 
 	// Name Its name.
@@ -864,7 +866,7 @@ type CreatedToken struct {
 	// ExpiresAt When the token expires; null if it does not expire.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// ID Its id.
+	// ID The id of the video or account.
 	ID openapi_types.UUID `json:"id"`
 
 	// Name Its name.
@@ -877,7 +879,7 @@ type CreatedToken struct {
 	Secret *string `json:"secret"`
 }
 
-// DateRange A range of UTC days. Both ends are inclusive. An end that is null is open.
+// DateRange A range of UTC days. Both ends are inclusive. If an end is null, the range has no limit at this end.
 type DateRange struct {
 	// End The last day of the range.
 	End *openapi_types.Date `json:"end"`
@@ -895,8 +897,8 @@ type DeletedCollection struct {
 	Success bool `json:"success"`
 }
 
-// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
-// 16 KiB.
+// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
+// have at most 16 KiB.
 type DisplaySettings = json.RawMessage
 
 // EmptyObject An object without members.
@@ -975,10 +977,11 @@ type Fault struct {
 // FaultLocation The part of the request that has the fault.
 type FaultLocation string
 
-// FetchStatus How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
-// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
-// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
+// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
+// organisation stopped tracking it.
 //
 // Example: ok
 type FetchStatus string
@@ -999,10 +1002,12 @@ type HistoryExport struct {
 type HistoryInclude string
 
 // HistoryQuality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
-// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
-// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
-// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+// source, and some are lower than before, because the platform corrected them. For an account, a count is corrected only if the number of its videos did not fall.
+// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
+// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
+// was not rounded.
+// `interpolated`: the counts are computed from two other points.
+// `quality`, `source` and `fetched_at` are present only with `include=quality`, and absent if the tier masks the counts.
 type HistoryQuality string
 
 // LinkPositions The positions of the link in the `links` of the request, in ascending order; the first link has position 0. Links that mean the same video
@@ -1022,7 +1027,7 @@ type ListedToken struct {
 	// ExpiresAt When the token expires; null if it does not expire.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// ID Its id.
+	// ID The id of the video or account.
 	ID openapi_types.UUID `json:"id"`
 
 	// LastUsedAt When the token was last used, accurate to one minute; null if it was never used.
@@ -1054,7 +1059,7 @@ type OrderDirection string
 
 // Organisation An organisation.
 type Organisation struct {
-	// ID Its id.
+	// ID The id of the video or account.
 	ID openapi_types.UUID `json:"id"`
 
 	// Name Its name.
@@ -1108,7 +1113,7 @@ type OrganisationHistoryPoint struct {
 	// Shares The sum of the shares of the organisation's videos.
 	Shares *int64 `json:"shares"`
 
-	// Uploads The number of the organisation's videos that were uploaded on this day, as far as is known now.
+	// Uploads The number of the organisation's videos that were uploaded on this day, if the day of the upload is known now.
 	Uploads *int64 `json:"uploads"`
 
 	// Videos The number of tracked videos.
@@ -1138,7 +1143,7 @@ type Pagination struct {
 
 // PendingItem A saved item whose data is not fetched.
 type PendingItem struct {
-	// ID Its id.
+	// ID The id of the video or account.
 	ID openapi_types.UUID `json:"id"`
 
 	// Platform The platform of a video or account.
@@ -1147,7 +1152,7 @@ type PendingItem struct {
 	Platform Platform `json:"platform"`
 }
 
-// PendingQueue The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
+// PendingQueue The saved items that are not fetched because the organisation has no active subscription; absent if there are none.
 type PendingQueue struct {
 	// Accounts The accounts whose data is not fetched.
 	Accounts []PendingItem `json:"accounts"`
@@ -1181,7 +1186,7 @@ type Problem struct {
 	// Code The error code, for programs. Codes do not change.
 	Code string `json:"code"`
 
-	// Detail Says which value is wrong and what is allowed, for people.
+	// Detail A message for people that names the wrong value and the allowed values.
 	Detail string `json:"detail"`
 
 	// Error A copy of `detail`, for older programs.
@@ -1289,7 +1294,7 @@ type Report struct {
 	// Days The sums of each day, newest first.
 	Days []CollectionHistoryPoint `json:"days"`
 
-	// Format The version of this form of a report.
+	// Format The version of the format of the report.
 	Format int32 `json:"format"`
 
 	// ID The id of the report.
@@ -1344,10 +1349,12 @@ type ReportPoint struct {
 	Likes *int64 `json:"likes"`
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
-	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
-	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
-	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	// source, and some are lower than before, because the platform corrected them. For an account, a count is corrected only if the number of its videos did not fall.
+	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
+	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
+	// was not rounded.
+	// `interpolated`: the counts are computed from two other points.
+	// `quality`, `source` and `fetched_at` are present only with `include=quality`, and absent if the tier masks the counts.
 	Quality HistoryQuality `json:"quality"`
 
 	// Shares The number of shares; null if the platform does not give it.
@@ -1413,16 +1420,16 @@ type ReportStatistics struct {
 	// Videos The number of videos that were in the collection at the end of the period.
 	Videos *int64 `json:"videos"`
 
-	// VideosRemoved How many of these videos are no longer tracked.
+	// VideosRemoved The number of videos in the collection that are no longer tracked.
 	VideosRemoved *int64 `json:"videos_removed"`
 
 	// Views The sum of the known views of the videos at the end of the period; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsAtStart The sum of the views with which the gains of the videos begin; null if no gain is known.
+	// ViewsAtStart The sum of the views at the beginning of the gains; null if no gain is known.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsCorrected By how much views fell in the period, from one day to the next, as a negative number or 0. `views_gained` already includes these falls.
+	// ViewsCorrected The sum of the falls of views from one day to the next in the period, as a negative number or 0. `views_gained` includes these falls.
 	ViewsCorrected *int64 `json:"views_corrected"`
 
 	// ViewsGained The sum of the gains of the videos; null if no gain is known.
@@ -1431,10 +1438,10 @@ type ReportStatistics struct {
 
 // ReportSummary What identifies a report.
 type ReportSummary struct {
-	// Bytes The number of these bytes.
+	// Bytes The number of bytes that `GET /reports/{report_id}` returns.
 	Bytes int64 `json:"bytes"`
 
-	// Checksum The SHA-256 of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
+	// Checksum The SHA-256 checksum of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
 	Checksum string `json:"checksum"`
 
 	// CollectionID The id of the collection, which may be deleted by now.
@@ -1458,7 +1465,7 @@ type ReportSummary struct {
 	// IncludeChildren `true` if the videos of the collections below are included.
 	IncludeChildren bool `json:"include_children"`
 
-	// Number The number of the report: 1 for the organisation's first report, and one more for each next one.
+	// Number The number of the report. The organisation's first report has the number 1, and each new report has the next number.
 	Number int64 `json:"number"`
 
 	// StartDate The first day of the period.
@@ -1473,7 +1480,7 @@ type ReportVideo struct {
 	// AdLink The canonical link of the video.
 	AdLink string `json:"ad_link"`
 
-	// AddedAt When the video began to be in the collection.
+	// AddedAt When the video came into the collection.
 	AddedAt time.Time `json:"added_at"`
 
 	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
@@ -1491,10 +1498,10 @@ type ReportVideo struct {
 	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
 	ViewsAtEnd *int64 `json:"views_at_end"`
 
-	// ViewsAtStart The views with which the gain of the video begins; null if unknown.
+	// ViewsAtStart The views at the beginning of the gain; null if unknown.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
-	// ViewsGained `views_at_end` less `views_at_start`; null if one of them is unknown.
+	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown.
 	ViewsGained *int64 `json:"views_gained"`
 }
 
@@ -1606,7 +1613,7 @@ type StopSummary struct {
 	// Failed The number of unknown ids.
 	Failed int32 `json:"failed"`
 
-	// Succeeded Stopped.
+	// Succeeded The number of entries that were stopped.
 	Succeeded int32 `json:"succeeded"`
 
 	// Total The number of distinct entries.
@@ -1627,7 +1634,7 @@ type StopVideosRequest struct {
 	Ids []string `json:"ids"`
 }
 
-// TimeRange A range of time. Both ends are inclusive. An end that is null is open.
+// TimeRange A range of time. Both ends are inclusive. If an end is null, the range has no limit at this end.
 type TimeRange struct {
 	// End The latest time of the range.
 	End *time.Time `json:"end"`
@@ -1644,7 +1651,7 @@ type Token struct {
 	// ExpiresAt When the token expires; null if it does not expire.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// ID Its id.
+	// ID The id of the video or account.
 	ID openapi_types.UUID `json:"id"`
 
 	// Name Its name.
@@ -1676,8 +1683,8 @@ type TrackAccountRequest struct {
 	// Example: https://www.tiktok.com/@northwind.studio
 	Link string `json:"link"`
 
-	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
-	// uploads. `latest_30` when absent.
+	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. All later uploads are tracked with
+	// every type. The default is `latest_30`.
 	//
 	//
 	// Example: latest_30
@@ -1692,7 +1699,7 @@ type TrackAccountResult struct {
 	// DirectURL The account's page on the dashboard: `{app_url}/account/{platform}/{account_id}`.
 	DirectURL string `json:"directUrl"`
 
-	// Error A message that the organisation tracked the account already; absent if it did not.
+	// Error A message which says that the organisation already tracked the account; absent otherwise.
 	Error *string `json:"error,omitempty"`
 
 	// Warnings Messages about problems that did not make the request fail, for example that no configured source can fetch the account.
@@ -1704,10 +1711,9 @@ type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
-	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-	// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
-	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
-	// sources that can tell while a link is being tracked; none does today.
+	// Code Why a link failed; only on failed entries. The codes do not change. Three codes concern short links: `link_unresolved` means that the link could not be resolved now, `platform_unavailable`
+	// that the platform failed or did not respond, and `rate_limited` that the rate limit of the platform was reached. `internal` means that
+	// the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded` are reserved and not used yet.
 	//
 	//
 	// Example: unsupported_platform
@@ -1754,8 +1760,8 @@ type TrackAccountsRequest struct {
 	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
 	Links []string `json:"links"`
 
-	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
-	// uploads. `latest_30` when absent.
+	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. All later uploads are tracked with
+	// every type. The default is `latest_30`.
 	//
 	//
 	// Example: latest_30
@@ -1764,7 +1770,7 @@ type TrackAccountsRequest struct {
 
 // TrackAccountsResult The result for each link.
 type TrackAccountsResult struct {
-	// PendingTmvQueue The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
+	// PendingTmvQueue The saved items that are not fetched because the organisation has no active subscription; absent if there are none.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
 
 	// Results One entry for each distinct link, in the order of the request.
@@ -1783,10 +1789,9 @@ type TrackAccountsResult struct {
 	Warnings []string `json:"warnings"`
 }
 
-// TrackFailure Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
-// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
-// sources that can tell while a link is being tracked; none does today.
+// TrackFailure Why a link failed; only on failed entries. The codes do not change. Three codes concern short links: `link_unresolved` means that the link could not be resolved now, `platform_unavailable`
+// that the platform failed or did not respond, and `rate_limited` that the rate limit of the platform was reached. `internal` means that
+// the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded` are reserved and not used yet.
 //
 // Example: unsupported_platform
 type TrackFailure string
@@ -1833,7 +1838,7 @@ type TrackVideoResult struct {
 	// DirectURL The video's page on the dashboard: `{app_url}/video/{platform}/{video_id}`.
 	DirectURL string `json:"directUrl"`
 
-	// Error A message that the organisation tracked the video already; absent if it did not.
+	// Error A message which says that the organisation already tracked the video; absent otherwise.
 	Error *string `json:"error,omitempty"`
 
 	// VideoID The id of the video.
@@ -1845,10 +1850,9 @@ type TrackVideoResult struct {
 
 // TrackVideosEntry The result for one link.
 type TrackVideosEntry struct {
-	// Code Why a link failed; only on failed entries. Stable. Of a short link: `link_unresolved` could not be followed now,
-	// `platform_unavailable` the platform failed or did not respond, `rate_limited` the platform's rate limit was reached.
-	// `internal` is a failure of the server's own. These four are retryable. `private` and `quota_exceeded` are kept for
-	// sources that can tell while a link is being tracked; none does today.
+	// Code Why a link failed; only on failed entries. The codes do not change. Three codes concern short links: `link_unresolved` means that the link could not be resolved now, `platform_unavailable`
+	// that the platform failed or did not respond, and `rate_limited` that the rate limit of the platform was reached. `internal` means that
+	// the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded` are reserved and not used yet.
 	//
 	//
 	// Example: unsupported_platform
@@ -1901,7 +1905,7 @@ type TrackVideosRequest struct {
 
 // TrackVideosResult The result for each link.
 type TrackVideosResult struct {
-	// PendingTmvQueue The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
+	// PendingTmvQueue The saved items that are not fetched because the organisation has no active subscription; absent if there are none.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
 
 	// Results One entry for each distinct link, in the order of the request.
@@ -1920,23 +1924,23 @@ type TrackVideosResult struct {
 	Warnings []string `json:"warnings"`
 }
 
-// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
-// uploads. `latest_30` when absent.
+// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. All later uploads are tracked with
+// every type. The default is `latest_30`.
 //
 // Example: latest_30
 type TrackingType string
 
 // UpdateCollectionRequest The members of a collection to change. Members that are absent stay as they are.
 type UpdateCollectionRequest struct {
-	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-	// password if `protected`.
+	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// password.
 	//
 	//
 	// Example: private
 	Access *Access `json:"access,omitempty"`
 
-	// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
-	// 16 KiB.
+	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
+	// have at most 16 KiB.
 	DisplaySettings DisplaySettings `json:"display_settings,omitempty"`
 
 	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
@@ -1958,8 +1962,8 @@ type UpdateCollectionRequest struct {
 	Password *string `json:"password,omitempty"`
 }
 
-// Video A video of the organisation. Metrics are null before the first successful fetch, where the platform does not give them, and where the tier masks
-// them; only in the last case the object has `metrics_masked: true`.
+// Video A video of the organisation. A metric is null before the first successful fetch, and if the platform does not give it. If the tier masks the metrics, they are null too, and
+// the object has `metrics_masked: true`.
 type Video struct {
 	// AdID The id of the video.
 	AdID openapi_types.UUID `json:"ad_id"`
@@ -1984,15 +1988,16 @@ type Video struct {
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
 
-	// FetchDetail One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+	// FetchDetail A sentence for people that explains `fetch_status`; null if there is no explanation.
 	//
 	// Example: TikTok says that the video is private; it is asked for again on 2026-11-24 06:00 UTC.
 	FetchDetail *string `json:"fetch_detail"`
 
-	// FetchStatus How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-	// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
-	// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
-	// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+	// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
+	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
+	// organisation stopped tracking it.
 	//
 	//
 	// Example: ok
@@ -2039,7 +2044,7 @@ type Video struct {
 	// LabelNames The names of the collections in `label_ids`, in the same order.
 	LabelNames []string `json:"label_names"`
 
-	// LastAttemptAt When a source was last asked for the video since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+	// LastAttemptAt When a source was last asked for the video, with or without success. Only attempts since the organisation began to track it count. Null before the first attempt, and if the tier hides it.
 	LastAttemptAt *time.Time `json:"last_attempt_at"`
 
 	// LatestBookmarks The latest known number of bookmarks.
@@ -2157,7 +2162,7 @@ type VideoFilters struct {
 	// IncludeRemoved Whether the list includes stopped videos.
 	IncludeRemoved bool `json:"include_removed"`
 
-	// LatestUpdatedAtRange A range of time. Both ends are inclusive. An end that is null is open.
+	// LatestUpdatedAtRange A range of time. Both ends are inclusive. If an end is null, the range has no limit at this end.
 	LatestUpdatedAtRange TimeRange `json:"latest_updated_at_range"`
 
 	// Link The link of the filter `link`, in its canonical form.
@@ -2172,7 +2177,7 @@ type VideoFilters struct {
 	// Q The words that the caption must contain.
 	Q *string `json:"q"`
 
-	// UploadedAtRange A range of UTC days. Both ends are inclusive. An end that is null is open.
+	// UploadedAtRange A range of UTC days. Both ends are inclusive. If an end is null, the range has no limit at this end.
 	UploadedAtRange DateRange `json:"uploaded_at_range"`
 
 	// Username The handle of the filter `username`, in lower case, without `@`.
@@ -2209,10 +2214,12 @@ type VideoHistoryPoint struct {
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
 	// Quality The quality of the counts of a point. `measured`: the counts are those of the source. `corrected`: the counts are those of the
-	// source, and some are lower than before, because the platform corrected them (for an account, although it has no fewer videos).
-	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, such as 573,942 to 573,900. Such a
-	// point says nothing about whether a count fell, and a later exact count is compared with the last count that was not rounded.
-	// `interpolated`: the counts are computed from two other points. Only with `include=quality`; absent when the tier masks the counts, as `source` and `fetched_at` are.
+	// source, and some are lower than before, because the platform corrected them. For an account, a count is corrected only if the number of its videos did not fall.
+	// `rounded` (only for videos): the counts are those of the source, which has probably rounded at least one of them, for example 573,942
+	// to 573,900. A rounded count does not show whether the count fell. A later exact count is therefore compared with the last count that
+	// was not rounded.
+	// `interpolated`: the counts are computed from two other points.
+	// `quality`, `source` and `fetched_at` are present only with `include=quality`, and absent if the tier masks the counts.
 	Quality *HistoryQuality `json:"quality,omitempty"`
 
 	// Shares The number of shares.
@@ -2285,10 +2292,11 @@ type CollectionID = openapi_types.UUID
 // Cursor defines model for Cursor.
 type Cursor = string
 
-// FetchStatusParameter How collecting stands for a video or account. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
-// `delayed`: the fetch has been due for more than an hour, or its source is paused for half an hour or longer. `failing`: two or more attempts in a row
-// failed. `private`, `restricted`: a source says that it is private, or that not everyone may see it. `gone`: the sources said three times in a
-// row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the organisation stopped tracking it.
+// FetchStatusParameter Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
+// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
+// organisation stopped tracking it.
 //
 // Example: ok
 type FetchStatusParameter = FetchStatus
@@ -2354,10 +2362,10 @@ type ListAccountsParams struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by. The default is `created_at`.
@@ -2377,8 +2385,8 @@ type ListAccountsParams struct {
 	// whose name contains a comma. An unknown name or id matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 
-	// Link Only the account of this link, in any form of the link. The same look-up as `GET /accounts/{account_id}`, for proxies that break an
-	// encoded `/` in a path. Stopped and linked accounts are found with `include_removed=true` and `include_linked=true`.
+	// Link Only the account of this link, in any form of the link. Use this filter instead of
+	// `GET /accounts/{account_id}` if a proxy decodes `/` in paths. Stopped and linked accounts are found with `include_removed=true` and `include_linked=true`.
 	Link *string `form:"link,omitempty" json:"link,omitempty"`
 
 	// IncludeLinked `true`: also list accounts that are only linked from videos.
@@ -2393,19 +2401,21 @@ type ListAccountsParams struct {
 
 // TrackAccountParams defines parameters for TrackAccount.
 type TrackAccountParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // TrackAccountsParams defines parameters for TrackAccounts.
 type TrackAccountsParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2438,10 +2448,10 @@ type ListAccountVideosParams struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member of a video to sort by. The default is `uploaded_at`.
@@ -2474,10 +2484,10 @@ type ListCollectionsParams struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by. The default is `created_at`.
@@ -2489,10 +2499,11 @@ type ListCollectionsParams struct {
 
 // CreateCollectionParams defines parameters for CreateCollection.
 type CreateCollectionParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2522,10 +2533,10 @@ type ListCollectionAccountsParams struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by. The default is `created_at`.
@@ -2543,10 +2554,11 @@ type ListCollectionAccountsParams struct {
 
 // AddCollectionAccountsParams defines parameters for AddCollectionAccounts.
 type AddCollectionAccountsParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2570,10 +2582,10 @@ type ListReportsParams struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderDirection The direction of the order: ascending or descending.
@@ -2582,10 +2594,11 @@ type ListReportsParams struct {
 
 // CreateReportParams defines parameters for CreateReport.
 type CreateReportParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2609,10 +2622,10 @@ type ListCollectionVideosParams struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member to sort by. The default is `created_at`.
@@ -2630,10 +2643,11 @@ type ListCollectionVideosParams struct {
 
 // AddCollectionVideosParams defines parameters for AddCollectionVideos.
 type AddCollectionVideosParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2645,10 +2659,10 @@ type ExportHistoryParams struct {
 	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.
 	Limit *int32 `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -2663,28 +2677,31 @@ type GetOrganisationHistoryParams struct {
 
 // RefreshAccountParams defines parameters for RefreshAccount.
 type RefreshAccountParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // RefreshVideoParams defines parameters for RefreshVideo.
 type RefreshVideoParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // CreateTokenParams defines parameters for CreateToken.
 type CreateTokenParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2696,10 +2713,10 @@ type ListVideosParams struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
 	// OrderBy The member of a video to sort by. The default is `latest_updated_at`.
@@ -2721,7 +2738,7 @@ type ListVideosParams struct {
 	// UploadedAtEnd Only videos uploaded on or before this day.
 	UploadedAtEnd *openapi_types.Date `form:"uploaded_at_end,omitempty" json:"uploaded_at_end,omitempty"`
 
-	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; write a `+` as `%2B` in a query). A time after
+	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; in a query, a `+` is written as `%2B`). A time after
 	// `latest_updated_at_end` gives 400.
 	LatestUpdatedAtStart *time.Time `form:"latest_updated_at_start,omitempty" json:"latest_updated_at_start,omitempty"`
 
@@ -2742,8 +2759,8 @@ type ListVideosParams struct {
 	// collection whose name contains a comma. An unknown name or id matches nothing.
 	Collections []string `form:"collections,omitempty" json:"collections,omitempty"`
 
-	// Link Only the video of this link, in any form of the link. The same look-up as `GET /videos/{ad_id}`, for proxies that break an
-	// encoded `/` in a path. Stopped videos are found with `include_removed=true`.
+	// Link Only the video of this link, in any form of the link. Use this filter instead of
+	// `GET /videos/{ad_id}` if a proxy decodes `/` in paths. Stopped videos are found with `include_removed=true`.
 	Link *string `form:"link,omitempty" json:"link,omitempty"`
 
 	// Platform Only videos of this platform.
@@ -2764,19 +2781,21 @@ type ListVideosParams struct {
 
 // TrackVideoParams defines parameters for TrackVideo.
 type TrackVideoParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // TrackVideosParams defines parameters for TrackVideos.
 type TrackVideosParams struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 

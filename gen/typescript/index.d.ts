@@ -4,7 +4,7 @@ import { Client, type RequestOptions } from "./client.js";
 
 export { Client, ReelTallyError, type ClientOptions, type RequestOptions } from "./client.js";
 
-/** Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`. */
+/** Who can open the share page of a collection. */
 export type Access = "private" | "public" | "protected";
 
 /** A profile that posts videos. */
@@ -23,15 +23,15 @@ export interface Account {
   display_username: string;
   /** Whether the platform lists no video of the account. */
   empty: boolean;
-  /** One sentence that explains `fetch_status` to people; null if there is nothing to explain. */
+  /** A sentence for people that explains `fetch_status`; null if there is no explanation. */
   fetch_detail: string | null;
-  /** How collecting stands for the account, as in FetchStatus; null if the account is only linked from videos. */
+  /** The fetch status of the account; null if the account is only linked from videos. */
   fetch_status: string | null;
   /** The ids of the collections that the account was added to; empty if the account was added to no collection. */
   label_ids: string[] | null;
   /** The names of the collections in `label_ids`, in the same order. */
   label_names: string[] | null;
-  /** When a source was last asked for the account since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it. */
+  /** When a source was last asked for the account, with or without success. */
   last_attempt_at: string | null;
   /** The UTC day of the latest upload among the account's tracked videos; null if no upload is known. */
   last_uploaded_at: string | null;
@@ -77,7 +77,7 @@ export interface Account {
   total_videos_tracked: number | null;
   /** The sum of the latest views of the account's tracked videos. */
   total_views: number | null;
-  /** Which videos of the account are tracked, as the request that tracked the account said; null if the account was never tracked itself. */
+  /** Which existing videos of the account are tracked, as in the request that tracked the account; null if the account was never tracked itself. */
   tracking_type: string | null;
   /** The handle of the account, in lower case, without `@`. */
   username: string;
@@ -181,7 +181,7 @@ export interface Authentication {
 
 /** A group of videos and accounts. */
 export interface Collection {
-  /** Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`. */
+  /** Who can open the share page of a collection. */
   access: Access;
   /** The number of accounts in the collection that are not removed; null if the tier hides it. */
   account_count?: number | null | undefined;
@@ -189,13 +189,13 @@ export interface Collection {
   created_at: string;
   /** The id of the token that created the collection. */
   created_by: string;
-  /** The display settings of the share page; null when nothing is set. */
+  /** The display settings of the share page; null if there are none. */
   display_settings: DisplaySettings | null;
   /** The last part of the share page's URL, `{app_url}/c/{hash}`. */
   hash: string | null;
   /** The hashtags of the collection, in lower case, without `#`, in alphabetical order. */
   hashtags: string[];
-  /** Its id. */
+  /** The id of the video or account. */
   id: string;
   /** `true` if the organisation's tier hides the counts; absent otherwise. */
   metrics_masked?: boolean | undefined;
@@ -229,7 +229,7 @@ export interface CollectionGain {
   ad_id: string;
   /** The canonical link of the video. */
   ad_link: string;
-  /** When the video began to be in the collection. */
+  /** When the video came into the collection. */
   added_at: string;
   /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
   increase: number | null;
@@ -239,9 +239,9 @@ export interface CollectionGain {
   start_day: string | null;
   /** The views of the video on the last day of the period; null if unknown. */
   views_at_end: number | null;
-  /** The views with which the gain of the video begins; null if unknown. */
+  /** The views at the beginning of the gain; null if unknown. */
   views_at_start: number | null;
-  /** `views_at_end` less `views_at_start`; null if one of them is unknown. */
+  /** `views_at_end` minus `views_at_start`; null if one of them is unknown. */
   views_gained: number | null;
 }
 
@@ -288,13 +288,13 @@ export interface CollectionHistoryPoint {
   videos_added: number | null;
   /** The sum of the known views of the videos; null if none is known. */
   views: number | null;
-  /** By how much the views of videos fell since the day before, because of corrections or rounding, as a negative number or 0. */
+  /** The sum of the falls of videos' views since the previous day, because of corrections or rounding, as a negative number or 0. */
   views_corrected: number | null;
   /** The views of the videos that were added on this day. */
   views_from_added: number | null;
-  /** Views that became known on this day, less views that became unknown. */
+  /** The views that became known on this day, minus the views that became unknown. */
   views_from_known: number | null;
-  /** By how much the views of the videos rose since the day with known views before, without the videos that were added on this day. */
+  /** The growth of the videos' views since the last earlier day with known views, without the videos that were added on this day. */
   views_gained: number | null;
   /** The number of videos without a point on this day or before. */
   without_point: number | null;
@@ -351,13 +351,13 @@ export interface CollectionStatistics {
   unknown_views: number | null;
   /** The number of videos that were in the collection at the end of the period. */
   videos: number | null;
-  /** How many of these videos are no longer tracked. */
+  /** The number of videos in the collection that are no longer tracked. */
   videos_removed: number | null;
   /** The sum of the known views of the videos at the end of the period; null if none is known. */
   views: number | null;
-  /** The sum of the views with which the gains of the videos begin; null if no gain is known. */
+  /** The sum of the views at the beginning of the gains; null if no gain is known. */
   views_at_start: number | null;
-  /** By how much views fell in the period, from one day to the next, as a negative number or 0. */
+  /** The sum of the falls of views from one day to the next in the period, as a negative number or 0. */
   views_corrected: number | null;
   /** The sum of the gains of the videos; null if no gain is known. */
   views_gained: number | null;
@@ -384,7 +384,7 @@ export interface CollectionVideosRequest {
 
 /** The collection to create. */
 export interface CreateCollectionRequest {
-  /** Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`. */
+  /** Who can open the share page of a collection. */
   access?: Access | undefined;
   /** The hashtags of the collection, sent with or without `#`. */
   hashtags?: string[] | undefined;
@@ -416,11 +416,11 @@ export interface CreateTokenRequest {
 
 /** The new collection. */
 export interface CreatedCollection {
-  /** Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`. */
+  /** Who can open the share page of a collection. */
   access: Access;
   /** When it was created. */
   created_at: string;
-  /** Its id. */
+  /** The id of the video or account. */
   id: string;
   /** Its name. */
   name: string;
@@ -434,7 +434,7 @@ export interface CreatedToken {
   created_at: string;
   /** When the token expires; null if it does not expire. */
   expires_at: string | null;
-  /** Its id. */
+  /** The id of the video or account. */
   id: string;
   /** Its name. */
   name: string;
@@ -460,7 +460,7 @@ export interface DeletedCollection {
   success: boolean;
 }
 
-/** The display settings of the share page; null when nothing is set. */
+/** The display settings of the share page; null if there are none. */
 export interface DisplaySettings {
   /** A text below the heading of the share page. */
   description?: string | undefined;
@@ -528,7 +528,7 @@ export interface Fault {
   pointer?: string | undefined;
 }
 
-/** How collecting stands for a video or account. */
+/** Whether a video or account can be fetched. */
 export type FetchStatus = "pending" | "ok" | "delayed" | "failing" | "private" | "restricted" | "gone" | "unsupported" | "stopped";
 
 /** A page of an export. */
@@ -558,7 +558,7 @@ export interface ListedToken {
   current: boolean;
   /** When the token expires; null if it does not expire. */
   expires_at: string | null;
-  /** Its id. */
+  /** The id of the video or account. */
   id: string;
   /** When the token was last used, accurate to one minute; null if it was never used. */
   last_used_at: string | null;
@@ -583,7 +583,7 @@ export type OrderDirection = "asc" | "desc";
 
 /** An organisation. */
 export interface Organisation {
-  /** Its id. */
+  /** The id of the video or account. */
   id: string;
   /** Its name. */
   name: string;
@@ -618,7 +618,7 @@ export interface OrganisationHistoryPoint {
   metrics_masked?: boolean | undefined;
   /** The sum of the shares of the organisation's videos. */
   shares: number | null;
-  /** The number of the organisation's videos that were uploaded on this day, as far as is known now. */
+  /** The number of the organisation's videos that were uploaded on this day, if the day of the upload is known now. */
   uploads: number | null;
   /** The number of tracked videos. */
   videos: number | null;
@@ -642,13 +642,13 @@ export interface Pagination {
 
 /** A saved item whose data is not fetched. */
 export interface PendingItem {
-  /** Its id. */
+  /** The id of the video or account. */
   id: string;
   /** The platform of a video or account. */
   platform: Platform;
 }
 
-/** The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none. */
+/** The saved items that are not fetched because the organisation has no active subscription; absent if there are none. */
 export interface PendingQueue {
   /** The accounts whose data is not fetched. */
   accounts: PendingItem[];
@@ -675,7 +675,7 @@ export interface PlatformCounts {
 export interface Problem {
   /** The error code, for programs. */
   code: string;
-  /** Says which value is wrong and what is allowed, for people. */
+  /** A message for people that names the wrong value and the allowed values. */
   detail: string;
   /** A copy of `detail`, for older programs. */
   error: string;
@@ -757,7 +757,7 @@ export interface Report {
   created_by: string;
   /** The sums of each day, newest first. */
   days: CollectionHistoryPoint[];
-  /** The version of this form of a report. */
+  /** The version of the format of the report. */
   format: number;
   /** The id of the report. */
   id: string;
@@ -845,13 +845,13 @@ export interface ReportStatistics {
   unknown_views: number | null;
   /** The number of videos that were in the collection at the end of the period. */
   videos: number | null;
-  /** How many of these videos are no longer tracked. */
+  /** The number of videos in the collection that are no longer tracked. */
   videos_removed: number | null;
   /** The sum of the known views of the videos at the end of the period; null if none is known. */
   views: number | null;
-  /** The sum of the views with which the gains of the videos begin; null if no gain is known. */
+  /** The sum of the views at the beginning of the gains; null if no gain is known. */
   views_at_start: number | null;
-  /** By how much views fell in the period, from one day to the next, as a negative number or 0. */
+  /** The sum of the falls of views from one day to the next in the period, as a negative number or 0. */
   views_corrected: number | null;
   /** The sum of the gains of the videos; null if no gain is known. */
   views_gained: number | null;
@@ -859,9 +859,9 @@ export interface ReportStatistics {
 
 /** What identifies a report. */
 export interface ReportSummary {
-  /** The number of these bytes. */
+  /** The number of bytes that `GET /reports/{report_id}` returns. */
   bytes: number;
-  /** The SHA-256 of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits. */
+  /** The SHA-256 checksum of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits. */
   checksum: string;
   /** The id of the collection, which may be deleted by now. */
   collection_id: string;
@@ -877,7 +877,7 @@ export interface ReportSummary {
   id: string;
   /** `true` if the videos of the collections below are included. */
   include_children: boolean;
-  /** The number of the report: 1 for the organisation's first report, and one more for each next one. */
+  /** The number of the report. */
   number: number;
   /** The first day of the period. */
   start_date: string;
@@ -889,7 +889,7 @@ export interface ReportVideo {
   ad_id: string;
   /** The canonical link of the video. */
   ad_link: string;
-  /** When the video began to be in the collection. */
+  /** When the video came into the collection. */
   added_at: string;
   /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
   increase: number | null;
@@ -901,9 +901,9 @@ export interface ReportVideo {
   start_day: string | null;
   /** The views of the video on the last day of the period; null if unknown. */
   views_at_end: number | null;
-  /** The views with which the gain of the video begins; null if unknown. */
+  /** The views at the beginning of the gain; null if unknown. */
   views_at_start: number | null;
-  /** `views_at_end` less `views_at_start`; null if one of them is unknown. */
+  /** `views_at_end` minus `views_at_start`; null if one of them is unknown. */
   views_gained: number | null;
 }
 
@@ -997,7 +997,7 @@ export interface StopResult {
 export interface StopSummary {
   /** The number of unknown ids. */
   failed: number;
-  /** Stopped. */
+  /** The number of entries that were stopped. */
   succeeded: number;
   /** The number of distinct entries. */
   total: number;
@@ -1029,7 +1029,7 @@ export interface Token {
   created_at: string;
   /** When the token expires; null if it does not expire. */
   expires_at: string | null;
-  /** Its id. */
+  /** The id of the video or account. */
   id: string;
   /** Its name. */
   name: string;
@@ -1054,7 +1054,7 @@ export interface TrackAccountRequest {
   collection_names?: string[] | null | undefined;
   /** Any form of the link of an account. */
   link: string;
-  /** Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all uploads. */
+  /** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. */
   tracking_type?: TrackingType | undefined;
 }
 
@@ -1064,7 +1064,7 @@ export interface TrackAccountResult {
   accountId: string;
   /** The account's page on the dashboard: `{app_url}/account/{platform}/{account_id}`. */
   directUrl: string;
-  /** A message that the organisation tracked the account already; absent if it did not. */
+  /** A message which says that the organisation already tracked the account; absent otherwise. */
   error?: string | undefined;
   /** Messages about problems that did not make the request fail, for example that no configured source can fetch the account. */
   warnings: string[];
@@ -1100,13 +1100,13 @@ export interface TrackAccountsRequest {
   label_ids?: string[] | null | undefined;
   /** The links. */
   links: string[];
-  /** Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all uploads. */
+  /** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. */
   tracking_type?: TrackingType | undefined;
 }
 
 /** The result for each link. */
 export interface TrackAccountsResult {
-  /** The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none. */
+  /** The saved items that are not fetched because the organisation has no active subscription; absent if there are none. */
   pendingTmvQueue?: PendingQueue | undefined;
   /** One entry for each distinct link, in the order of the request. */
   results: TrackAccountsEntry[];
@@ -1154,7 +1154,7 @@ export interface TrackVideoRequest {
 export interface TrackVideoResult {
   /** The video's page on the dashboard: `{app_url}/video/{platform}/{video_id}`. */
   directUrl: string;
-  /** A message that the organisation tracked the video already; absent if it did not. */
+  /** A message which says that the organisation already tracked the video; absent otherwise. */
   error?: string | undefined;
   /** The id of the video. */
   videoId: string;
@@ -1196,7 +1196,7 @@ export interface TrackVideosRequest {
 
 /** The result for each link. */
 export interface TrackVideosResult {
-  /** The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none. */
+  /** The saved items that are not fetched because the organisation has no active subscription; absent if there are none. */
   pendingTmvQueue?: PendingQueue | undefined;
   /** One entry for each distinct link, in the order of the request. */
   results: TrackVideosEntry[];
@@ -1210,14 +1210,14 @@ export interface TrackVideosResult {
   warnings: string[];
 }
 
-/** Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all uploads. */
+/** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. */
 export type TrackingType = "latest_30" | "latest_200" | "new_only" | "all";
 
 /** The members of a collection to change. */
 export interface UpdateCollectionRequest {
-  /** Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`. */
+  /** Who can open the share page of a collection. */
   access?: Access | undefined;
-  /** The display settings of the share page; null when nothing is set. */
+  /** The display settings of the share page; null if there are none. */
   display_settings?: DisplaySettings | null | undefined;
   /** The new hashtags of the collection, sent with or without `#`. */
   hashtags?: string[] | undefined;
@@ -1245,9 +1245,9 @@ export interface Video {
   created_at: string;
   /** `username` up to the first `~`, for display. */
   display_username: string;
-  /** One sentence that explains `fetch_status` to people; null if there is nothing to explain. */
+  /** A sentence for people that explains `fetch_status`; null if there is no explanation. */
   fetch_detail: string | null;
-  /** How collecting stands for a video or account. */
+  /** Whether a video or account can be fetched. */
   fetch_status: FetchStatus;
   /** Whether the platform does not give at least one count that it normally gives. */
   hidden_stats: boolean;
@@ -1263,7 +1263,7 @@ export interface Video {
   label_ids: string[] | null;
   /** The names of the collections in `label_ids`, in the same order. */
   label_names: string[] | null;
-  /** When a source was last asked for the video since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it. */
+  /** When a source was last asked for the video, with or without success. */
   last_attempt_at: string | null;
   /** The latest known number of bookmarks. */
   latest_bookmarks: number | null;
@@ -1420,7 +1420,7 @@ export interface ExportHistoryParams {
   updated_since?: string | undefined;
   /** The maximum number of videos of a page. */
   limit?: number | undefined;
-  /** The `next_cursor` of the page before, with the same filters and order. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined;
 }
 
@@ -1488,7 +1488,7 @@ export interface ListAccountVideosParams {
   page?: number | undefined;
   /** The maximum number of items of a page. */
   limit?: number | undefined;
-  /** The `next_cursor` of the page before, with the same filters and order. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined;
   /** The member of a video to sort by. */
   order_by?: AccountVideoOrder | undefined;
@@ -1506,7 +1506,7 @@ export interface ListAccountsParams {
   page?: number | undefined;
   /** The maximum number of items of a page. */
   limit?: number | undefined;
-  /** The `next_cursor` of the page before, with the same filters and order. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined;
   /** The member to sort by. */
   order_by?: AccountOrder | undefined;
@@ -1534,7 +1534,7 @@ export interface ListCollectionAccountsParams {
   page?: number | undefined;
   /** The maximum number of items of a page. */
   limit?: number | undefined;
-  /** The `next_cursor` of the page before, with the same filters and order. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined;
   /** The member to sort by. */
   order_by?: AccountOrder | undefined;
@@ -1552,7 +1552,7 @@ export interface ListCollectionVideosParams {
   page?: number | undefined;
   /** The maximum number of items of a page. */
   limit?: number | undefined;
-  /** The `next_cursor` of the page before, with the same filters and order. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined;
   /** The member to sort by. */
   order_by?: CollectionVideoOrder | undefined;
@@ -1574,7 +1574,7 @@ export interface ListCollectionsParams {
   page?: number | undefined;
   /** The maximum number of items of a page. */
   limit?: number | undefined;
-  /** The `next_cursor` of the page before, with the same filters and order. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined;
   /** The member to sort by. */
   order_by?: CollectionOrder | undefined;
@@ -1588,7 +1588,7 @@ export interface ListReportsParams {
   page?: number | undefined;
   /** The maximum number of items of a page. */
   limit?: number | undefined;
-  /** The `next_cursor` of the page before, with the same filters and order. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined;
   /** The direction of the order: ascending or descending. */
   order_direction?: OrderDirection | undefined;
@@ -1600,7 +1600,7 @@ export interface ListVideosParams {
   page?: number | undefined;
   /** The maximum number of items of a page. */
   limit?: number | undefined;
-  /** The `next_cursor` of the page before, with the same filters and order. */
+  /** The `next_cursor` of the previous page. */
   cursor?: string | undefined;
   /** The member of a video to sort by. */
   order_by?: VideoOrder | undefined;
@@ -1614,7 +1614,7 @@ export interface ListVideosParams {
   uploaded_at_start?: string | undefined;
   /** Only videos uploaded on or before this day. */
   uploaded_at_end?: string | undefined;
-  /** Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; write a `+` as `%2B` in a query). */
+  /** Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; in a query, a `+` is written as `%2B`). */
   latest_updated_at_start?: string | undefined;
   /** Only videos whose metrics were last fetched at or before this time. */
   latest_updated_at_end?: string | undefined;

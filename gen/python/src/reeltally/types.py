@@ -23,15 +23,15 @@ class Account(TypedDict):
     display_username: str
     # Whether the platform lists no video of the account.
     empty: bool
-    # One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+    # A sentence for people that explains `fetch_status`; null if there is no explanation.
     fetch_detail: str | None
-    # How collecting stands for the account, as in FetchStatus; null if the account is only linked from videos.
+    # The fetch status of the account; null if the account is only linked from videos.
     fetch_status: str | None
     # The ids of the collections that the account was added to; empty if the account was added to no collection.
     label_ids: list[str] | None
     # The names of the collections in `label_ids`, in the same order.
     label_names: list[str] | None
-    # When a source was last asked for the account since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+    # When a source was last asked for the account, with or without success.
     last_attempt_at: str | None
     # The UTC day of the latest upload among the account's tracked videos; null if no upload is known.
     last_uploaded_at: str | None
@@ -77,7 +77,7 @@ class Account(TypedDict):
     total_videos_tracked: int | None
     # The sum of the latest views of the account's tracked videos.
     total_views: int | None
-    # Which videos of the account are tracked, as the request that tracked the account said; null if the account was never tracked itself.
+    # Which existing videos of the account are tracked, as in the request that tracked the account; null if the account was never tracked itself.
     tracking_type: str | None
     # The handle of the account, in lower case, without `@`.
     username: str
@@ -170,7 +170,7 @@ class Authentication(TypedDict):
 class Collection(TypedDict):
     """A group of videos and accounts."""
 
-    # Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`.
+    # Who can open the share page of a collection.
     access: Access
     # The number of accounts in the collection that are not removed; null if the tier hides it.
     account_count: NotRequired[int | None]
@@ -178,13 +178,13 @@ class Collection(TypedDict):
     created_at: str
     # The id of the token that created the collection.
     created_by: str
-    # The display settings of the share page; null when nothing is set.
+    # The display settings of the share page; null if there are none.
     display_settings: DisplaySettings | None
     # The last part of the share page's URL, `{app_url}/c/{hash}`.
     hash: str | None
     # The hashtags of the collection, in lower case, without `#`, in alphabetical order.
     hashtags: list[str]
-    # Its id.
+    # The id of the video or account.
     id: str
     # `true` if the organisation's tier hides the counts; absent otherwise.
     metrics_masked: NotRequired[bool]
@@ -221,7 +221,7 @@ class CollectionGain(TypedDict):
     ad_id: str
     # The canonical link of the video.
     ad_link: str
-    # When the video began to be in the collection.
+    # When the video came into the collection.
     added_at: str
     # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
     increase: float | None
@@ -231,9 +231,9 @@ class CollectionGain(TypedDict):
     start_day: str | None
     # The views of the video on the last day of the period; null if unknown.
     views_at_end: int | None
-    # The views with which the gain of the video begins; null if unknown.
+    # The views at the beginning of the gain; null if unknown.
     views_at_start: int | None
-    # `views_at_end` less `views_at_start`; null if one of them is unknown.
+    # `views_at_end` minus `views_at_start`; null if one of them is unknown.
     views_gained: int | None
 
 
@@ -278,13 +278,13 @@ class CollectionHistoryPoint(TypedDict):
     videos_added: int | None
     # The sum of the known views of the videos; null if none is known.
     views: int | None
-    # By how much the views of videos fell since the day before, because of corrections or rounding, as a negative number or 0.
+    # The sum of the falls of videos' views since the previous day, because of corrections or rounding, as a negative number or 0.
     views_corrected: int | None
     # The views of the videos that were added on this day.
     views_from_added: int | None
-    # Views that became known on this day, less views that became unknown.
+    # The views that became known on this day, minus the views that became unknown.
     views_from_known: int | None
-    # By how much the views of the videos rose since the day with known views before, without the videos that were added on this day.
+    # The growth of the videos' views since the last earlier day with known views, without the videos that were added on this day.
     views_gained: int | None
     # The number of videos without a point on this day or before.
     without_point: int | None
@@ -340,13 +340,13 @@ class CollectionStatistics(TypedDict):
     unknown_views: int | None
     # The number of videos that were in the collection at the end of the period.
     videos: int | None
-    # How many of these videos are no longer tracked.
+    # The number of videos in the collection that are no longer tracked.
     videos_removed: int | None
     # The sum of the known views of the videos at the end of the period; null if none is known.
     views: int | None
-    # The sum of the views with which the gains of the videos begin; null if no gain is known.
+    # The sum of the views at the beginning of the gains; null if no gain is known.
     views_at_start: int | None
-    # By how much views fell in the period, from one day to the next, as a negative number or 0.
+    # The sum of the falls of views from one day to the next in the period, as a negative number or 0.
     views_corrected: int | None
     # The sum of the gains of the videos; null if no gain is known.
     views_gained: int | None
@@ -373,7 +373,7 @@ class CollectionVideosRequest(TypedDict):
 class CreateCollectionRequest(TypedDict):
     """The collection to create."""
 
-    # Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`.
+    # Who can open the share page of a collection.
     access: NotRequired[Access]
     # The hashtags of the collection, sent with or without `#`.
     hashtags: NotRequired[list[str]]
@@ -408,11 +408,11 @@ class CreateTokenRequest(TypedDict):
 class CreatedCollection(TypedDict):
     """The new collection."""
 
-    # Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`.
+    # Who can open the share page of a collection.
     access: Access
     # When it was created.
     created_at: str
-    # Its id.
+    # The id of the video or account.
     id: str
     # Its name.
     name: str
@@ -427,7 +427,7 @@ class CreatedToken(TypedDict):
     created_at: str
     # When the token expires; null if it does not expire.
     expires_at: str | None
-    # Its id.
+    # The id of the video or account.
     id: str
     # Its name.
     name: str
@@ -456,7 +456,7 @@ class DeletedCollection(TypedDict):
 
 
 class DisplaySettings(TypedDict):
-    """The display settings of the share page; null when nothing is set."""
+    """The display settings of the share page; null if there are none."""
 
     # A text below the heading of the share page.
     description: NotRequired[str]
@@ -540,7 +540,7 @@ class ListedToken(TypedDict):
     current: bool
     # When the token expires; null if it does not expire.
     expires_at: str | None
-    # Its id.
+    # The id of the video or account.
     id: str
     # When the token was last used, accurate to one minute; null if it was never used.
     last_used_at: str | None
@@ -564,7 +564,7 @@ class Message(TypedDict):
 class Organisation(TypedDict):
     """An organisation."""
 
-    # Its id.
+    # The id of the video or account.
     id: str
     # Its name.
     name: str
@@ -597,7 +597,7 @@ class OrganisationHistoryPoint(TypedDict):
     metrics_masked: NotRequired[bool]
     # The sum of the shares of the organisation's videos.
     shares: int | None
-    # The number of the organisation's videos that were uploaded on this day, as far as is known now.
+    # The number of the organisation's videos that were uploaded on this day, if the day of the upload is known now.
     uploads: int | None
     # The number of tracked videos.
     videos: int | None
@@ -623,14 +623,14 @@ class Pagination(TypedDict):
 class PendingItem(TypedDict):
     """A saved item whose data is not fetched."""
 
-    # Its id.
+    # The id of the video or account.
     id: str
     # The platform of a video or account.
     platform: Platform
 
 
 class PendingQueue(TypedDict):
-    """The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none."""
+    """The saved items that are not fetched because the organisation has no active subscription; absent if there are none."""
 
     # The accounts whose data is not fetched.
     accounts: list[PendingItem]
@@ -656,7 +656,7 @@ class Problem(TypedDict):
 
     # The error code, for programs.
     code: str
-    # Says which value is wrong and what is allowed, for people.
+    # A message for people that names the wrong value and the allowed values.
     detail: str
     # A copy of `detail`, for older programs.
     error: str
@@ -745,7 +745,7 @@ class Report(TypedDict):
     created_by: str
     # The sums of each day, newest first.
     days: list[CollectionHistoryPoint]
-    # The version of this form of a report.
+    # The version of the format of the report.
     format: int
     # The id of the report.
     id: str
@@ -837,13 +837,13 @@ class ReportStatistics(TypedDict):
     unknown_views: int | None
     # The number of videos that were in the collection at the end of the period.
     videos: int | None
-    # How many of these videos are no longer tracked.
+    # The number of videos in the collection that are no longer tracked.
     videos_removed: int | None
     # The sum of the known views of the videos at the end of the period; null if none is known.
     views: int | None
-    # The sum of the views with which the gains of the videos begin; null if no gain is known.
+    # The sum of the views at the beginning of the gains; null if no gain is known.
     views_at_start: int | None
-    # By how much views fell in the period, from one day to the next, as a negative number or 0.
+    # The sum of the falls of views from one day to the next in the period, as a negative number or 0.
     views_corrected: int | None
     # The sum of the gains of the videos; null if no gain is known.
     views_gained: int | None
@@ -852,9 +852,9 @@ class ReportStatistics(TypedDict):
 class ReportSummary(TypedDict):
     """What identifies a report."""
 
-    # The number of these bytes.
+    # The number of bytes that `GET /reports/{report_id}` returns.
     bytes: int
-    # The SHA-256 of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
+    # The SHA-256 checksum of the bytes that `GET /reports/{report_id}` returns, in hexadecimal digits.
     checksum: str
     # The id of the collection, which may be deleted by now.
     collection_id: str
@@ -870,7 +870,7 @@ class ReportSummary(TypedDict):
     id: str
     # `true` if the videos of the collections below are included.
     include_children: bool
-    # The number of the report: 1 for the organisation's first report, and one more for each next one.
+    # The number of the report.
     number: int
     # The first day of the period.
     start_date: str
@@ -883,7 +883,7 @@ class ReportVideo(TypedDict):
     ad_id: str
     # The canonical link of the video.
     ad_link: str
-    # When the video began to be in the collection.
+    # When the video came into the collection.
     added_at: str
     # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
     increase: float | None
@@ -895,9 +895,9 @@ class ReportVideo(TypedDict):
     start_day: str | None
     # The views of the video on the last day of the period; null if unknown.
     views_at_end: int | None
-    # The views with which the gain of the video begins; null if unknown.
+    # The views at the beginning of the gain; null if unknown.
     views_at_start: int | None
-    # `views_at_end` less `views_at_start`; null if one of them is unknown.
+    # `views_at_end` minus `views_at_start`; null if one of them is unknown.
     views_gained: int | None
 
 
@@ -993,7 +993,7 @@ class StopSummary(TypedDict):
 
     # The number of unknown ids.
     failed: int
-    # Stopped.
+    # The number of entries that were stopped.
     succeeded: int
     # The number of distinct entries.
     total: int
@@ -1029,7 +1029,7 @@ class Token(TypedDict):
     created_at: str
     # When the token expires; null if it does not expire.
     expires_at: str | None
-    # Its id.
+    # The id of the video or account.
     id: str
     # Its name.
     name: str
@@ -1053,7 +1053,7 @@ class TrackAccountRequest(TypedDict):
     collection_names: NotRequired[list[str] | None]
     # Any form of the link of an account.
     link: str
-    # Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all uploads.
+    # Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all.
     tracking_type: NotRequired[TrackingType]
 
 
@@ -1064,7 +1064,7 @@ class TrackAccountResult(TypedDict):
     accountId: str
     # The account's page on the dashboard: `{app_url}/account/{platform}/{account_id}`.
     directUrl: str
-    # A message that the organisation tracked the account already; absent if it did not.
+    # A message which says that the organisation already tracked the account; absent otherwise.
     error: NotRequired[str]
     # Messages about problems that did not make the request fail, for example that no configured source can fetch the account.
     warnings: list[str]
@@ -1102,14 +1102,14 @@ class TrackAccountsRequest(TypedDict):
     label_ids: NotRequired[list[str] | None]
     # The links.
     links: list[str]
-    # Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all uploads.
+    # Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all.
     tracking_type: NotRequired[TrackingType]
 
 
 class TrackAccountsResult(TypedDict):
     """The result for each link."""
 
-    # The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
+    # The saved items that are not fetched because the organisation has no active subscription; absent if there are none.
     pendingTmvQueue: NotRequired[PendingQueue]
     # One entry for each distinct link, in the order of the request.
     results: list[TrackAccountsEntry]
@@ -1154,7 +1154,7 @@ class TrackVideoResult(TypedDict):
 
     # The video's page on the dashboard: `{app_url}/video/{platform}/{video_id}`.
     directUrl: str
-    # A message that the organisation tracked the video already; absent if it did not.
+    # A message which says that the organisation already tracked the video; absent otherwise.
     error: NotRequired[str]
     # The id of the video.
     videoId: str
@@ -1199,7 +1199,7 @@ class TrackVideosRequest(TypedDict):
 class TrackVideosResult(TypedDict):
     """The result for each link."""
 
-    # The saved items whose data is not fetched because the organisation has no active subscription; absent if there are none.
+    # The saved items that are not fetched because the organisation has no active subscription; absent if there are none.
     pendingTmvQueue: NotRequired[PendingQueue]
     # One entry for each distinct link, in the order of the request.
     results: list[TrackVideosEntry]
@@ -1216,9 +1216,9 @@ class TrackVideosResult(TypedDict):
 class UpdateCollectionRequest(TypedDict):
     """The members of a collection to change."""
 
-    # Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the password if `protected`.
+    # Who can open the share page of a collection.
     access: NotRequired[Access]
-    # The display settings of the share page; null when nothing is set.
+    # The display settings of the share page; null if there are none.
     display_settings: NotRequired[DisplaySettings | None]
     # The new hashtags of the collection, sent with or without `#`.
     hashtags: NotRequired[list[str]]
@@ -1247,9 +1247,9 @@ class Video(TypedDict):
     created_at: str
     # `username` up to the first `~`, for display.
     display_username: str
-    # One sentence that explains `fetch_status` to people; null if there is nothing to explain.
+    # A sentence for people that explains `fetch_status`; null if there is no explanation.
     fetch_detail: str | None
-    # How collecting stands for a video or account.
+    # Whether a video or account can be fetched.
     fetch_status: FetchStatus
     # Whether the platform does not give at least one count that it normally gives.
     hidden_stats: bool
@@ -1265,7 +1265,7 @@ class Video(TypedDict):
     label_ids: list[str] | None
     # The names of the collections in `label_ids`, in the same order.
     label_names: list[str] | None
-    # When a source was last asked for the video since the organisation tracks it, with or without success; null before the first attempt and if the tier hides it.
+    # When a source was last asked for the video, with or without success.
     last_attempt_at: str | None
     # The latest known number of bookmarks.
     latest_bookmarks: int | None
