@@ -13,10 +13,11 @@ import (
 
 // AddCollectionAccountsOptions are the options of AddCollectionAccounts.
 type AddCollectionAccountsOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// AccountIds Their ids.
@@ -32,10 +33,11 @@ func (c *ReelTally) AddCollectionAccounts(ctx context.Context, collectionID Coll
 
 // AddCollectionVideosOptions are the options of AddCollectionVideos.
 type AddCollectionVideosOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// VideoIds Their ids.
@@ -56,14 +58,15 @@ func (c *ReelTally) Authenticate(ctx context.Context) (Authentication, error) {
 
 // CreateCollectionOptions are the options of CreateCollection.
 type CreateCollectionOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
-	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-	// password if `protected`.
+	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// password.
 	//
 	// Example: private
 	Access Access
@@ -89,10 +92,11 @@ func (c *ReelTally) CreateCollection(ctx context.Context, o CreateCollectionOpti
 
 // CreateReportOptions are the options of CreateReport.
 type CreateReportOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// EndDate The last day. The default is today.
@@ -112,10 +116,11 @@ func (c *ReelTally) CreateReport(ctx context.Context, collectionID CollectionID,
 
 // CreateTokenOptions are the options of CreateToken.
 type CreateTokenOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// ExpiresInDays How many days the token is valid. Without it, or with null, the token is valid until it is revoked.
@@ -152,10 +157,10 @@ type ExportHistoryOptions struct {
 	// Limit The maximum number of videos of a page. A value outside 1 to 200 gives 400.
 	Limit int32
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor Cursor
 }
 
@@ -305,10 +310,10 @@ type ListAccountVideosOptions struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit Limit
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor Cursor
 
 	// OrderBy The member of a video to sort by. The default is `uploaded_at`.
@@ -347,10 +352,10 @@ type ListAccountsOptions struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit Limit
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor Cursor
 
 	// OrderBy The member to sort by. The default is `created_at`.
@@ -370,8 +375,8 @@ type ListAccountsOptions struct {
 	// whose name contains a comma. An unknown name or id matches nothing.
 	Collections []string
 
-	// Link Only the account of this link, in any form of the link. The same look-up as `GET /accounts/{account_id}`, for proxies that break an
-	// encoded `/` in a path. Stopped and linked accounts are found with `include_removed=true` and `include_linked=true`.
+	// Link Only the account of this link, in any form of the link. Use this filter instead of
+	// `GET /accounts/{account_id}` if a proxy decodes `/` in paths. Stopped and linked accounts are found with `include_removed=true` and `include_linked=true`.
 	Link string
 
 	// IncludeLinked `true`: also list accounts that are only linked from videos.
@@ -407,10 +412,10 @@ type ListCollectionAccountsOptions struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit MemberLimit
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor Cursor
 
 	// OrderBy The member to sort by. The default is `created_at`.
@@ -449,10 +454,10 @@ type ListCollectionVideosOptions struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit MemberLimit
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor Cursor
 
 	// OrderBy The member to sort by. The default is `created_at`.
@@ -497,10 +502,10 @@ type ListCollectionsOptions struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit Limit
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor Cursor
 
 	// OrderBy The member to sort by. The default is `created_at`.
@@ -536,10 +541,10 @@ type ListReportsOptions struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit MemberLimit
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor Cursor
 
 	// OrderDirection The direction of the order: ascending or descending.
@@ -574,10 +579,10 @@ type ListVideosOptions struct {
 	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
 	Limit Limit
 
-	// Cursor The `next_cursor` of the page before, with the same filters and order. An item that keeps its place in the order while the pages are
-	// read is returned exactly once; ordered by `created_at`, all items keep their place. An item can move, for example a video whose
-	// metrics change in a list ordered by them. It is missed if it moves to a page that was read before, and returned twice if it moves
-	// from such a page to a later one.
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
 	Cursor Cursor
 
 	// OrderBy The member of a video to sort by. The default is `latest_updated_at`.
@@ -599,7 +604,7 @@ type ListVideosOptions struct {
 	// UploadedAtEnd Only videos uploaded on or before this day.
 	UploadedAtEnd openapi_types.Date
 
-	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; write a `+` as `%2B` in a query). A time after
+	// LatestUpdatedAtStart Only videos whose metrics were last fetched at or after this time (RFC 3339 with an offset; in a query, a `+` is written as `%2B`). A time after
 	// `latest_updated_at_end` gives 400.
 	LatestUpdatedAtStart time.Time
 
@@ -620,8 +625,8 @@ type ListVideosOptions struct {
 	// collection whose name contains a comma. An unknown name or id matches nothing.
 	Collections []string
 
-	// Link Only the video of this link, in any form of the link. The same look-up as `GET /videos/{ad_id}`, for proxies that break an
-	// encoded `/` in a path. Stopped videos are found with `include_removed=true`.
+	// Link Only the video of this link, in any form of the link. Use this filter instead of
+	// `GET /videos/{ad_id}` if a proxy decodes `/` in paths. Stopped videos are found with `include_removed=true`.
 	Link string
 
 	// Platform Only videos of this platform.
@@ -657,10 +662,11 @@ func (c *ReelTally) AllVideos(ctx context.Context, o ListVideosOptions) iter.Seq
 
 // RefreshAccountOptions are the options of RefreshAccount.
 type RefreshAccountOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// Link The id of the account, or any form of its link.
@@ -676,10 +682,11 @@ func (c *ReelTally) RefreshAccount(ctx context.Context, o RefreshAccountOptions)
 
 // RefreshVideoOptions are the options of RefreshVideo.
 type RefreshVideoOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// Link The id of the video, or any form of its link.
@@ -785,10 +792,11 @@ func (c *ReelTally) StopVideos(ctx context.Context, o StopVideosOptions) (StopRe
 
 // TrackAccountOptions are the options of TrackAccount.
 type TrackAccountOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// CollectionIds The ids of the collections to put the account into. Null and an empty array mean no collection.
@@ -802,8 +810,8 @@ type TrackAccountOptions struct {
 	// Example: https://www.tiktok.com/@northwind.studio
 	Link string
 
-	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
-	// uploads. `latest_30` when absent.
+	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. All later uploads are tracked with
+	// every type. The default is `latest_30`.
 	//
 	// Example: latest_30
 	TrackingType TrackingType
@@ -816,10 +824,11 @@ func (c *ReelTally) TrackAccount(ctx context.Context, o TrackAccountOptions) (Tr
 
 // TrackAccountsOptions are the options of TrackAccounts.
 type TrackAccountsOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// LabelIds The ids of the collections to put every account into. Null and an empty array mean no collection.
@@ -828,8 +837,8 @@ type TrackAccountsOptions struct {
 	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 characters fails as `invalid_url`.
 	Links []string
 
-	// TrackingType Which of the account's videos are tracked with it: at first the newest 30, the newest 200, none or all, and from then on all
-	// uploads. `latest_30` when absent.
+	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or all. All later uploads are tracked with
+	// every type. The default is `latest_30`.
 	//
 	// Example: latest_30
 	TrackingType TrackingType
@@ -842,10 +851,11 @@ func (c *ReelTally) TrackAccounts(ctx context.Context, o TrackAccountsOptions) (
 
 // TrackVideoOptions are the options of TrackVideo.
 type TrackVideoOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// CollectionIds The ids of the collections to put the video into. Null and an empty array mean no collection.
@@ -867,10 +877,11 @@ func (c *ReelTally) TrackVideo(ctx context.Context, o TrackVideoOptions) (TrackV
 
 // TrackVideosOptions are the options of TrackVideos.
 type TrackVideosOptions struct {
-	// IdempotencyKey Makes the request safe to repeat: the first answer is kept for 24 hours for the organisation, the operation and this key, and given again, with
-	// `Idempotent-Replayed: true`, when the same body comes with the same key. Another body with the key is 422, and a key whose first request is still running is 409.
-	// A response of 5xx is not kept, so a retry with the same key continues the request. Use a new UUID for each new request. The keys of an organisation and
-	// their compressed answers may take 128 MiB: beyond that a new key is refused with 429 (`idempotency_store_full`) until older keys expire.
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
 	IdempotencyKey IdempotencyKey
 
 	// LabelIds The ids of the collections to put every video into. Null and an empty array mean no collection.
@@ -890,14 +901,14 @@ type UpdateCollectionOptions struct {
 	// IfMatch One or more ETags that the caller has received, separated by commas, or `*` for any ETag. If none of them is the current ETag, the response is 412.
 	IfMatch IfMatch
 
-	// Access Who can open the share page of a collection: nobody if `private`, everyone with its URL if `public`, everyone with its URL and the
-	// password if `protected`.
+	// Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
+	// password.
 	//
 	// Example: private
 	Access Access
 
-	// DisplaySettings The display settings of the share page; null when nothing is set. Members that are not listed here are stored and returned unchanged. At most
-	// 16 KiB.
+	// DisplaySettings The display settings of the share page; null if there are none. Members that are not listed here are stored and returned unchanged. The settings
+	// have at most 16 KiB.
 	DisplaySettings DisplaySettings
 
 	// Hashtags The new hashtags of the collection, sent with or without `#`. They replace all previous hashtags; an empty array removes all. Upper and lower case count as equal.
