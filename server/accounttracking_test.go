@@ -160,15 +160,15 @@ func TestTrackAccount_concurrentCallsOfTheGeneratedClientCreateOneAccount(t *tes
 		ids, createdCount := map[uuid.UUID]bool{}, 0
 		for range 64 {
 			requests.Go(func() {
-				got, err := c.TrackAccountWithResponse(t.Context(), nil, client.TrackAccountRequest{Link: accountLink, CollectionNames: []string{"Launch"}})
+				got, err := c.TrackAccount(t.Context(), client.TrackAccountOptions{Link: accountLink, CollectionNames: []string{"Launch"}})
 				mu.Lock()
 				defer mu.Unlock()
-				if err != nil || got.JSON200 == nil {
-					t.Errorf("POST /accounts failed with error %v and status %s", err, got.Status())
+				if err != nil {
+					t.Errorf("POST /accounts failed: %v", err)
 					return
 				}
-				ids[got.JSON200.AccountID] = true
-				if got.JSON200.Error == nil {
+				ids[got.AccountID] = true
+				if got.Error == nil {
 					createdCount++
 				}
 			})

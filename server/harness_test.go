@@ -216,7 +216,7 @@ func (s *syncBuffer) String() string {
 
 // caller is an API client that sends requests with a token of one organisation.
 type caller struct {
-	*client.ClientWithResponses
+	*client.ReelTally
 	app   *app
 	t     *testing.T
 	org   store.Organisation
@@ -238,12 +238,13 @@ func (a *app) newToken(t *testing.T, org store.Organisation, scopes ...store.Sco
 	_, token, err := a.CreateToken(t.Context(), org.ID, "test", scopes, 0)
 	require.NoError(t, err)
 	c := &caller{app: a, t: t, org: org, token: token}
-	c.ClientWithResponses, err = client.NewClientWithResponses(a.http.URL, client.WithHTTPClient(a.checkedClient()),
+	raw, err := client.NewClient(a.http.URL, client.WithHTTPClient(a.checkedClient()),
 		client.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 			r.Header.Set("Authorization", "Bearer "+c.token)
 			return nil
 		}))
 	require.NoError(t, err)
+	c.ReelTally = &client.ReelTally{Raw: raw}
 	return c
 }
 

@@ -215,15 +215,15 @@ func TestTrackVideo_concurrentCallsOfTheGeneratedClientCreateOneVideo(t *testing
 		ids, createdCount := map[uuid.UUID]bool{}, 0
 		for range 64 {
 			requests.Go(func() {
-				got, err := c.TrackVideoWithResponse(t.Context(), nil, client.TrackVideoRequest{Link: tiktokLink})
+				got, err := c.TrackVideo(t.Context(), client.TrackVideoOptions{Link: tiktokLink})
 				mu.Lock()
 				defer mu.Unlock()
-				if err != nil || got.JSON200 == nil {
-					t.Errorf("POST /videos failed with error %v and status %s", err, got.Status())
+				if err != nil {
+					t.Errorf("POST /videos failed: %v", err)
 					return
 				}
-				ids[got.JSON200.VideoID] = true
-				if got.JSON200.Error == nil {
+				ids[got.VideoID] = true
+				if got.Error == nil {
 					createdCount++
 				}
 			})

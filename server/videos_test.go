@@ -160,9 +160,9 @@ func TestGetVideo_acceptsEveryFormOfTheLink(t *testing.T) {
 			require.Len(t, c.listVideos("link="+url.QueryEscape(raw)).Data, 1, raw)
 		}
 		require.Equal(t, id, c.video(strings.ToUpper(id.String())).AdID)
-		viaSDK, err := c.GetVideoWithResponse(t.Context(), tiktokLink+"?a=1&b=2")
+		viaSDK, err := c.GetVideo(t.Context(), tiktokLink+"?a=1&b=2")
 		require.NoError(t, err)
-		require.Equal(t, id, viaSDK.JSON200.AdID)
+		require.Equal(t, id, viaSDK.AdID)
 	})
 }
 
