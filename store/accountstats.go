@@ -168,11 +168,8 @@ func SaveStatistics(tx *gorm.DB, of map[db.RowKey]AccountStats) error {
 			s.PercentOutperform25x, s.LastUploadedAt}, s.Counts.Values()...)
 		medians[i] = []any{account.Org, account.ID, s.MedianViews}
 	}
-	columns := []string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
-		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date"}
-	for _, name := range MetricNames("") {
-		columns = append(columns, name+" bigint")
-	}
+	columns := append([]string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
+		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date"}, MetricDefinitions("")...)
 	list, args := db.WithRows(tx, "s", columns, stats)
 	err := tx.Exec(list+`UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,

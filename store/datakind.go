@@ -55,7 +55,7 @@ func (s *Store) DataKind(ctx context.Context) (DataKind, error) {
 // another kind than kind. If the database has no numbers yet, its kind becomes kind.
 func RequireDataKind(tx *gorm.DB, kind DataKind) error {
 	have, err := dataKind(tx)
-	if err != nil {
+	if err != nil || have == kind {
 		return err
 	}
 	if have == NoData {

@@ -66,6 +66,15 @@ func MetricNames(prefix string) []string {
 	return names
 }
 
+// MetricDefinitions returns the column of each metric with a prefix and its type, such as "latest_views bigint".
+func MetricDefinitions(prefix string) []string {
+	columns := MetricNames(prefix)
+	for i := range columns {
+		columns[i] += " bigint"
+	}
+	return columns
+}
+
 // All returns the counts in the order of the metrics.
 func (c *Counts) All() (all [MetricCount]*int64) {
 	for i, m := range metrics {

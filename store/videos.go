@@ -73,6 +73,10 @@ type Growth struct {
 // GrowthColumns are the columns of Growth, in the order of Growth.Values.
 var GrowthColumns = []string{"increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
+// GrowthDefinitions are the columns of Growth with their types.
+var GrowthDefinitions = []string{"increase_1d double precision", "increase_7d double precision", "increase_14d double precision",
+	"increase_30d double precision", "views_gained_7d bigint"}
+
 // Values returns the fields in the order of GrowthColumns.
 func (g *Growth) Values() []any {
 	return []any{g.Increase1d, g.Increase7d, g.Increase14d, g.Increase30d, g.ViewsGained7d}

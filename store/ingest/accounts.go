@@ -89,15 +89,13 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
 	for i, o := range outcomes {
 		targets[i] = o.Target
 	}
-	var orgs []uuid.UUID
-	for _, g := range queue.ByKind(targets) {
-		var of []uuid.UUID
-		err := tx.Raw(`SELECT DISTINCT organisation_id FROM fetch_subscriptions WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?`,
-			queue.Bucket, g.Platform, g.Kind, g.IDs).Scan(&of).Error
-		if err != nil {
-			return err
-		}
-		orgs = append(orgs, of...)
+	subs, err := queue.SubscriptionsOf(tx, targets)
+	if err != nil {
+		return err
+	}
+	orgs := make([]uuid.UUID, len(subs))
+	for i, s := range subs {
+		orgs[i] = s.OrganisationID
 	}
 	return db.RaiseVersions(tx, s.db.Now(), orgs...)
 }

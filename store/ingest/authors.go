@@ -51,7 +51,7 @@ func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Acc
 	return of, func() error { return each((*store.AccountResolver).UpdateHandles) }, each((*store.AccountResolver).SaveRows)
 }
 
-// knownAccounts reads and locks the accounts whose id or current handle is the id or handle of one of the authors. It returns the accounts
+// knownAccounts reads the accounts whose id or current handle is the id or handle of one of the authors. It returns the accounts
 // of each organisation, ordered by account id.
 func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid.UUID][]*store.Account, error) {
 	known, found := map[uuid.UUID][]*store.Account{}, map[db.RowKey]bool{}
@@ -63,10 +63,12 @@ func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid
 		{"source_id", "", func(a store.Author) string { return a.SourceID }},
 		{"username", " AND accounts.handle_current", func(a store.Author) string { return a.Username }},
 	} {
+		names := map[[3]string]bool{} // several videos can have the same author
 		var rows [][]any
-		for _, k := range db.SortedKeys(authors) {
-			if a := authors[k]; by.of(a) != "" {
-				rows = append(rows, []any{k.Org, a.Platform, by.of(a)})
+		for k, a := range authors {
+			name := [3]string{string(k.Org[:]), string(a.Platform), by.of(a)}
+			if name[2] != "" && !names[name] {
+				names[name], rows = true, append(rows, []any{k.Org, a.Platform, name[2]})
 			}
 		}
 		if len(rows) == 0 {
@@ -76,12 +78,12 @@ func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid
 		var accounts []*store.Account
 		err := w.tx.Raw(list+`SELECT accounts.* FROM wanted CROSS JOIN accounts WHERE accounts.organisation_id = wanted.organisation_id
  AND accounts.platform = wanted.platform AND accounts.`+by.column+` = wanted.name`+by.condition+`
- ORDER BY accounts.organisation_id, accounts.id`+db.ForUpdateOf(w.tx, "accounts"), args...).Scan(&accounts).Error
+ ORDER BY accounts.organisation_id, accounts.id`, args...).Scan(&accounts).Error
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range accounts {
-			if key := (db.RowKey{Org: a.OrganisationID, ID: a.ID}); !found[key] { // add each account once, although several videos may have the same author
+			if key := (db.RowKey{Org: a.OrganisationID, ID: a.ID}); !found[key] { // add each account once, although it can be found by several columns
 				found[key], known[a.OrganisationID] = true, append(known[a.OrganisationID], a)
 			}
 		}

@@ -1,13 +1,11 @@
 package ingest
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/internal/db"
@@ -16,11 +14,6 @@ import (
 // CountUploads counts videos as uploads of their upload days. It counts only the videos whose upload date was unknown before and is known
 // now. undated contains the keys of the videos whose upload date was unknown before.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
-	type uploads struct {
-		OrganisationID uuid.UUID
-		Day            db.Date
-		Uploads        int64
-	}
 	type orgDay struct {
 		org uuid.UUID
 		day db.Date
@@ -34,17 +27,13 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 	if len(counts) == 0 {
 		return nil
 	}
-	rows := make([]uploads, 0, len(counts))
+	rows := make([][]any, 0, len(counts))
 	for of, n := range counts {
-		rows = append(rows, uploads{of.org, of.day, n})
+		rows = append(rows, []any{of.org, of.day, n})
 	}
-	slices.SortFunc(rows, func(a, b uploads) int {
-		return cmp.Or(slices.Compare(a.OrganisationID[:], b.OrganisationID[:]), cmp.Compare(a.Day, b.Day))
-	})
-	return tx.Table("organisation_uploads").Clauses(clause.OnConflict{
-		Columns:   db.Columns([]string{"organisation_id", "day"}),
-		DoUpdates: clause.Assignments(map[string]any{"uploads": gorm.Expr("organisation_uploads.uploads + excluded.uploads")}),
-	}).CreateInBatches(rows, db.InsertChunk).Error
+	insert, args := db.InsertList(tx, "organisation_uploads", []string{"organisation_id uuid", "day date", "uploads bigint"}, rows,
+		"ON CONFLICT (organisation_id, day) DO UPDATE SET uploads = organisation_uploads.uploads + excluded.uploads")
+	return tx.Exec(insert, args...).Error
 }
 
 // addToTotals adds the differences after - before to the organisations' totals. It then stores the totals as the organisations' points of
@@ -58,10 +47,7 @@ func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
 
 // AddSums adds the differences after - before to the organisations' totals.
 func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
-	columns := []string{"organisation_id uuid"}
-	for _, name := range store.MetricNames("") {
-		columns = append(columns, name+" bigint")
-	}
+	columns := append([]string{"organisation_id uuid"}, store.MetricDefinitions("")...)
 	orgs := db.Distinct(slices.Collect(maps.Keys(after)))
 	rows := make([][]any, len(orgs))
 	for i, org := range orgs {

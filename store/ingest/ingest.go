@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/internal/db"
@@ -130,15 +129,12 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 		}
 	}
 	w := videoWriter{tx: tx, fetchedAt: fetchedAt, outcomes: map[db.RowKey]*Outcome{}, undated: map[db.RowKey]bool{}}
-	for _, g := range queue.ByKind(written) {
-		var subs []queue.FetchSubscription
-		err := tx.Where("bucket = ? AND source = ? AND kind = ? AND external_id IN ?", queue.Bucket, g.Platform, g.Kind, g.IDs).Find(&subs).Error
-		if err != nil {
-			return err
-		}
-		for _, sub := range subs {
-			w.outcomes[db.RowKey{Org: sub.OrganisationID, ID: sub.SubjectID}] = byKey[queue.TargetKey(sub.Source, sub.ExternalID)]
-		}
+	subs, err := queue.SubscriptionsOf(tx, written)
+	if err != nil {
+		return err
+	}
+	for _, sub := range subs {
+		w.outcomes[db.RowKey{Org: sub.OrganisationID, ID: sub.SubjectID}] = byKey[queue.TargetKey(sub.Source, sub.ExternalID)]
 	}
 	keys := db.SortedKeys(w.outcomes)
 	if err := db.RaiseVersionsOnly(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
@@ -258,7 +254,7 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
 	err := w.tx.Raw(list+`SELECT videos.organisation_id, videos.id, videos.latest_updated_at, videos.fetch_status, videos.fetch_reason,
   videos.last_attempt_at, videos.next_fetch_at
  FROM wanted CROSS JOIN videos WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
- ORDER BY videos.organisation_id, videos.platform, videos.external_id`+db.ForUpdateOf(w.tx, "videos"), args...).Scan(&videos).Error
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`, args...).Scan(&videos).Error
 	if err != nil || len(videos) == 0 {
 		return err
 	}
@@ -307,8 +303,8 @@ func (w videoWriter) saveAccountDays(touched map[db.RowKey]bool) error {
 	return store.SaveAccountDays(w.tx, db.SortedKeys(measured), stamp)
 }
 
-// load reads and locks those videos with the given keys that are still tracked and have no newer counts. It orders the videos by
-// organisation, platform and the platform's id.
+// load reads those videos with the given keys that are still tracked and have no newer counts. It orders the videos by organisation, platform and
+// the platform's id. No other transaction can change the videos, because this transaction has raised the versions of their organisations.
 func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -318,7 +314,7 @@ func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	return videos, w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
  WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
    AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)
- ORDER BY videos.organisation_id, videos.platform, videos.external_id`+db.ForUpdateOf(w.tx, "videos"), append(args, w.fetchedAt)...).Scan(&videos).Error
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`, append(args, w.fetchedAt)...).Scan(&videos).Error
 }
 
 // apply copies an outcome into the video, without saving the video. It returns true if the outcome has counts.
@@ -393,49 +389,56 @@ func (f *VideoFacts) counts() store.Counts {
 	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
 }
 
-type snapshot struct {
-	OrganisationID uuid.UUID
-	VideoID        uuid.UUID
-	Day            db.Date
-	Week           db.Date
-	store.Counts
-	FetchedAt db.Instant
-	Source    string
-}
-
 // savePoints writes each video's point of the day of the fetch. If the fetch lacks a count, the count of an earlier fetch of the same day
 // stays.
 func (w videoWriter) savePoints(videos []*store.Video) error {
-	day := w.fetchedAt.Day()
-	rows := make([]snapshot, len(videos))
-	for i, v := range videos {
-		o := w.outcomes[v.Key()]
-		rows[i] = snapshot{OrganisationID: v.OrganisationID, VideoID: v.ID, Day: day, Week: day.Week(), FetchedAt: w.fetchedAt, Source: store.StoredSource(o.Source, o.Facts.Rounded),
-			Counts: o.Facts.counts()}
-	}
-	if len(rows) == 0 {
+	if len(videos) == 0 {
 		return nil
 	}
-	assignments := clause.AssignmentColumns([]string{"fetched_at", "source"})
-	for _, c := range store.MetricNames("") {
-		assignments = append(assignments, clause.Assignments(map[string]any{c: gorm.Expr("COALESCE(excluded." + c + ", snapshots_daily." + c + ")")})...)
+	day := w.fetchedAt.Day()
+	rows := make([][]any, len(videos))
+	for i, v := range videos {
+		o := w.outcomes[v.Key()]
+		counts := o.Facts.counts()
+		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.Rounded)}, counts.Values()...)
 	}
-	return w.tx.Table("snapshots_daily").Clauses(clause.OnConflict{
-		Columns:   db.Columns([]string{"organisation_id", "video_id", "day"}),
-		DoUpdates: assignments,
-		Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("snapshots_daily.fetched_at <= excluded.fetched_at")}},
-	}).CreateInBatches(rows, db.InsertChunk).Error
+	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, store.MetricDefinitions("")...)
+	insert, args := db.InsertList(w.tx, "snapshots_daily", columns, rows, `ON CONFLICT (organisation_id, video_id, day) DO UPDATE SET
+ fetched_at = excluded.fetched_at, source = excluded.source, `+store.MetricColumns("{m} = COALESCE(excluded.{m}, snapshots_daily.{m})")+`
+ WHERE snapshots_daily.fetched_at <= excluded.fetched_at`)
+	return w.tx.Exec(insert, args...).Error
 }
 
-// SaveVideos updates the rows of videos with INSERT … ON CONFLICT DO UPDATE. All rows exist and are locked, so no row is inserted.
+// savedColumns are the columns of a video that SaveVideos writes, in the order of savedValues.
+var savedColumns = slices.Concat([]string{"link text", "username text", "linked_account_id uuid", "uploaded_at date", "song_name text", "song_link text",
+	"thumbnail_url text", "video_length text", "title text", "title_folded text", "not_safe boolean", "private boolean", "hidden_stats boolean",
+	"ad_info_shop boolean", "ad_is_ad boolean", "ad_product_id_shop text", "latest_engagement bigint", "latest_updated_at bigint",
+	"outlier_multiplier double precision", "fetch_status text", "fetch_reason text", "last_attempt_at bigint", "next_fetch_at bigint"},
+	store.GrowthDefinitions, store.MetricDefinitions("latest_"))
+
+// savedValues returns the values of savedColumns.
+func savedValues(v *store.Video) []any {
+	counts := v.LatestCounts()
+	return slices.Concat([]any{v.Link, v.Username, v.LinkedAccountID, v.UploadedAt, v.SongName, v.SongLink,
+		v.ThumbnailURL, v.VideoLength, v.Title, v.TitleFolded, v.NotSafe, v.Private, v.HiddenStats,
+		v.AdInfoShop, v.AdIsAd, v.AdProductIDShop, v.LatestEngagement, v.LatestUpdatedAt,
+		v.OutlierMultiplier, v.FetchStatus, v.FetchReason, v.LastAttemptAt, v.NextFetchAt},
+		v.Growth.Values(), counts.Values())
+}
+
+// SaveVideos updates the rows of videos.
 func SaveVideos(tx *gorm.DB, videos []store.Video) error {
-	return tx.Clauses(clause.OnConflict{
-		Columns: db.Columns([]string{"organisation_id", "id"}),
-		DoUpdates: clause.AssignmentColumns(slices.Concat([]string{"link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link",
-			"thumbnail_url", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats", "ad_info_shop", "ad_is_ad", "ad_product_id_shop",
-			"latest_engagement", "latest_updated_at", "outlier_multiplier",
-			"fetch_status", "fetch_reason", "last_attempt_at", "next_fetch_at"}, store.GrowthColumns, store.MetricNames("latest_"))),
-	}).CreateInBatches(videos, db.InsertChunk/2).Error
+	if len(videos) == 0 {
+		return nil
+	}
+	rows := make([][]any, len(videos))
+	for i := range videos {
+		v := &videos[i]
+		rows[i] = append([]any{v.OrganisationID, v.ID}, savedValues(v)...)
+	}
+	list, args := db.WithRows(tx, "u", append([]string{"organisation_id uuid", "id uuid"}, savedColumns...), rows)
+	return tx.Exec(list+"UPDATE videos SET "+db.UpdateFrom("u", savedColumns)+" FROM u WHERE videos.organisation_id = u.organisation_id AND videos.id = u.id",
+		args...).Error
 }
 
 // Retitled is a video whose title has changed. Before is the old title.
@@ -447,13 +450,13 @@ type Retitled struct {
 // SaveHashtags updates the table video_hashtags after the titles of videos have changed.
 func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
 	outdated := map[uuid.UUID][]uuid.UUID{}
-	var rows []store.VideoHashtag
+	var rows [][]any
 	for _, v := range videos {
 		if len(store.Hashtags(v.Before)) > 0 {
 			outdated[v.OrganisationID] = append(outdated[v.OrganisationID], v.ID)
 		}
 		for _, tag := range store.Hashtags(v.Title) {
-			rows = append(rows, store.VideoHashtag{OrganisationID: v.OrganisationID, Tag: tag, VideoID: v.ID})
+			rows = append(rows, []any{v.OrganisationID, tag, v.ID})
 		}
 	}
 	for _, org := range db.Distinct(slices.Collect(maps.Keys(outdated))) {
@@ -464,7 +467,8 @@ func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return tx.CreateInBatches(rows, db.InsertChunk).Error
+	insert, args := db.InsertList(tx, "video_hashtags", []string{"organisation_id uuid", "tag text", "video_id uuid"}, rows, "")
+	return tx.Exec(insert, args...).Error
 }
 
 // soon is the longest delay of a retry in the interactive lane. A failed target with a later retry returns to its base lane.
@@ -548,15 +552,17 @@ func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, erro
 
 // noteTried records the time at which handles were tried without success, so that the next fetches try other handles first.
 func noteTried(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
+	var tried [][]any
 	for _, o := range outcomes {
-		if len(o.TriedHandles) == 0 {
-			continue
-		}
-		err := tx.Exec(`UPDATE fetch_subscriptions SET handle_at = ? WHERE bucket = ? AND source = ? AND kind = ? AND external_id = ? AND handle IN ?`,
-			now, queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.TriedHandles).Error
-		if err != nil {
-			return err
+		for _, handle := range o.TriedHandles {
+			tried = append(tried, []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, handle})
 		}
 	}
-	return nil
+	if len(tried) == 0 {
+		return nil
+	}
+	list, args := db.WithRows(tx, "tried", []string{"source text", "kind text", "external_id text", "handle text"}, tried)
+	return tx.Exec(list+`UPDATE fetch_subscriptions SET handle_at = ? FROM tried WHERE fetch_subscriptions.bucket = ? AND fetch_subscriptions.source = tried.source
+ AND fetch_subscriptions.kind = tried.kind AND fetch_subscriptions.external_id = tried.external_id AND fetch_subscriptions.handle = tried.handle`,
+		append(args, now, queue.Bucket)...).Error
 }

@@ -293,6 +293,25 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 	return saveDue(tx, org, entries)
 }
 
+// SubscriptionsOf returns the subscriptions of all organisations to targets, with the fields Source, ExternalID, OrganisationID and SubjectID.
+func SubscriptionsOf(tx *gorm.DB, targets []Target) (subs []FetchSubscription, err error) {
+	if len(targets) == 0 {
+		return nil, nil
+	}
+	list, args := withTargets(tx, targets)
+	return subs, tx.Raw(list+`SELECT s.source, s.external_id, s.organisation_id, s.subject_id FROM wanted CROSS JOIN fetch_subscriptions s
+ WHERE s.bucket = ? AND s.source = wanted.source AND s.kind = wanted.kind AND s.external_id = wanted.external_id`, append(args, Bucket)...).Scan(&subs).Error
+}
+
+// withTargets returns the SQL text WITH wanted(source, kind, external_id) AS (…) for targets, and the parameters of that text.
+func withTargets(tx *gorm.DB, targets []Target) (statement string, args []any) {
+	rows := make([][]any, len(targets))
+	for i, t := range targets {
+		rows[i] = []any{t.Platform, t.Kind, t.ExternalID}
+	}
+	return db.WithRows(tx, "wanted", []string{"source text", "kind text", "external_id text"}, rows)
+}
+
 // KindGroup contains the external ids of targets of one platform and kind.
 type KindGroup struct {
 	Platform link.Platform

@@ -21,16 +21,41 @@ import (
 // WithRows returns the SQL text "WITH name(…) AS (…)" for a list of rows, and the parameters of that text. Each column is a name and a type, such
 // as "day date".
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
-	names, types := make([]string, len(columns)), make([]string, len(columns))
-	for i, c := range columns {
-		names[i], types[i], _ = strings.Cut(c, " ")
-	}
+	names, types := splitColumns(columns)
 	list := arraysQuery
 	if tx.Name() == "sqlite" {
 		list = jsonQuery
 	}
 	query, args := list(types, rows)
 	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS (" + query + ")\n", args
+}
+
+// splitColumns splits columns such as "day date" into names and types.
+func splitColumns(columns []string) (names, types []string) {
+	names, types = make([]string, len(columns)), make([]string, len(columns))
+	for i, c := range columns {
+		names[i], types[i], _ = strings.Cut(c, " ")
+	}
+	return names, types
+}
+
+// InsertList returns a statement that inserts rows into a table in the order of rows, and the parameters of the statement. Each column is a name
+// and a type, such as "day date". end is the end of the statement: ON CONFLICT, RETURNING, or both.
+func InsertList(tx *gorm.DB, table string, columns []string, rows [][]any, end string) (statement string, args []any) {
+	list, args := WithRows(tx, "added", columns, rows)
+	names, _ := splitColumns(columns)
+	into := strings.Join(names, ", ")
+	// Without the WHERE, SQLite would read the ON of the conflict as the condition of a join.
+	return list + "INSERT INTO " + table + " (" + into + ") SELECT " + into + " FROM added WHERE true " + end, args
+}
+
+// UpdateFrom returns the assignments "a = u.a, b = u.b" for columns, each of which is a name and a type. from is the name of the list.
+func UpdateFrom(from string, columns []string) string {
+	names, _ := splitColumns(columns)
+	for i, n := range names {
+		names[i] = n + " = " + from + "." + n
+	}
+	return strings.Join(names, ", ")
 }
 
 // arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values.
