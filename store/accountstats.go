@@ -68,7 +68,7 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (map[db.
 	list, args := db.WithKeys(tx, accounts)
 	var rows []AccountVideo
 	err := tx.Raw(list+`SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
-  FROM wanted CROSS JOIN videos v WHERE v.organisation_id = wanted.organisation_id AND v.linked_account_id = wanted.id AND NOT v.removed`, args...).Scan(&rows).Error
+  FROM wanted CROSS JOIN videos v WHERE v.organisation_id = wanted.organisation_id AND v.linked_account_id = wanted.id AND NOT v.removed`, args...).Find(&rows).Error
 	if err != nil {
 		return nil, err
 	}

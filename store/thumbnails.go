@@ -42,7 +42,7 @@ func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) e
 	var fresh []Thumbnail
 	err := s.db.Read(ctx).Raw(list+`SELECT wanted.platform, wanted.external_id, wanted.url FROM wanted WHERE NOT EXISTS
  (SELECT 1 FROM thumbnails t WHERE t.platform = wanted.platform AND t.external_id = wanted.external_id AND (t.image IS NOT NULL OR t.url = wanted.url))
- ORDER BY wanted.platform, wanted.external_id`, args...).Scan(&fresh).Error
+ ORDER BY wanted.platform, wanted.external_id`, args...).Find(&fresh).Error
 	if err != nil || len(fresh) == 0 {
 		return db.Translate(err)
 	}

@@ -78,7 +78,7 @@ func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid
 		var accounts []*store.Account
 		err := w.tx.Raw(list+`SELECT accounts.* FROM wanted CROSS JOIN accounts WHERE accounts.organisation_id = wanted.organisation_id
  AND accounts.platform = wanted.platform AND accounts.`+by.column+` = wanted.name`+by.condition+`
- ORDER BY accounts.organisation_id, accounts.id`, args...).Scan(&accounts).Error
+ ORDER BY accounts.organisation_id, accounts.id`, args...).Find(&accounts).Error
 		if err != nil {
 			return nil, err
 		}

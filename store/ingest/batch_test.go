@@ -14,37 +14,59 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
+// batchStatements tracks new videos for some organisations, stores a batch of answers for the videos twice, and returns the number of
+// statements of the second time. from is the number of the first video.
+func batchStatements(t *testing.T, db *storetest.DB, orgs, from, videos int) int {
+	t.Helper()
+	const authors = 5
+	links := make([]link.Link, videos)
+	for i := range links {
+		links[i] = storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@author%d/video/73012345678%08d", i%authors, from+i))
+	}
+	for range orgs {
+		_, err := storetest.NewOrg(t, db).Track(t.Context(), store.TrackRequest{Links: links, Immediate: videos, Enqueue: videos})
+		require.NoError(t, err)
+	}
+	write := func(views int64) int {
+		db.Clock.Advance(time.Hour)
+		at := store.InstantOf(db.Clock.Now())
+		outcomes := make([]ingest.Outcome, videos)
+		for i, l := range links {
+			outcomes[i] = ingest.Outcome{Source: "test", State: "active", NextAt: at, Target: queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: l.ID},
+				Facts: &ingest.VideoFacts{Views: new(views + int64(i)), Username: new(fmt.Sprintf("author%d", i%authors)), Title: new(fmt.Sprintf("#day%d", views))}}
+		}
+		db.Guard.Statements()
+		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, outcomes))
+		return len(db.Guard.Statements())
+	}
+	write(100) // the first write also creates the authors' accounts
+	return write(200)
+}
+
 func TestAcknowledge_runsAsManyStatementsForManyOrganisationsAsForTwo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		const videos, authors = 20, 5
-		statements := func(orgs, from int) int {
-			links := make([]link.Link, videos)
-			for i := range links {
-				links[i] = storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@author%d/video/73012345678%08d", i%authors, from+i))
-			}
-			for range orgs {
-				_, err := storetest.NewOrg(t, db).Track(t.Context(), store.TrackRequest{Links: links, Immediate: videos, Enqueue: videos})
-				require.NoError(t, err)
-			}
-			write := func(views int64) int {
-				db.Clock.Advance(time.Hour)
-				at := store.InstantOf(db.Clock.Now())
-				outcomes := make([]ingest.Outcome, videos)
-				for i, l := range links {
-					outcomes[i] = ingest.Outcome{Source: "test", State: "active", NextAt: at, Target: queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: l.ID},
-						Facts: &ingest.VideoFacts{Views: new(views + int64(i)), Username: new(fmt.Sprintf("author%d", i%authors))}}
-				}
-				db.Guard.Statements()
-				require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, at, outcomes))
-				return len(db.Guard.Statements())
-			}
-			write(100) // the first write also creates the authors' accounts
-			return write(200)
-		}
-		few := statements(2, 0) // two organisations, because a write for a single organisation runs one statement fewer
-		many := statements(20, 1000)
+		few := batchStatements(t, db, 2, 0, 20) // two organisations, because a write for a single organisation runs one statement fewer
+		many := batchStatements(t, db, 20, 1000, 20)
+		// Only the hashtags of changed titles are deleted with one statement for each organisation.
+		require.Equal(t, few+18, many)
+		require.LessOrEqual(t, few, 19)
+	})
+}
+
+func TestAcknowledge_storesABatchOfAnySizeWithTheSameStatementsInOneTransaction(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		few := batchStatements(t, db, 1, 0, 50)
+		many := batchStatements(t, db, 1, 1000, 2000)
 		require.Equal(t, few, many)
-		require.LessOrEqual(t, many, 20)
+		require.LessOrEqual(t, many, 17)
+		if db.Engine == "postgres" {
+			var transactions int
+			require.NoError(t, db.Raw(t).QueryRowContext(t.Context(), `SELECT COUNT(DISTINCT x) FROM (
+SELECT xmin::text AS x FROM videos WHERE latest_views >= 200 UNION ALL SELECT xmin::text FROM snapshots_daily WHERE views >= 200
+UNION ALL SELECT xmin::text FROM fetch_targets WHERE views >= 200 UNION ALL SELECT xmin::text FROM video_hashtags WHERE tag = 'day200') w`).Scan(&transactions))
+			require.Equal(t, 2, transactions, "one transaction for each of the two batches")
+		}
 	})
 }

@@ -81,7 +81,7 @@ func (w videoWriter) growth(videos []*store.Video) error {
 	}
 	list, args := db.WithKeys(w.tx, db.SortedKeys(byKey))
 	err := w.tx.Raw(list+`SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
-		append(args, day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)...).Scan(&rows).Error
+		append(args, day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)...).Find(&rows).Error
 	for _, r := range rows {
 		views := map[db.Date]*int64{day - 1: r.V1, day - 7: r.V7, day - 14: r.V14, day - 30: r.V30}
 		SetGrowth(byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}], day, r.Counted, func(d db.Date) *int64 { return views[d] })

@@ -254,7 +254,7 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
 	err := w.tx.Raw(list+`SELECT videos.organisation_id, videos.id, videos.latest_updated_at, videos.fetch_status, videos.fetch_reason,
   videos.last_attempt_at, videos.next_fetch_at
  FROM wanted CROSS JOIN videos WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
- ORDER BY videos.organisation_id, videos.platform, videos.external_id`, args...).Scan(&videos).Error
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`, args...).Find(&videos).Error
 	if err != nil || len(videos) == 0 {
 		return err
 	}
@@ -314,7 +314,7 @@ func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	return videos, w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
  WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
    AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)
- ORDER BY videos.organisation_id, videos.platform, videos.external_id`, append(args, w.fetchedAt)...).Scan(&videos).Error
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`, append(args, w.fetchedAt)...).Find(&videos).Error
 }
 
 // apply copies an outcome into the video, without saving the video. It returns true if the outcome has counts.
@@ -502,13 +502,13 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 		if o.account { // the column views stores the followers of an account
 			fetched, views = &fetchedAt, o.followers
 		}
-		rows[i] = []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
+		rows[i] = []any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
 			fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token}
 	}
-	list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
+	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
 		"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
-	args = append(args, now, now.Add(soon), queue.Bucket)
-	// The token is a column of u and not a parameter: with a parameter, PostgreSQL would compare each target of the claim with each row of u.
+	// The bucket and the token are columns of u and not parameters. With a parameter, PostgreSQL would compare each target of the claim with each row
+	// of u, and SQLite would read all targets of the bucket.
 	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
@@ -519,8 +519,8 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
   turn = CASE WHEN u.turn > 0 THEN u.turn ELSE fetch_targets.turn END,
   next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
   lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
- FROM u WHERE fetch_targets.bucket = ? AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
-   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = u.token`, args...).Error
+ FROM u WHERE fetch_targets.bucket = u.bucket AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
+   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = u.token`, append(args, now, now.Add(soon))...).Error
 	if err != nil {
 		return err
 	}
@@ -555,14 +555,14 @@ func noteTried(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 	var tried [][]any
 	for _, o := range outcomes {
 		for _, handle := range o.TriedHandles {
-			tried = append(tried, []any{o.Target.Platform, o.Target.Kind, o.Target.ExternalID, handle})
+			tried = append(tried, []any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, handle})
 		}
 	}
 	if len(tried) == 0 {
 		return nil
 	}
-	list, args := db.WithRows(tx, "tried", []string{"source text", "kind text", "external_id text", "handle text"}, tried)
-	return tx.Exec(list+`UPDATE fetch_subscriptions SET handle_at = ? FROM tried WHERE fetch_subscriptions.bucket = ? AND fetch_subscriptions.source = tried.source
+	list, args := db.WithRows(tx, "tried", []string{"bucket smallint", "source text", "kind text", "external_id text", "handle text"}, tried)
+	return tx.Exec(list+`UPDATE fetch_subscriptions SET handle_at = ? FROM tried WHERE fetch_subscriptions.bucket = tried.bucket AND fetch_subscriptions.source = tried.source
  AND fetch_subscriptions.kind = tried.kind AND fetch_subscriptions.external_id = tried.external_id AND fetch_subscriptions.handle = tried.handle`,
-		append(args, now, queue.Bucket)...).Error
+		append(args, now)...).Error
 }

@@ -52,25 +52,24 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	})
 	rows := make([][]any, len(targets))
 	for i, t := range targets {
-		rows[i] = []any{t.Source, t.Kind, t.ExternalID, i}
+		rows[i] = []any{Bucket, t.Source, t.Kind, t.ExternalID, i}
 	}
-	list, args := db.WithRows(tx, "u", []string{"source text", "kind text", "external_id text", "place integer"}, rows)
+	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "place integer"}, rows)
 	// Lock the targets in a separate statement before the UPDATE. The UPDATE then sees all changes of the transactions that held the
 	// locks before.
 	err := db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
- WHERE t.bucket = ? AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`, "t",
-		append(slices.Clone(args), Bucket)...)
+ WHERE t.bucket = u.bucket AND t.source = u.source AND t.kind = u.kind AND t.external_id = u.external_id ORDER BY u.place`, "t", args...)
 	if err != nil {
 		return err
 	}
 	return tx.Exec(list+`, best AS (
-  SELECT u.source, u.kind, u.external_id, MIN(`+laneSQL+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN organisations o
-   WHERE s.bucket = ? AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id AND o.id = s.organisation_id
-   GROUP BY u.source, u.kind, u.external_id)
+  SELECT u.bucket, u.source, u.kind, u.external_id, MIN(`+laneSQL+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN organisations o
+   WHERE s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id AND o.id = s.organisation_id
+   GROUP BY u.bucket, u.source, u.kind, u.external_id)
 UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.lane = ? THEN fetch_targets.lane ELSE best.lane END FROM best
- WHERE fetch_targets.bucket = ? AND fetch_targets.source = best.source AND fetch_targets.kind = best.kind AND fetch_targets.external_id = best.external_id
+ WHERE fetch_targets.bucket = best.bucket AND fetch_targets.source = best.source AND fetch_targets.kind = best.kind AND fetch_targets.external_id = best.external_id
    AND (fetch_targets.base_lane <> best.lane OR fetch_targets.lane NOT IN (?, best.lane))`,
-		append(args, Bucket, LaneInteractive, Bucket, LaneInteractive)...).Error
+		append(args, LaneInteractive, LaneInteractive)...).Error
 }
 
 // Unsubscribe deletes the organisation's subscriptions that match a condition, and updates the lanes of their targets.

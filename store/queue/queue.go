@@ -300,7 +300,7 @@ func SubscriptionsOf(tx *gorm.DB, targets []Target) (subs []FetchSubscription, e
 	}
 	list, args := withTargets(tx, targets)
 	return subs, tx.Raw(list+`SELECT s.source, s.external_id, s.organisation_id, s.subject_id FROM wanted CROSS JOIN fetch_subscriptions s
- WHERE s.bucket = ? AND s.source = wanted.source AND s.kind = wanted.kind AND s.external_id = wanted.external_id`, append(args, Bucket)...).Scan(&subs).Error
+ WHERE s.bucket = ? AND s.source = wanted.source AND s.kind = wanted.kind AND s.external_id = wanted.external_id`, append(args, Bucket)...).Find(&subs).Error
 }
 
 // withTargets returns the SQL text WITH wanted(source, kind, external_id) AS (…) for targets, and the parameters of that text.

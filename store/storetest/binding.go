@@ -213,7 +213,7 @@ func (b *block) namedQuery(name string) (list, named bool) {
 
 // isList returns true if a query of a WITH clause is one of the queries of db.WithRows, which select only parameters:
 //
-//   - SELECT * FROM unnest(CAST(? AS type[]), …)
+//   - SELECT * FROM unnest((SELECT CAST(? AS type[])), …)
 //   - SELECT CAST(value ->> 0 AS type), … FROM json_each(?)
 func isList(query []node) bool {
 	from := keywordAt(query, "from")
@@ -233,12 +233,12 @@ func isList(query []node) bool {
 // isComma returns true if n is a comma.
 func isComma(n node) bool { return n.isMark(",") }
 
-// isNoArray returns true if nodes is not CAST(? AS type[]).
+// isNoArray returns true if nodes is not (SELECT CAST(? AS type[])).
 func isNoArray(nodes []node) bool {
-	if len(nodes) != 2 || !nodes[0].is("cast") {
+	if len(nodes) != 1 || len(nodes[0].kids) != 3 || !nodes[0].kids[0].is("select") || !nodes[0].kids[1].is("cast") {
 		return true
 	}
-	cast := nodes[1].kids
+	cast := nodes[0].kids[2].kids
 	end := len(cast) - 2
 	return end < 3 || !cast[end].isMark("[") || !cast[end+1].isMark("]") || !isCast(cast[:end], 1) || cast[0].kind != parameterNode
 }

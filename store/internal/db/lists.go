@@ -19,7 +19,7 @@ import (
 // statement cannot read or change a row of any other organisation.
 
 // WithRows returns the SQL text "WITH name(…) AS (…)" for a list of rows, and the parameters of that text. Each column is a name and a type, such
-// as "day date".
+// as "day date". Read the rows of such a query with Find of GORM and not with Scan, which formats all parameters for the log.
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
 	names, types := splitColumns(columns)
 	list := arraysQuery
@@ -27,7 +27,7 @@ func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (stateme
 		list = jsonQuery
 	}
 	query, args := list(types, rows)
-	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS (" + query + ")\n", args
+	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS " + query + "\n", args
 }
 
 // splitColumns splits columns such as "day date" into names and types.
@@ -59,13 +59,17 @@ func UpdateFrom(from string, columns []string) string {
 }
 
 // arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values.
+//
+// Each array is in a subquery, so that the planner does not know its length and assumes a short list. It then joins the list with a table by an
+// index of the table, and keeps the order of the list. For a long list, it would otherwise read and hash the table with the rows of all
+// organisations.
 func arraysQuery(types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {
-		arrays[i] = "CAST(? AS " + t + "[])"
+		arrays[i] = "(SELECT CAST(? AS " + t + "[]))"
 		args = append(args, array{rows, i})
 	}
-	return "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")", args
+	return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))", args
 }
 
 // array is the array of the values of one column of rows. It implements pgtype.ArrayGetter.
@@ -85,7 +89,8 @@ func (a array) Index(i int) any { return binary(a.rows[i][a.column]) }
 // IndexType implements pgtype.ArrayGetter. The values have different types, so it returns nil.
 func (a array) IndexType() any { return nil }
 
-// jsonQuery returns a query of SQLite for the values of rows. It has one parameter: all rows as JSON.
+// jsonQuery returns a query of SQLite for the values of rows. It has one parameter: all rows as JSON. The query is materialized, because SQLite would
+// otherwise read the JSON again for each row of a joined table.
 func jsonQuery(types []string, rows [][]any) (query string, args []any) {
 	values := make([]string, len(types))
 	for i, t := range types {
@@ -94,7 +99,7 @@ func jsonQuery(types []string, rows [][]any) (query string, args []any) {
 		}
 		values[i] = "CAST(value ->> " + strconv.Itoa(i) + " AS " + t + ")"
 	}
-	return "SELECT " + strings.Join(values, ", ") + " FROM json_each(?)", []any{jsonRows{rows}}
+	return "MATERIALIZED (SELECT " + strings.Join(values, ", ") + " FROM json_each(?))", []any{jsonRows{rows}}
 }
 
 // jsonRows are rows in the form of a JSON array of arrays.
