@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -60,6 +61,7 @@ type conditional struct {
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
+	later       func()   // sets tag when the response begins; nil if there is nothing to set
 	matched     string   // ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
 	unbuffered  bool     // true if the status was sent already, so that the body is sent without buffering
 }
@@ -69,6 +71,9 @@ type conditionalKey struct{}
 // WriteHeader sends the status at once if the status is 200 and the operation has set the ETag. Otherwise it only stores the status.
 func (k *conditional) WriteHeader(status int) {
 	k.status = status
+	if k.later != nil && status == http.StatusOK {
+		k.later()
+	}
 	if k.tag == "" || status != http.StatusOK || k.matchesAny {
 		return
 	}
@@ -160,19 +165,55 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	if _, ok := ctx.Value(conditionalKey{}).(*conditional); !ok || caller.facts.masked {
 		return caller.Org, nil
 	}
+	facts, err := s.tagFacts(caller, operation, request)
+	if err != nil {
+		return nil, err
+	}
 	// The version is read before the data. If the data changes between the two reads, the ETag is outdated, so that the next request reads
 	// the data again.
 	version, err := caller.Org.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := json.Marshal([]any{"entity tag", caller.Organisation.ID, version.Version, version.Late, store.DateOf(s.now()), s.contract.version, operation, request})
+	return caller.Org.At(version), setTag(ctx, s.versionTag(version, facts))
+}
+
+// checkNotModifiedTogether does the same as checkNotModified for an operation whose first read of the returned organisation also reads the
+// version. If the request has no If-None-Match, the ETag is not needed before the data, so the database is asked only once. checkNotModified
+// is for the other operations: they would read data that is older than the version of their ETag.
+func (s *Server) checkNotModifiedTogether(ctx context.Context, operation string, request ...any) (*store.Org, error) {
+	caller := CallerFrom(ctx)
+	k, ok := ctx.Value(conditionalKey{}).(*conditional)
+	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
+		return s.checkNotModified(ctx, operation, request...)
+	}
+	facts, err := s.tagFacts(caller, operation, request) // now, because the day can end before the data is read
 	if err != nil {
 		return nil, err
 	}
+	org := caller.Org.Remembering()
+	k.later = func() {
+		if version, read := org.Remembered(); read {
+			k.tag = s.versionTag(version, facts)
+		}
+	}
+	return org, nil
+}
+
+// tagFacts returns everything but the version on which the response of an operation depends.
+func (s *Server) tagFacts(caller Caller, operation string, request []any) ([]byte, error) {
+	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.version, operation, request})
+}
+
+// versionTag returns the ETag of a response with data of a version. facts are the result of tagFacts.
+func (s *Server) versionTag(v store.Version, facts []byte) string {
 	mac := hmac.New(sha256.New, s.cursorKey) // a keyed hash, so that a caller cannot read the version from the ETag or forge an ETag
-	mac.Write(facts)
-	return caller.Org.At(version), setTag(ctx, tagOf(mac.Sum(nil)))
+	_, _ = mac.Write(facts)                  // needs no separator, because the end of a JSON value is unambiguous; a hash returns no errors
+	_, _ = fmt.Fprint(mac, v.Version, " ")
+	if v.Late != nil {
+		_, _ = fmt.Fprint(mac, int64(*v.Late))
+	}
+	return tagOf(mac.Sum(nil))
 }
 
 // setTag sets the ETag of a response before the operation reads the response's data. If If-None-Match contains the ETag, setTag

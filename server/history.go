@@ -24,10 +24,11 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.checkNotModified(ctx, "getVideoHistory", ref, from, to, r.Params.Include); err != nil {
+	org, err := s.checkNotModifiedTogether(ctx, "getVideoHistory", ref, from, to, r.Params.Include)
+	if err != nil {
 		return nil, err
 	}
-	points, err := caller.Org.History(ctx, ref, from, to)
+	points, err := org.History(ctx, ref, from, to)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ type listRequest[R any] struct {
 	page pageRequest
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
+	// together is true if find reads the version of the organisation before or together with all other data.
+	together bool
 	// find queries the rows of one page from the caller's organisation.
 	find func(*store.Org, store.Window) (*store.List[R], error)
 	// encode appends the JSON of a row, which is one entry of the list, or several ones with commas between them, or nothing. If the View is
@@ -46,7 +48,11 @@ type listRequest[R any] struct {
 // pagination. Every operation that returns a list calls answerList.
 func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listResponse, error) {
 	view := CallerFrom(ctx).View
-	org, err := s.checkNotModified(ctx, l.page.cursor.Operation, l.tag...)
+	check := s.checkNotModified
+	if l.together {
+		check = s.checkNotModifiedTogether
+	}
+	org, err := check(ctx, l.page.cursor.Operation, l.tag...)
 	if err != nil {
 		return listResponse{}, err
 	}

@@ -16,10 +16,11 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.checkNotModified(ctx, "getOrganisationHistory", from, to); err != nil {
+	org, err := s.checkNotModifiedTogether(ctx, "getOrganisationHistory", from, to)
+	if err != nil {
 		return nil, err
 	}
-	points, err := caller.Org.OrganisationHistory(ctx, from, to)
+	points, err := org.OrganisationHistory(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{p, query, isDead}, encode: appendVideo,
+	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{p, query, isDead}, together: !isDead, encode: appendVideo,
 		find: func(o *store.Org, w store.Window) (*store.List[store.Video], error) {
 			if isDead {
 				return &store.List[store.Video]{}, nil

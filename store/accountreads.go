@@ -112,14 +112,15 @@ func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes
 // Account returns the account that ref names, or ErrNotFound if there is no such account. It also finds accounts whose tracking was
 // stopped, and untracked accounts to which videos are linked.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
-	found, err := db.ReadRows(ctx, o.s.db, accountWhere(o.q(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns)
+	var v Version
+	found, err := db.ReadRows(ctx, o.s.db, accountWhere(o.q(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns, o.readVersion(ctx, &v))
 	if err != nil {
 		return Account{}, err
 	}
 	if len(found) == 0 {
 		return Account{}, db.NotFound("account", ref.String())
 	}
-	_, _, err = o.completeAccounts(ctx, found, 0)
+	_, _, err = o.At(v).completeAccounts(ctx, found, 0)
 	return found[0], db.Translate(err)
 }
 

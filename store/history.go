@@ -172,7 +172,7 @@ SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS week
 func (o *Org) scanPoints(ctx context.Context, query string, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	q := o.s.db.Read(ctx).Raw(query+" ORDER BY day, weekly", map[string]any{"org": o.id, "video": video, "from": from, "to": to})
-	err := o.s.db.EachRow(ctx, q, func(row *db.Values) error {
+	err := o.eachRow(ctx, q, func(row *db.Values) error {
 		points = appendPoint(points, readPoint(row))
 		return nil
 	})

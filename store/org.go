@@ -16,8 +16,14 @@ import (
 // exist.
 type Org struct {
 	s     *Store
-	id    uuid.UUID // id of the organisation
-	known *Version  // the version that was passed to At; nil if each list must read the version itself
+	id    uuid.UUID     // id of the organisation
+	known *knownVersion // the version of this view; nil if each read must read the version itself
+}
+
+// knownVersion is the version that a view of an organisation has, or remembers after its first read.
+type knownVersion struct {
+	Version
+	read bool
 }
 
 // Org returns the view of one organisation. It does not check that the organisation exists: an unknown organisation has no data.
@@ -59,14 +65,37 @@ type Version struct {
 
 // At returns a view of the organisation whose lists have the totals of the version v, which Version has returned for this organisation. So
 // a request reads the version and the totals only once.
-func (o *Org) At(v Version) *Org { return &Org{s: o.s, id: o.id, known: &v} }
+func (o *Org) At(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
-// version returns what At got, or reads the version.
-func (o *Org) version(ctx context.Context) (Version, error) {
-	if o.known != nil {
-		return *o.known, nil
+// Remembering returns a view of the organisation that reads the version once, with its first list or history. It is not safe for concurrent
+// use.
+func (o *Org) Remembering() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
+
+// Remembered returns the version of the view. ok is false if the view does not know the version yet.
+func (o *Org) Remembered() (v Version, ok bool) {
+	if o.known == nil {
+		return Version{}, false
 	}
-	return o.Version(ctx)
+	return o.known.Version, o.known.read
+}
+
+// version returns the version of the view, or reads it.
+func (o *Org) version(ctx context.Context) (Version, error) {
+	if v, ok := o.Remembered(); ok {
+		return v, nil
+	}
+	v, err := o.Version(ctx)
+	if err == nil {
+		o.remember(v)
+	}
+	return v, err
+}
+
+// remember keeps the version v, if o is a view that remembers the version. v must have been read before any other data.
+func (o *Org) remember(v Version) {
+	if o.known != nil {
+		*o.known = knownVersion{v, true}
+	}
 }
 
 // unchangedSince returns a function that returns true if the organisation's data still has the version v.
@@ -79,9 +108,29 @@ func (o *Org) unchangedSince(v Version) func(context.Context) (bool, error) {
 	}
 }
 
+// eachRow runs the SELECT q and calls f for each row. If o is a view that remembers the version and does not know it yet, eachRow reads the
+// version together with the rows.
+func (o *Org) eachRow(ctx context.Context, q *gorm.DB, f func(*db.Values) error) error {
+	rows := db.Select{Query: q, Each: f}
+	if _, ok := o.Remembered(); ok || o.known == nil {
+		return o.s.db.EachRowOf(ctx, rows)
+	}
+	var v Version
+	err := o.s.db.EachRowOf(ctx, o.readVersion(ctx, &v), rows)
+	if err == nil {
+		o.remember(v)
+	}
+	return err
+}
+
 // Version returns the version of the organisation's data. A caller reads the version first and the data second. If a later call returns the
 // same version, the data and the fetch statuses have not changed.
-func (o *Org) Version(ctx context.Context) (Version, error) {
+func (o *Org) Version(ctx context.Context) (v Version, err error) {
+	return v, o.s.db.EachRowOf(ctx, o.readVersion(ctx, &v))
+}
+
+// readVersion returns the statement that reads the version into v.
+func (o *Org) readVersion(ctx context.Context, v *Version) db.Select {
 	late := lateSince(o.s.db.Now())
 	var newest []string
 	var args []any
@@ -92,11 +141,10 @@ func (o *Org) Version(ctx context.Context) (Version, error) {
 			args = append(args, o.id, status, late)
 		}
 	}
-	var v Version
 	q := o.q(ctx, "organisation_totals").
 		Select("version, videos, videos_removed, labels_version, (SELECT MAX(due) FROM ("+strings.Join(newest, " UNION ALL ")+") newest) AS late", args...)
-	return v, o.s.db.EachRow(ctx, q, func(row *db.Values) error {
-		v = Version{Version: row.Count(0), videos: row.Count(1), stopped: row.Count(2), labels: row.Count(3), Late: row.OptionalInstant(4)}
+	return db.Select{Query: q, Each: func(row *db.Values) error {
+		*v = Version{Version: row.Count(0), videos: row.Count(1), stopped: row.Count(2), labels: row.Count(3), Late: row.OptionalInstant(4)}
 		return nil
-	})
+	}}
 }

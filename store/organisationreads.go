@@ -62,7 +62,7 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 		Joins("LEFT JOIN organisation_uploads u ON u.organisation_id = organisation_days.organisation_id AND u.day = organisation_days.day").
 		Select("organisation_days.day, accounts, videos, u.uploads, followers, following, "+MetricColumns("{m}")).
 		Where("organisation_days.day BETWEEN ? AND ?", from, to).Order("organisation_days.day DESC")
-	return points, o.s.db.EachRow(ctx, q, func(row *db.Values) error {
+	return points, o.eachRow(ctx, q, func(row *db.Values) error {
 		p := OrganisationPoint{Day: row.Day(0), Accounts: row.Count(1), Videos: row.Count(2), Uploads: row.Count(3), Followers: row.Count(4), Following: row.Count(5)}
 		for i, sum := range p.Fields() {
 			*sum = row.Count(6 + i)

@@ -46,8 +46,8 @@ type dialect interface {
 	aboutQuery() string
 	// readyQuery returns a statement that succeeds if the database can be read, whatever its schema is.
 	readyQuery() string
-	// eachRow runs a SELECT on a connection of pool and calls f for each row, until f returns an error.
-	eachRow(ctx context.Context, pool *sql.DB, query string, args []any, f func(*Values) error) error
+	// eachRow runs SELECT statements on a connection of pool, one after the other, and calls each for each row, until each returns an error.
+	eachRow(ctx context.Context, pool *sql.DB, statements []statement) error
 	// columnsQuery returns a query for the columns of a table, whose name is the parameter: name, declared type in lower case, and position in
 	// the primary key, counted from 1, or 0.
 	columnsQuery() string

@@ -36,6 +36,9 @@ type Window struct {
 	MaxBytes int64     // number of bytes of texts after which the window ends; 0 if there is no limit
 }
 
+// NeedsTotal returns true if the window is so far from the beginning that ReadList reads it faster with ListSpec.Total.
+func (w Window) NeedsTotal() bool { return w.After == nil && w.Offset >= deepOffset }
+
 // Position is a position in an ordered list: directly after the row with this value and id.
 type Position struct {
 	Null  bool      `json:"n,omitempty"` // the row has no value in the ordering column
@@ -126,7 +129,7 @@ func (o Order) reversed() Order {
 // was read would shift such a window, so that pages skip rows. If that can have happened, seek counts from the beginning. total is the
 // number of rows of q, and unchanged returns true if it still is. If unchanged is nil, seek always counts from the beginning.
 func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, unchanged func(context.Context) (bool, error)) (Window, error) {
-	if w.After != nil || w.Offset < deepOffset {
+	if !w.NeedsTotal() {
 		return w, nil
 	}
 	var before *Position
@@ -281,6 +284,9 @@ type ListSpec[R any] struct {
 	ID func(*R) uuid.UUID
 	// Total is the number of rows of the whole list, or 0 if it is unknown.
 	Total int64
+	// Before, if set, is a statement that runs before the first statement of the list and is sent together with it. It must not be set if
+	// Window.NeedsTotal returns true.
+	Before *Select
 	// Unchanged returns true if no row was added to the list or left it since Total was read. It can be nil; pages near the end of a long
 	// list then take longer.
 	Unchanged func(ctx context.Context) (bool, error)
@@ -304,6 +310,9 @@ type List[R any] struct {
 	more   bool // the list has rows after the window
 }
 
+// usualRows is for how many rows ReadList allocates memory if it does not know the total.
+const usualRows = 128
+
 // errEnough ends the reading of rows before all rows were read.
 var errEnough = errors.New("enough rows")
 
@@ -324,12 +333,15 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 		return nil, Translate(err)
 	}
 	expected := min(int64(w.Limit+1), spec.Total)
+	if spec.Before != nil {
+		expected = min(int64(w.Limit+1), usualRows)
+	}
 	l.keys, l.Rows = make([]sortKey, 0, expected), make([]R, 0, expected)
 	columns := columnsOf(spec.Table, spec.Columns)
 	start.Limit++ // one more row shows whether the list has rows after the window
 	err = c.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
 		earlier, earlierBytes := len(l.Rows), l.TextBytes
-		err := d.EachRow(ctx, part.Select(append([]string{c.expression}, columns...)).Limit(limit), func(row *Values) error {
+		rows := Select{Query: part.Select(append([]string{c.expression}, columns...)).Limit(limit), Each: func(row *Values) error {
 			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
 				l.more = true
 				return errEnough
@@ -338,8 +350,13 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 			setColumns(&l.Rows[len(l.Rows)-1], spec.Columns, row, 1)
 			l.TextBytes = earlierBytes + row.textBytes
 			return nil
-		})
-		return len(l.Rows) - earlier, err
+		}}
+		selects := []Select{rows}
+		if spec.Before != nil {
+			selects = []Select{*spec.Before, rows}
+			spec.Before = nil
+		}
+		return len(l.Rows) - earlier, d.EachRowOf(ctx, selects...)
 	})
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, Translate(err)
@@ -354,14 +371,14 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 	return l, Translate(err)
 }
 
-// ReadRows returns the rows of a table that the query q selects.
-func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, columns []Column[R]) ([]R, error) {
+// ReadRows returns the rows of a table that the query q selects. The statements in before run first, and are sent together with q.
+func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, columns []Column[R], before ...Select) ([]R, error) {
 	var rows []R
-	err := d.EachRow(ctx, q.Select(columnsOf(table, columns)), func(row *Values) error {
+	err := d.EachRowOf(ctx, append(before, Select{Query: q.Select(columnsOf(table, columns)), Each: func(row *Values) error {
 		rows = append(rows, *new(R))
 		setColumns(&rows[len(rows)-1], columns, row, 0)
 		return nil
-	})
+	}})...)
 	return rows, Translate(err)
 }
 

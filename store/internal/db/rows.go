@@ -261,19 +261,42 @@ func (v *Values) known(i int, ok bool) bool {
 	return ok
 }
 
+// Select is a SELECT with the function that is called for each of its rows.
+type Select struct {
+	Query *gorm.DB // must not belong to a transaction
+	Each  func(*Values) error
+}
+
 // EachRow runs the SELECT q and calls f for each row. It reads the values without conversions by GORM or database/sql, which would take most
 // of the time of a long list. It stops at the first error. q must not belong to a transaction.
 func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) error {
-	query, args, err := Statement(q)
-	if err != nil {
-		return err
-	}
-	if d.inspect != nil {
-		if err := d.inspect(query); err != nil {
-			return Translate(err)
+	return d.EachRowOf(ctx, Select{q, f})
+}
+
+// EachRowOf does the same as EachRow for several statements, which run one after the other. On PostgreSQL, it sends them together and waits for
+// the database only once. A statement sees all changes that were committed before it began.
+func (d *DB) EachRowOf(ctx context.Context, selects ...Select) error {
+	statements := make([]statement, len(selects))
+	for i, s := range selects {
+		query, args, err := Statement(s.Query)
+		if err != nil {
+			return err
 		}
+		if d.inspect != nil {
+			if err := d.inspect(query); err != nil {
+				return Translate(err)
+			}
+		}
+		statements[i] = statement{query, args, s.Each}
 	}
-	return Translate(d.dialect.eachRow(ctx, d.pools[len(d.pools)-1], query, args, f))
+	return Translate(d.dialect.eachRow(ctx, d.pools[len(d.pools)-1], statements))
+}
+
+// statement is the SQL of a SELECT with its arguments, and the function that is called for each of its rows.
+type statement struct {
+	query string
+	args  []any
+	each  func(*Values) error
 }
 
 // Statement returns the SQL and the arguments of the SELECT q.
@@ -286,8 +309,13 @@ func Statement(q *gorm.DB) (query string, args []any, err error) {
 	return q.Statement.SQL.String(), q.Statement.Vars, nil
 }
 
-func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, query string, args []any, f func(*Values) error) error {
-	return eachSQLiteRow(ctx, pool, query, args, f)
+func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, statements []statement) error {
+	for _, s := range statements {
+		if err := eachSQLiteRow(ctx, pool, s.query, s.args, s.each); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // eachSQLiteRow runs a SELECT on a pool or in a transaction, and calls f for each row, until f returns an error.
@@ -319,13 +347,38 @@ func eachSQLiteRow(ctx context.Context, on interface {
 	return rows.Err()
 }
 
-func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, query string, args []any, f func(*Values) error) error {
+func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, statements []statement) error {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }() // returns the connection to the pool
-	return conn.Raw(func(c any) error { return eachPostgresRow(ctx, c.(*stdlib.Conn).Conn(), query, args, f) })
+	return conn.Raw(func(c any) error {
+		direct := c.(*stdlib.Conn).Conn()
+		if len(statements) == 1 {
+			return eachPostgresRow(ctx, direct, statements[0].query, statements[0].args, statements[0].each)
+		}
+		batch := &pgx.Batch{}
+		for _, s := range statements {
+			batch.Queue(s.query, s.args...)
+		}
+		results := sentBatch{direct.SendBatch(ctx, batch)}
+		for _, s := range statements {
+			if err := eachPostgresRow(ctx, results, s.query, s.args, s.each); err != nil {
+				_ = results.Close() // the first error says what failed
+				return err
+			}
+		}
+		return results.Close()
+	})
+}
+
+// sentBatch are the results of statements that were sent together.
+type sentBatch struct{ pgx.BatchResults }
+
+// Query returns the rows of the next statement of the batch.
+func (b sentBatch) Query(context.Context, string, ...any) (pgx.Rows, error) {
+	return b.BatchResults.Query()
 }
 
 // eachPostgresRow runs a SELECT on a connection or in a transaction, and calls f for each row, until f returns an error.
