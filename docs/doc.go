@@ -1,4 +1,4 @@
-// Package docs contains only tests. They check the documents in this folder and write the generated ones:
+// Package docs embeds the guides for callers. Its tests check the documents in this folder and write the generated ones:
 //
 //	go test ./docs -update
 //

@@ -5,6 +5,13 @@
 // client/overlay.yaml remove the parts of openapi.yaml that this code does not need. The contract that servers serve is complete.
 package gen
 
+import "embed"
+
+// Readmes are the documents of the client libraries. Servers show them below /docs/guides.
+//
+//go:embed client/README.md typescript/README.md python/README.md
+var Readmes embed.FS
+
 //go:generate go tool oapi-codegen -config api/config.yaml ../openapi.yaml
 //go:generate go tool oapi-codegen -config client/config.yaml ../openapi.yaml
 //go:generate go run ./sdk

@@ -73,7 +73,7 @@ func TestLLMs_textNamesPagesThatExist(t *testing.T) {
 	require.Equal(t, "text/markdown; charset=utf-8", text.Header.Get("Content-Type"))
 	require.True(t, strings.HasPrefix(string(text.body), "# ReelTally\n\n> "), "the form of llmstxt.org")
 	links := pageLink.FindAllStringSubmatch(string(text.body), -1)
-	require.Len(t, links, 4)
+	require.Len(t, links, 7)
 	for _, link := range links {
 		a.send(t, "GET", link[1], nil).requireStatus(200)
 	}

@@ -42,7 +42,7 @@ var templateFiles embed.FS
 
 // Paths are the paths of the pages. They use the syntax of the router echo.
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
-	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png", "/thumbnails/*"}
+	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png", "/thumbnails/*", "/docs/guides", "/docs/guides/*"}
 
 // policy is the Content-Security-Policy of the pages. It allows scripts, styles and requests only in files of the same server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
@@ -138,6 +138,7 @@ type Pages struct {
 	base      string // path of AppURL without a slash at the end, with which all links begin
 	templates map[string]*template.Template
 	assets    map[string]asset
+	guides    []guide
 	sameSite  *http.CrossOriginProtection // refuses POST requests that another site made the browser send
 	handler   http.Handler
 }
@@ -157,6 +158,9 @@ func New(o Options) (*Pages, error) {
 		return nil, err
 	}
 	if err := p.loadTemplates(); err != nil {
+		return nil, err
+	}
+	if p.guides, err = newGuides(); err != nil {
 		return nil, err
 	}
 	p.handler = p.routes()
@@ -202,6 +206,11 @@ func (p *Pages) routes() http.Handler {
 	handle("GET /errors", func(v *visit) error {
 		return v.render(http.StatusOK, "errors", wideSection, "Error codes", v.Backend.ErrorCodes())
 	})
+	handle("GET /docs/guides", func(v *visit) error {
+		v.redirect("/docs/guides/" + v.guides[0].Name)
+		return nil
+	})
+	handle("GET /docs/guides/{name}", showGuide)
 	handle("GET /c/{hash}", showShare)
 	handle("POST /c/{hash}", enterShare)
 	handle("GET /c/{hash}/card.png", showCard)

@@ -141,3 +141,19 @@ func TestDocs_pageUsesColourSchemeOfSystem(t *testing.T) {
 	require.NotEqual(t, dark, light)
 	b.requireClean(i.url)
 }
+
+func TestGuides_fitIntoNarrowWindowsAndAreAccessible(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	i := start(t)
+	b := open(t)
+	for _, width := range []int64{360, 1440} {
+		for _, name := range []string{"quickstart", "clients", "mcp"} {
+			b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(i.url+"/docs/guides/"+name), chromedp.WaitVisible("article h1"))
+			var overflow int64
+			b.do(chromedp.Evaluate("document.documentElement.scrollWidth - innerWidth", &overflow))
+			require.LessOrEqual(t, overflow, int64(0), "%s is wider than %d pixels", name, width)
+			b.requireAccessible(name)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package server_test
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+)
+
+// guidePage contains the links and the ids of a page.
+type guidePage struct {
+	links []string
+	ids   map[string]bool
+}
+
+// readGuide requests a page and returns its links and ids. It fails if the page has a style, a script or a picture that the policy of the page forbids.
+func (a *app) readGuide(t *testing.T, path string) guidePage {
+	t.Helper()
+	r := a.send(t, http.MethodGet, path, nil).requireStatus(http.StatusOK)
+	page := guidePage{ids: map[string]bool{}}
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "text/html") {
+		return page
+	}
+	root, err := html.Parse(strings.NewReader(string(r.body)))
+	require.NoError(t, err)
+	for node := range root.Descendants() {
+		for _, attribute := range node.Attr {
+			switch {
+			case attribute.Key == "id":
+				page.ids[attribute.Val] = true
+			case node.Data == "a" && attribute.Key == "href":
+				page.links = append(page.links, attribute.Val)
+			}
+			if strings.HasPrefix(path, "/docs/guides/") {
+				require.NotEqual(t, "style", attribute.Key, path)
+				require.NotContains(t, attribute.Key, "onclick", path)
+			}
+		}
+	}
+	return page
+}
+
+// Requirements in docs/coverage.md: 14.6-03
+func TestGuides_allLinksLeadToPagesThatExist(t *testing.T) {
+	t.Parallel()
+	const repository = "https://github.com/reeltally/reeltally/blob/main/"
+	a := newApp(t, newSQLite(t))
+	first := a.send(t, http.MethodGet, "/docs/guides", nil).requireStatus(http.StatusSeeOther)
+	start, err := url.Parse(first.Header.Get("Location"))
+	require.NoError(t, err)
+	pages, waiting, files := map[string]guidePage{}, []*url.URL{start}, 0
+	for len(waiting) > 0 {
+		at := waiting[0]
+		waiting = waiting[1:]
+		page, known := pages[at.Path]
+		if !known {
+			page = a.readGuide(t, at.Path)
+			pages[at.Path] = page
+			if strings.HasPrefix(at.Path, "/docs/guides/") {
+				for _, link := range page.links {
+					target, err := at.Parse(link)
+					require.NoError(t, err)
+					if file, isFile := strings.CutPrefix(target.String(), repository); isFile {
+						files++
+						file, _, _ = strings.Cut(file, "#")
+						_, err := os.Stat(filepath.Join("..", filepath.FromSlash(file)))
+						require.NoError(t, err, "%s links to %s", at.Path, link)
+					} else if target.Host == "" {
+						waiting = append(waiting, target)
+					}
+				}
+			}
+		}
+		if at.Fragment != "" {
+			require.True(t, page.ids[at.Fragment], "%s has no %s", at.Path, at.Fragment)
+		}
+	}
+	require.Positive(t, files)
+	for _, path := range []string{"quickstart", "concepts", "clients", "go", "typescript", "python", "command-line", "mcp", "contract", "proxies", "glossary"} {
+		require.Contains(t, pages, "/docs/guides/"+path)
+	}
+	for _, path := range []string{"/docs/", "/errors", "/openapi.yaml"} {
+		require.Contains(t, pages, path)
+	}
+	a.send(t, http.MethodGet, "/docs/guides/unknown", nil).requireStatus(http.StatusNotFound)
+}

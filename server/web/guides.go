@@ -1,0 +1,129 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"github.com/reeltally/reeltally/docs"
+	"github.com/reeltally/reeltally/gen"
+)
+
+// repository is the address of the files to which guides link and that the server does not show.
+const repository = "https://github.com/reeltally/reeltally/blob/main/"
+
+// guide is a document for people who call the API.
+type guide struct {
+	Name  string // last part of its path
+	Title string
+	file  string // path in the repository
+	HTML  template.HTML
+}
+
+// newGuides returns the guides in the order of the table of contents.
+func newGuides() ([]guide, error) {
+	guides := []guide{
+		{Name: "quickstart", Title: "Quick start", file: "docs/quickstart.md"},
+		{Name: "concepts", Title: "Concepts", file: "docs/concepts.md"},
+		{Name: "clients", Title: "Programs", file: "docs/clients.md"},
+		{Name: "go", Title: "Go client", file: "gen/client/README.md"},
+		{Name: "typescript", Title: "TypeScript client", file: "gen/typescript/README.md"},
+		{Name: "python", Title: "Python client", file: "gen/python/README.md"},
+		{Name: "command-line", Title: "Command line", file: "docs/command-line.md"},
+		{Name: "mcp", Title: "AI assistants", file: "docs/mcp.md"},
+		{Name: "contract", Title: "Rules of the API", file: "docs/contract.md"},
+		{Name: "proxies", Title: "Proxies", file: "docs/proxies.md"},
+		{Name: "glossary", Title: "Glossary", file: "docs/glossary.md"},
+	}
+	for i := range guides {
+		folder, name, _ := strings.Cut(guides[i].file, "/")
+		source, err := fs.ReadFile(map[string]fs.FS{"docs": docs.Guides, "gen": gen.Readmes}[folder], name)
+		if err != nil {
+			return nil, err
+		}
+		if guides[i].HTML, err = renderGuide(source, guides[i].file, guides); err != nil {
+			return nil, fmt.Errorf("%s: %w", guides[i].file, err)
+		}
+	}
+	return guides, nil
+}
+
+// renderGuide converts a document from Markdown to HTML. Raw HTML in the document is left out. file is the path of the document in the repository.
+func renderGuide(source []byte, file string, guides []guide) (template.HTML, error) {
+	rewrite := guideLinks{file, guides}
+	// The policy of the pages forbids style attributes, so tables align with attributes.
+	table := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
+	markdown := goldmark.New(goldmark.WithExtensions(table),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(rewrite, 100))))
+	var out bytes.Buffer
+	if err := markdown.Convert(source, &out); err != nil {
+		return "", err
+	}
+	return template.HTML(out.String()), nil //nolint:gosec // the documents are files of the repository
+}
+
+// guideLinks changes the links of a document: a link to another document leads to its guide, and a link to another file to the repository.
+type guideLinks struct {
+	file   string
+	guides []guide
+}
+
+// Transform changes the links of a parsed document.
+func (g guideLinks) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
+	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		if link, ok := node.(*ast.Link); ok && entering {
+			link.Destination = []byte(g.target(string(link.Destination)))
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// target returns the address of a link on the page of the guide. Links to pages of the server are relative, so that they are correct if a proxy adds
+// a path prefix.
+func (g guideLinks) target(link string) string {
+	name, fragment, _ := strings.Cut(link, "#")
+	if name == "" || strings.Contains(name, "://") {
+		return link
+	}
+	if fragment != "" {
+		fragment = "#" + fragment
+	}
+	file := path.Join(path.Dir(g.file), name)
+	switch file {
+	case "openapi.yaml":
+		return "../../openapi.yaml"
+	case "docs/errors.md":
+		return "../../errors" + fragment
+	}
+	for _, other := range g.guides {
+		if other.file == file {
+			return other.Name + fragment
+		}
+	}
+	return repository + file + fragment
+}
+
+// showGuide shows the guide whose name is in the path.
+func showGuide(v *visit) error {
+	name := v.r.PathValue("name")
+	for _, shown := range v.guides {
+		if shown.Name == name {
+			return v.render(http.StatusOK, "guide", wideSection, shown.Title, struct {
+				Guide guide
+				All   []guide
+			}{shown, v.guides})
+		}
+	}
+	return errNotFound
+}
