@@ -103,6 +103,9 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 			if s.madeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
 			}
+			if s.draining.Load() {
+				h.Set("Connection", "close")
+			}
 		})
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")

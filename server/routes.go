@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -104,8 +105,14 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 // readyTimeout is the time limit of the database check of GET /readyz. It lets the server answer within two seconds.
 const readyTimeout = 1500 * time.Millisecond
 
-// ready answers GET /readyz with status 200 if the database is available, and otherwise with status 503.
+// errDraining is the cause of the status 503 of /readyz while the server is about to end.
+var errDraining = errors.New("the server is about to end")
+
+// ready answers GET /readyz with status 200 if the database is available, and with status 503 if it is not or if the server is about to end.
 func (s *Server) ready(c echo.Context) error {
+	if s.draining.Load() {
+		return unavailable(errDraining)
+	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
 	defer cancel()
 	if err := s.store.Ready(ctx); err != nil {

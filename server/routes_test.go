@@ -234,3 +234,15 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }
+
+func TestDrain_isNotReadyButAnswersAndClosesConnections(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	require.False(t, c.send(http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK).Close)
+	a.server.Drain()
+	c.send(http.MethodGet, "/readyz", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
+	require.True(t, c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK).Close)
+	c.track(tiktokLink)
+	c.send(http.MethodGet, "/livez", nil).requireStatus(http.StatusOK)
+}

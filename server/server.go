@@ -71,6 +71,7 @@ type Server struct {
 	logger           *slog.Logger
 	rates            RateStore
 	sandbox          atomic.Bool  // the numbers are made up
+	draining         atomic.Bool  // see Drain
 	dataKnown        atomic.Bool  // the kind of the database's numbers is known, and sandbox follows it
 	status           http.Handler // see Options.Status; can be nil
 	previewAllowance int
@@ -134,6 +135,10 @@ func New(o Options) (*Server, error) {
 
 // Handler returns the HTTP handler of all routes.
 func (s *Server) Handler() http.Handler { return s.handler }
+
+// Drain prepares the end of the server. From then on, GET /readyz answers with status 503, so that a proxy sends new requests to other servers,
+// and each answer closes its connection. The server still answers all requests.
+func (s *Server) Drain() { s.draining.Store(true) }
 
 // Close waits until all background writes to the database have finished, for example the write of a token's last use. Call Close after the
 // last request was answered.

@@ -78,10 +78,18 @@ func run(t *testing.T, path string, env []string, args ...string) *process {
 // runIn starts a program like run, but in the existing folder dir, which is also HOME.
 func runIn(t *testing.T, dir, path string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.CommandContext(t.Context(), path, args...), stdout: boottest.NewOutput(), stderr: boottest.NewOutput(), done: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p.stdout, p.stderr
-	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.cmd.Dir}, env...)
-	require.NoError(t, p.cmd.Start())
+	c := exec.CommandContext(t.Context(), path, args...)
+	c.Dir = dir
+	c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
+	return runCommand(t, c)
+}
+
+// runCommand starts a command. The program is killed when the test ends.
+func runCommand(t *testing.T, c *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: c, stdout: boottest.NewOutput(), stderr: boottest.NewOutput(), done: make(chan struct{})}
+	c.Stdout, c.Stderr = p.stdout, p.stderr
+	require.NoError(t, c.Start())
 	go func() {
 		p.err = p.cmd.Wait()
 		p.stdout.End()

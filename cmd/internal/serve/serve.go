@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
@@ -37,12 +38,16 @@ type Config struct {
 	TierLimits       map[string]int64 `setting:"REELTALLY_TIER_LIMITS" mapsep:"," placeholder:"TIER.GROUP=N" help:"Requests a minute to each operation, where they differ from the defaults, for example basic.read=20,premium.write=200. The tiers are limited, basic and premium; the groups are authenticate, read and write."`
 	ShortLinkBaseURL string           `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH. Without it, the hosts themselves are used."`
 
+	ShutdownDelay  time.Duration `setting:"REELTALLY_SHUTDOWN_DELAY" default:"0s" placeholder:"TIME" help:"How long the server still answers requests after it was told to end, up to 60s. /readyz answers 503 in this time, so that a proxy sends new requests to other servers."`
 	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before the API responds with 503, from 1s to 50s."`
 }
 
 // maxRequestTimeout is the largest allowed timeout of a request. It is shorter than the read timeout of boot.Serve, so that the server can
 // respond before boot.Serve closes the connection.
 const maxRequestTimeout = 50 * time.Second
+
+// maxShutdownDelay is the largest allowed Config.ShutdownDelay.
+const maxShutdownDelay = time.Minute
 
 // Check returns an error for the first invalid setting.
 func (c Config) Check() error {
@@ -60,6 +65,9 @@ func (c Config) Check() error {
 	}
 	if c.RequestTimeout < time.Second || c.RequestTimeout > maxRequestTimeout {
 		return boot.InvalidSetting("request-timeout", "REELTALLY_REQUEST_TIMEOUT", c.RequestTimeout, "from 1s to 50s")
+	}
+	if c.ShutdownDelay < 0 || c.ShutdownDelay > maxShutdownDelay {
+		return boot.InvalidSetting("shutdown-delay", "REELTALLY_SHUTDOWN_DELAY", c.ShutdownDelay, "from 0s to 60s")
 	}
 	if err := server.TierLimits(c.TierLimits).Check(); err != nil {
 		return boot.UsageError{Err: fmt.Errorf("--tier-limits (REELTALLY_TIER_LIMITS): %w", err)}
@@ -131,8 +139,23 @@ type API struct {
 	listener   net.Listener
 	server     *server.Server
 	closeRates func() error
+	delay      time.Duration // Config.ShutdownDelay
 	registry   *prometheus.Registry
 	logger     *slog.Logger
+}
+
+// listen returns the socket that systemd has opened for the program, if there is one. Otherwise it listens on Config.Listen.
+func (c Config) listen(ctx context.Context) (net.Listener, error) {
+	sockets, err := activation.Listeners()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the socket of systemd cannot be used: %w", err)
+	case len(sockets) > 1:
+		return nil, fmt.Errorf("systemd has opened %d sockets, but the server uses one: remove all but one ListenStream= from the unit", len(sockets))
+	case len(sockets) == 1 && sockets[0] != nil:
+		return sockets[0], nil
+	}
+	return boot.Listen(ctx, "listen", "REELTALLY_LISTEN", c.Listen)
 }
 
 // New opens the listener and builds the server. The store must have the current schema. status answers with the state of collecting, which
@@ -154,11 +177,11 @@ func New(ctx context.Context, c Config, st *store.Store, status http.Handler, re
 	if err != nil {
 		return nil, err
 	}
-	listener, err := boot.Listen(ctx, "listen", "REELTALLY_LISTEN", c.Listen)
+	listener, err := c.listen(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a := &API{Address: boot.URL(listener), listener: listener, registry: registry, logger: logger}
+	a := &API{Address: boot.URL(listener), listener: listener, delay: c.ShutdownDelay, registry: registry, logger: logger}
 	if c.AppURL == "" {
 		c.AppURL = a.Address
 	}
@@ -195,10 +218,16 @@ func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) 
 // Close closes the listener and the connections to Redis.
 func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
-// Run serves requests until ctx ends. It then waits for the running requests and closes the API.
+// Run serves requests until Config.ShutdownDelay after ctx has ended. It then waits for the running requests and closes the API.
 func (a *API) Run(ctx context.Context) error {
 	a.logger.InfoContext(ctx, "serving", "address", a.Address)
-	err := boot.Serve(ctx, a.listener, boot.CountRequests(a.registry, a.server.Handler()), a.logger)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	context.AfterFunc(ctx, func() {
+		a.server.Drain()
+		time.AfterFunc(a.delay, stop)
+	})
+	err := boot.Serve(serving, a.listener, boot.CountRequests(a.registry, a.server.Handler()), a.logger)
 	a.server.Close()
 	a.logger.InfoContext(ctx, "stopped serving")
 	return errors.Join(err, a.closeRates())

@@ -125,6 +125,7 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 		"REELTALLY_SHORTLINK_BASE_URL": "example.com",
 		"REELTALLY_PREVIEW_ALLOWANCE":  "0",
 		"REELTALLY_REQUEST_TIMEOUT":    "900ms",
+		"REELTALLY_SHUTDOWN_DELAY":     "61s",
 		"REELTALLY_TRUSTED_PROXIES":    "10.0.0.0/8,home",
 		"REELTALLY_REDIS_URL":          "https://reeltally:s3cret@redis.example.com:6379",
 	} {
