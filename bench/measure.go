@@ -51,8 +51,8 @@ func repeated(times int, s step) step {
 // warmUp is the number of rounds whose times are not used.
 const warmUp = 2
 
-// measure runs every case and its limit in turn, rounds times after the rounds of warming up, and returns the medians and ratios. The limit
-// runs after the case, so that the caches favour the limit.
+// measure runs every case and its limit alternately, first in rounds of warming up and then rounds times. It returns the medians and
+// ratios. The limit runs after its case, so that the limit, and not the case, profits from filled caches.
 func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
 	for _, c := range cases {
 		for _, prepare := range c.prepare {

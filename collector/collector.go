@@ -235,7 +235,7 @@ func (c *Collector) repeat(ctx context.Context, every time.Duration, task string
 }
 
 // heartbeat writes one heartbeat, frees the targets of dead collectors, and routes targets that were tracked while the routes were being
-// published. It gives up after deadAfter, because other collectors then regard this collector as dead.
+// published. It returns an error after deadAfter, because other collectors then treat this collector as dead.
 func (c *Collector) heartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()

@@ -45,8 +45,8 @@ type Options struct {
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer is answered with status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
-	// Status answers with the state of collecting as JSON, as /status of the address for metrics does. Without it, the page of operations does
-	// not exist.
+	// Status answers with the same JSON as /status at the address for metrics: the queue, the sources and their budgets. If it is nil,
+	// there is no page of operations.
 	Status http.Handler
 	// PreviewAllowance is how many videos or accounts of a tracking request are fetched if the organisation has no subscription. The
 	// default is 5.

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// servedCache is how long the server uses what it has read about the running collectors.
+// servedCache is the time after which the server reads the running collectors from the database again.
 const servedCache = 5 * time.Second
 
 // servedReader reads what the running collectors can fetch, at most once in servedCache.

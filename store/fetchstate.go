@@ -10,10 +10,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// FetchStatus says how collecting stands for a video or account.
+// FetchStatus says whether a video or account can be fetched.
 type FetchStatus = queue.FetchStatus
 
-// FetchState says how collecting stands for a video or account of an organisation. It is stored with the organisation's row and not only with
+// FetchState is the fetch status of a video or account of an organisation, with its reason and times. It is stored with the organisation's row and not only with
 // the shared target, so that it never shows what was fetched for other organisations. Methods that read videos and accounts call asOf.
 type FetchState struct {
 	FetchStatus   FetchStatus // "" for an account that is only linked from videos

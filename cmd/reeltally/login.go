@@ -62,7 +62,7 @@ func (f loginFile) read() (savedLogin, error) {
 	return saved, nil
 }
 
-// write stores the login. Only the user can read the file. An interruption leaves the old file or the new one.
+// write stores the login. Only the user can read the file. If write is interrupted, the file has either the old content or the new content.
 func (f loginFile) write(saved savedLogin) (err error) {
 	path, err := f.path()
 	if err != nil {

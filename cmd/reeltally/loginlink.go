@@ -52,8 +52,8 @@ func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 
 var errNoOrganisation = errors.New("there is no organisation yet")
 
-// organisation returns the organisation in --org, or the only one if --org is not given. It returns errNoOrganisation if none is given and
-// none exists.
+// organisation returns the organisation in --org. Without --org, it returns the only organisation, or errNoOrganisation if there is no
+// organisation.
 func (c *loginLinkCommand) organisation(ctx context.Context, st *store.Store) (store.Organisation, error) {
 	if c.Org != "" {
 		return findOrganisation(ctx, st, c.Org)

@@ -95,9 +95,9 @@ func (s *Sandbox) shortVideo(p link.Platform, d *rng, photo bool) (identity, str
 	}
 }
 
-// tiktokTarget returns the URL to which a short link of TikTok with the case is redirects, or "" for shortMissing.
-func tiktokTarget(is shortCase, owner identity, id string, d *rng) string {
-	switch is {
+// tiktokTarget returns the URL to which a TikTok short link of the given kind redirects, or "" for shortMissing.
+func tiktokTarget(kind shortCase, owner identity, id string, d *rng) string {
+	switch kind {
 	case shortAccount:
 		return fmt.Sprintf("https://www.tiktok.com/@%s?_t=ZM-%08x&_r=1", owner.handle, uint32(d.next()))
 	case shortHome:
@@ -114,10 +114,10 @@ func tiktokTarget(is shortCase, owner identity, id string, d *rng) string {
 	return fmt.Sprintf("https://www.tiktok.com/@%s/video/%s?_r=1&_t=ZM-%08x", owner.handle, id, uint32(d.next()))
 }
 
-// instagramTarget returns the URL to which a short link of Instagram with the case is redirects, or "" for shortMissing.
-func instagramTarget(is shortCase, owner identity, id string) string {
+// instagramTarget returns the URL to which an Instagram short link of the given kind redirects, or "" for shortMissing.
+func instagramTarget(kind shortCase, owner identity, id string) string {
 	const home = "https://www.instagram.com/"
-	switch is {
+	switch kind {
 	case shortAccount:
 		return home + owner.handle + "/?igsh=MWQ1ZGUxMzBkMA=="
 	case shortHome, shortLive, shortPhoto:
@@ -131,10 +131,10 @@ func instagramTarget(is shortCase, owner identity, id string) string {
 }
 
 // facebookTarget returns the URL to which a short link of Facebook with the case is redirects, or "" for shortMissing.
-func facebookTarget(is shortCase, owner identity, id string, d *rng) string {
+func facebookTarget(kind shortCase, owner identity, id string, d *rng) string {
 	const home = "https://www.facebook.com/"
 	video := pick(d, []string{home + "reel/" + id + "/?rdid=sandbox", home + "watch/?v=" + id, home + owner.handle + "/videos/" + id + "/"})
-	switch is {
+	switch kind {
 	case shortAccount:
 		return home + owner.handle + "?mibextid=ZbWKwL"
 	case shortHome, shortLive, shortPhoto:

@@ -16,7 +16,7 @@ export interface ClientOptions {
 }
 
 export interface RequestOptions {
-  /** Ends the request, also while it waits before it is repeated. */
+  /** Aborts the request. It also ends the wait before a repetition. */
   signal?: AbortSignal | undefined;
   /** The key of a request that changes something. By default, each call has a new key, which its repetitions keep. */
   idempotencyKey?: string | undefined;

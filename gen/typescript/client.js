@@ -89,7 +89,7 @@ async function problemOf(response) {
   try {
     return await response.json();
   } catch {
-    return {}; // a proxy answered
+    return {}; // a proxy answered instead of the server
   }
 }
 

@@ -38,7 +38,7 @@ type chart struct {
 	Metric  int     // index of the shown metric
 	Gain    bool    // true if the chart shows the change of each day instead of the total
 	Quality bool    // true if the points have a quality, source and time
-	Joined  bool    // true if the points have the number of videos that joined the collection
+	Joined  bool    // true if the points have the number of videos that were added to the collection
 	// Compared is true if the chart shows all metrics at once, each scaled so that its highest value is 100.
 	Compared bool
 	Period   period
@@ -58,8 +58,8 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
-// setViewsGained makes the gained views of the history of a collection the gains of its views. The difference of two sums would also have the
-// views that videos had when they joined the collection.
+// setViewsGained makes the gained views of the history of a collection the gains of its views. The difference of two sums would also
+// contain the views that videos had when they were added to the collection.
 func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
 	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
 	if m < 0 {

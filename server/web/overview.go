@@ -133,7 +133,7 @@ func everyDay(points []point, end store.Date) []point {
 	return out
 }
 
-// inPeriod returns the points of the days of the period, and the last one before it, from which the first gain is computed.
+// inPeriod returns the points in the period, and the last point before it. The first gain is computed from that point.
 func inPeriod(points []point, p period) []point {
 	var out []point
 	for _, at := range points {

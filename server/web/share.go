@@ -261,8 +261,8 @@ func (s *shareVisit) load(page *sharePage) error {
 	return nil
 }
 
-// loadVideos reads the page of videos. The order is that of the display settings, so that a visitor cannot learn from it about metrics that
-// the page does not show.
+// loadVideos reads the page of videos. The videos have the order of the display settings. Visitors cannot choose another order, because an
+// order by a hidden metric would reveal which video has more.
 func (s *shareVisit) loadVideos(page *sharePage) error {
 	n, err := s.visit.pageNumber()
 	if err != nil {

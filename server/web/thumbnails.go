@@ -38,6 +38,6 @@ func showThumbnail(v *visit) error {
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", fmt.Sprintf("private, max-age=%d", age))
 	h.Set("X-Content-Type-Options", "nosniff")
-	_, err = v.w.Write(image) //nolint:gosec // the type is that of a picture, and nosniff lets no browser read it as another type
+	_, err = v.w.Write(image) //nolint:gosec // the content type is a picture, and nosniff forbids browsers to read it as another type
 	return err
 }

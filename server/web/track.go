@@ -27,7 +27,7 @@ type trackPage struct {
 	Warnings      []string
 }
 
-// trackResult is what became of a link.
+// trackResult is the result of tracking one link.
 type trackResult struct {
 	Link    string
 	Kind    string // video or account
@@ -154,7 +154,7 @@ func (p *trackPage) refuse(err error) error {
 	return err
 }
 
-// add adds what became of a link. kind is video or account. id is nil if the link was refused.
+// add adds the result of one link. kind is video or account. id is nil if the link was refused.
 func (p *trackPage) add(kind, url string, id *uuid.UUID, status client.TrackStatus, reason *string) {
 	r := trackResult{Link: url, Kind: kind, Reason: optional(reason)}
 	switch status {

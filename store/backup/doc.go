@@ -1,4 +1,4 @@
-// Package backup writes a whole database to a file and restores it, on the same engine or on the other one.
+// Package backup writes a whole database to a file and restores it, on the same engine or on the other engine.
 //
 // [Write] writes the state of one moment while other programs use the database. [Restore] reads the file into an empty database, in one
 // transaction. [Check] reads a file and changes nothing.

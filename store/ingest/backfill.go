@@ -37,8 +37,8 @@ func (d discovery) reach(a *store.Account) (int, error) {
 		}
 	}
 	if len(old) <= pinnedAtMost {
-		// Look up the undecided videos in the database. A video that was stored before the last complete list is an older video. A video that
-		// was stored later does not show how far the list goes back.
+		// Look up the undecided videos in the database. A video that was stored before the last complete list is an older video. A video
+		// that was stored later does not show which upload times the list reaches.
 		var known []string
 		err := db.Scoped(d.tx, "videos", d.org).Where("videos.platform = ? AND videos.external_id IN ? AND videos.created_at <= ?", a.Platform, undecided, *a.DiscoveredAt).
 			Pluck("external_id", &known).Error

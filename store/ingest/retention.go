@@ -58,8 +58,8 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 	return done, s.expire(ctx, orgs, today-keep.Weekly-db.RetentionMargin, &done, alive)
 }
 
-// createNextPartitions creates the partitions of the coming months. It gives up after a minute, because the lease of the caller's job must
-// not end meanwhile.
+// createNextPartitions creates the partitions of the coming months. It returns an error after a minute, because the lease of the caller's
+// job must not end before it returns.
 func (s *Writer) createNextPartitions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// FetchStatus says how collecting stands for a video or account.
+// FetchStatus says whether a video or account can be fetched.
 type FetchStatus string
 
 // The fetch statuses.

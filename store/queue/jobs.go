@@ -14,7 +14,8 @@ import (
 // ErrLeaseLost reports that a lease has ended and that another process has leased the job or target since then.
 var ErrLeaseLost = errors.New("lease lost")
 
-// JobLease is the right of one process to run a job. If the process dies, the lease runs out and another process can claim the job.
+// JobLease is the right of one process to run a job. If the process ends without returning the lease, the lease expires and another process
+// can claim the job.
 type JobLease struct {
 	s     *Queue
 	name  string

@@ -265,8 +265,8 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 	})
 }
 
-// Two of three subscribers stop at the same time. The transaction that ends last must see that the subscription of the other one of the two
-// is deleted.
+// Two of three subscribers stop at the same time. The transaction that ends last must see that the other transaction deleted its
+// subscription.
 func TestStopVideos_usesTheLaneOfTheLastSubscriberIfTwoStopConcurrently(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

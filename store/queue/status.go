@@ -125,7 +125,7 @@ func (s *Queue) statusCounts(ctx context.Context, now db.Instant) ([]StatusCount
 	return counts, nil
 }
 
-// TargetStatus says how collecting stands for one target, for operators.
+// TargetStatus is the fetch state of one target, for operators.
 type TargetStatus struct {
 	Platform  link.Platform `gorm:"column:source"`
 	Kind      Kind

@@ -117,7 +117,7 @@ func (r *Remote) get(ctx context.Context, path string, query url.Values, out any
 	}
 }
 
-// try sends one request. If it is worth sending the request again, wait is the shortest time to wait before that, otherwise 0.
+// try sends one request. If another attempt can succeed, wait is the shortest time to wait before it. Otherwise wait is 0.
 func (r *Remote) try(ctx context.Context, path string, query url.Values, out any) (wait time.Duration, reason string, err error) {
 	target := *r.base
 	target.Path, target.RawQuery = target.Path+path, query.Encode()

@@ -14,7 +14,7 @@ import (
 )
 
 // Order is the order of a list. Rows without a value in the column come last, in ascending and in descending order. Rows with equal values
-// are ordered by id, so that pages neither overlap nor skip rows.
+// are ordered by id, so that each row is on exactly one page.
 type Order struct {
 	Column     string // a key of the list's SortColumns
 	Descending bool
@@ -310,7 +310,7 @@ type List[R any] struct {
 	more   bool // the list has rows after the window
 }
 
-// usualRows is for how many rows ReadList allocates memory if it does not know the total.
+// usualRows is the number of rows for which ReadList allocates memory if the total is unknown.
 const usualRows = 128
 
 // errEnough ends the reading of rows before all rows were read.
