@@ -194,14 +194,20 @@ func TestResponseTimes_canBeParsedInPythonAndJavaScript(t *testing.T) {
 	}
 }
 
-// runSample runs the program with the given name and arguments, and returns its output. REELTALLY_URL and REELTALLY_TOKEN contain the
-// address of the server and the token of c.
+// runSample runs a program as runProgram does, with the address of the server and the token of c.
 func (c *caller) runSample(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	return runProgram(t, c.app.http.URL, c.token, name, args...)
+}
+
+// runProgram runs the program with the given name and arguments, and returns its output. REELTALLY_URL and REELTALLY_TOKEN contain the address of
+// a server and a token.
+func runProgram(t *testing.T, address, token, name string, args ...string) string {
 	t.Helper()
 	_, err := exec.LookPath(name)
 	require.NoError(t, err, "install %s; the test needs it to run code samples", name)
 	program := exec.CommandContext(t.Context(), name, args...)
-	program.Env = append(os.Environ(), "REELTALLY_URL="+c.app.http.URL, "REELTALLY_TOKEN="+c.token)
+	program.Env = append(os.Environ(), "REELTALLY_URL="+address, "REELTALLY_TOKEN="+token)
 	out, err := program.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", args, out)
 	return string(out)
