@@ -17,7 +17,7 @@ NEED_CC := .ci/need cc gcc libc6-dev
 NEED_REDIS := .ci/need redis-server redis-server
 NEED_CHROMIUM := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium
 NEED_END_TO_END := $(NEED_CHROMIUM) && .ci/need curl curl && \
-	.ci/need nginx,/usr/sbin/nginx nginx-light && .ci/need systemd-analyze systemd && \
+	.ci/need nginx,/usr/sbin/nginx nginx-light && .ci/need systemd-analyze systemd && .ci/need prometheus prometheus && \
 	.ci/need python3 python3 && .ci/need node nodejs
 
 # Examples: make test PKG=./store/... ARGS='-run TestVideos', make run ARGS='--help', make fuzz FUZZTIME=1m

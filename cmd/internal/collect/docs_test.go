@@ -18,19 +18,22 @@ import (
 )
 
 var (
-	alertBlock  = regexp.MustCompile("(?ms)^```promql\n(.*?)^```$")
-	alertMetric = regexp.MustCompile(`reeltally_\w+`)
-	alertLabels = regexp.MustCompile(`by \(([^)]*)\) \((reeltally_\w+)`)
-	labelName   = regexp.MustCompile(`\w+`)
+	alertExpression = regexp.MustCompile("(?m)^ +expr: (.*)$")
+	alertMetric     = regexp.MustCompile(`reeltally_\w+`)
+	alertLabels     = regexp.MustCompile(`by \(([^)]*)\) \((reeltally_\w+)`)
+	labelName       = regexp.MustCompile(`\w+`)
 )
 
-// The alerts in docs/operating.md must use only metrics that a server exports, because a stopped collector exports no metrics.
+// The alerts in docs/alerts.yml must use only metrics that a server exports, because a stopped collector exports no metrics.
 func TestDocs_alertsUseMetricsThatServerExports(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "alerts.yml"))
 	require.NoError(t, err)
-	block := alertBlock.FindSubmatch(text)
-	require.NotNil(t, block)
+	var expressions string
+	for _, match := range alertExpression.FindAllSubmatch(text, -1) {
+		expressions += string(match[1]) + "\n"
+	}
+	require.NotEmpty(t, expressions)
 
 	db := storetest.New(t, "sqlite")
 	now := store.InstantOf(db.Clock.Now())
@@ -48,10 +51,10 @@ func TestDocs_alertsUseMetricsThatServerExports(t *testing.T) {
 			labels[f.GetName()] = append(labels[f.GetName()], l.GetName())
 		}
 	}
-	for _, metric := range alertMetric.FindAllString(string(block[1]), -1) {
+	for _, metric := range alertMetric.FindAllString(expressions, -1) {
 		require.Contains(t, labels, metric)
 	}
-	for _, by := range alertLabels.FindAllStringSubmatch(string(block[1]), -1) {
+	for _, by := range alertLabels.FindAllStringSubmatch(expressions, -1) {
 		require.Subset(t, labels[by[2]], labelName.FindAllString(by[1], -1), by[2])
 	}
 }
