@@ -115,7 +115,7 @@ func TestTrackAccount_refusesLinksThatAreNotAccounts(t *testing.T) {
 		require.Equal(t, "/link", *p.Errors[0].Pointer, raw)
 		require.Equal(t, string(code), p.Errors[0].Code)
 	}
-	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "an account is wanted")
+	require.Contains(t, c.send(http.MethodPost, "/accounts", map[string]any{"link": tiktokLink}).problem(http.StatusBadRequest).Detail, "this operation needs the link of an account")
 	for name, body := range map[string]any{
 		"no link member":                      map[string]any{},
 		"link is null":                        map[string]any{"link": nil},

@@ -208,7 +208,7 @@ func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	case errors.Is(err, store.ErrTooDeep):
 		return at(problem(CodeCollectionTooDeep, "A collection cannot be put below %s: collections can be nested at most %d levels deep.", parent, store.MaxCollectionDepth), "/parent_id")
 	case errors.Is(err, store.ErrPasswordRequired):
-		how := "send one of at least 8 characters in the same request, or set it before."
+		how := "send a password of at least 8 characters in the same request, or set it before."
 		if id == uuid.Nil {
 			how = "create the collection private, then PATCH access and password."
 		}

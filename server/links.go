@@ -67,9 +67,9 @@ type parsedLink struct {
 
 // wrongKind returns the failure of a link to an account where a link to a video is required, or the reverse. wanted is the required kind.
 func wrongKind(wanted link.Kind) *linkFailure {
-	detail := "This is the link of an account; a video is wanted here."
+	detail := "This is the link of an account, but this operation needs the link of a video."
 	if wanted == link.Account {
-		detail = "This is the link of a video; an account is wanted here."
+		detail = "This is the link of a video, but this operation needs the link of an account."
 	}
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
 }

@@ -131,7 +131,7 @@ func (f Field) check(p *problems, member, name string, known factNames) {
 			p.add(member+".unit", "must be %s, not %q", words.Or(quoteAll(units)), a.Unit)
 		}
 		if kind != flagFact && (a.OneOf != nil || a.NotEmpty) {
-			p.add(member, "is not a boolean fact, so that it cannot have one_of or not_empty")
+			p.add(member, "is not a boolean fact, so it cannot have one_of or not_empty")
 		}
 		if a.OneOf != nil && a.NotEmpty {
 			p.add(member, "cannot have both one_of and not_empty")

@@ -111,11 +111,9 @@ func (c Config) Check() error {
 	case !c.HasFacebook() && len(c.FacebookPageIDs) > 0:
 		return usagef("REELTALLY_FACEBOOK_PAGE_ID is set but REELTALLY_FACEBOOK_ACCESS_TOKEN is not: also set an access token that can read these pages")
 	case len(c.Vendor) == 0 && len(c.VendorKey) > 0:
-		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: also set the vendor that the key is for, one of %s, or the path of a JSON description",
-			strings.Join(vendor.Shipped(), ", "))
+		return usagef("REELTALLY_VENDOR_KEY is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to the vendor of the key: %s, or the path of a JSON description", strings.Join(vendor.Shipped(), ", "))
 	case len(c.Vendor) == 0 && len(c.VendorBaseURL) > 0:
-		return usagef("REELTALLY_VENDOR_BASE_URL is set but REELTALLY_VENDOR is not: also set the vendor that the URL is for, one of %s, or the path of a JSON description",
-			strings.Join(vendor.Shipped(), ", "))
+		return usagef("REELTALLY_VENDOR_BASE_URL is set but REELTALLY_VENDOR is not: also set REELTALLY_VENDOR to the vendor of the URL: %s, or the path of a JSON description", strings.Join(vendor.Shipped(), ", "))
 	case len(c.Vendor) != len(c.VendorKey):
 		return usagef("REELTALLY_VENDOR names %d (%s) but REELTALLY_VENDOR_KEY has %d: each vendor needs its own key, in the same order",
 			len(c.Vendor), strings.Join(c.Vendor, ", "), len(c.VendorKey))
