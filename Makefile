@@ -145,7 +145,7 @@ contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff, 
 	@.ci/contract/check $(ARGS)
 
 .PHONY: mcp
-mcp: ## check POST /mcp with the public conformance scenarios, the MCP inspector and two clients  and code generators (needs Node and Python)
+mcp: ## check POST /mcp with the public conformance scenarios, the MCP inspector and two clients (needs Node and Python)
 	@.ci/mcp/check
 
 ##### Release

@@ -221,7 +221,7 @@ func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObje
 // skipped is a member of a JSON object that is not decoded.
 type skipped struct{}
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler and ignores the value.
 func (skipped) UnmarshalJSON([]byte) error { return nil }
 
 // toAPIReportSummary converts what identifies a report to the JSON type of the API. It has no metrics, so View changes nothing.

@@ -124,8 +124,8 @@ func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *g
 	}
 }
 
-// statusSQL is a SQL expression for the fetch status of a row. Its parameters are queue.Waiting, the time since which a fetch that is still
-// due is late, and queue.FetchDelayed.
+// statusSQL is a SQL expression for the fetch status of a row. Its parameters are queue.Waiting, a time, and queue.FetchDelayed. A fetch
+// that was due before this time is late.
 const statusSQL = "CASE WHEN fetch_status IN ? AND next_fetch_at < ? THEN ? ELSE fetch_status END"
 
 // lateSince returns the time since which a fetch that is still due at now is late.

@@ -39,7 +39,7 @@ type Data struct {
 	Organisation int   `json:"organisations"` // number of organisations
 }
 
-// Result is the outcome of one case: the median time of what was measured, of its limit, and their ratio.
+// Result is the outcome of one case: the median time of the case, the median time of its limit, and the ratio of the two.
 type Result struct {
 	Group    string  `json:"group"`
 	Name     string  `json:"name"`

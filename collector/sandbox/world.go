@@ -191,8 +191,8 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day from the day of from to the day of to. The last point is at to if
-// that is before the end of the day. HistoryTruth leaves out days before the upload and days at whose end the video is private or deleted.
+// HistoryTruth returns the counts of a video at the end of each UTC day from the day of from to the day of to. The last point has the
+// counts at the time to, if the day of to has not ended. HistoryTruth leaves out days before the upload and days at whose end the video is private or deleted.
 // If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for to. It returns nil if the id is not
 // valid.
 func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []Point {

@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"golang.org/x/image/draw"
-	_ "golang.org/x/image/webp" // a format of pictures
+	_ "golang.org/x/image/webp" // decodes pictures in the format WebP
 
 	"github.com/reeltally/reeltally/outbound"
 	"github.com/reeltally/reeltally/store/link"

@@ -147,7 +147,8 @@ func (v *visit) refresh(path, id string) (notice string, err error) {
 	return "refresh-not-due", err
 }
 
-// addToCollection adds a video or account to the collection in the form. kind is videos or accounts, member the member of the API's body.
+// addToCollection adds a video or account to the collection in the form. kind is "videos" or "accounts". member is the name of the body's
+// member with the ids.
 func (v *visit) addToCollection(kind, member, id string) error {
 	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
 	if err != nil {

@@ -294,6 +294,6 @@ func TestAcknowledge_writesDetailsWithoutCountsIfOnlyDetailsWereFetched(t *testi
 		require.Equal(t, "A title", after.Title)
 		require.EqualValues(t, 7, *after.LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, after.LatestUpdatedAt)
-		require.Equal(t, []string{"test"}, storetest.Column[string](t, db, "SELECT source FROM snapshots_daily"), "details make no point")
+		require.Equal(t, []string{"test"}, storetest.Column[string](t, db, "SELECT source FROM snapshots_daily"), "a fetch of details adds no point")
 	})
 }
