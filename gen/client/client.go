@@ -36,7 +36,7 @@ type ReelTally struct {
 
 // New returns a client for the server at address that sends the token. An empty address is the environment variable REELTALLY_URL, and an empty
 // token is REELTALLY_TOKEN. The client repeats a request after 429, 502, 503, 504 and failures of the network, as long as the header Retry-After
-// says. Each POST has an Idempotency-Key, which its repetitions keep.
+// says. Each POST has an Idempotency-Key, and its repetitions have the same key.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // other programs use this package
 	if address == "" || token == "" {

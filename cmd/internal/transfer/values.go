@@ -130,7 +130,7 @@ func (p rowParser) parseTime(v *values, out *record) error {
 			return fmt.Errorf("time is %w", err)
 		}
 		if v[fieldDate] != "" && date.Day() != at.Day() {
-			return fmt.Errorf("date is %s, but time is on %s in UTC", date.Day(), at.Day())
+			return fmt.Errorf("the date is %s, but the time is on the UTC day %s", date.Day(), at.Day())
 		}
 	} else if err != nil {
 		return fmt.Errorf("date is %w", err)
