@@ -69,10 +69,11 @@ func namesAndIDs(names []string) []string {
 // labels finds the labels of videos and accounts. It has the names and hashtags of all collections of the organisation, and the members of
 // collections among some or all of the organisation's videos and accounts.
 type labels struct {
-	all     []Label          // all collections of the organisation, ordered by name and id
-	bytes   []int64          // number of bytes that each label of all takes in JSON
-	tags    map[string][]int // indexes of the collections that have a hashtag, by the hashtag
-	members []member         // ordered by id
+	all     []Label             // all collections of the organisation, ordered by name and id
+	bytes   []int64             // number of bytes that each label of all takes in JSON
+	tags    map[string][]int    // indexes of the collections that have a hashtag, by the hashtag
+	members []member            // ordered by id
+	first   map[uuid.UUID]int32 // index in members of the first entry of an id
 }
 
 // member is a video or account that was added to a collection.
@@ -83,9 +84,15 @@ type member struct {
 
 // of returns the indexes of the collections to which a video or account was added, appended to indexes.
 func (l *labels) of(indexes []int, id uuid.UUID) []int {
-	first, _ := slices.BinarySearchFunc(l.members, id, func(m member, id uuid.UUID) int { return bytes.Compare(m.id[:], id[:]) })
-	for ; first < len(l.members) && l.members[first].id == id; first++ {
-		indexes = append(indexes, int(l.members[first].collection))
+	first, ok := l.first[id]
+	if !ok {
+		return indexes
+	}
+	for _, m := range l.members[first:] {
+		if m.id != id {
+			break
+		}
+		indexes = append(indexes, int(m.collection))
 	}
 	return indexes
 }
@@ -257,6 +264,10 @@ func (o *Org) memberships(ctx context.Context, ofVideo, ofAccount string, args m
 		l.members[i] = member{m.id, int32(at[m.collection])} //nolint:gosec // an organisation has fewer collections than an int32 can count
 	}
 	slices.SortFunc(l.members, func(a, b member) int { return bytes.Compare(a.id[:], b.id[:]) })
+	l.first = make(map[uuid.UUID]int32, len(members))
+	for i := range slices.Backward(l.members) {
+		l.first[l.members[i].id] = int32(i) //nolint:gosec // there are at most maxMembers members
+	}
 	return l, nil
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/google/uuid"
@@ -129,21 +130,26 @@ func (o *Org) Version(ctx context.Context) (v Version, err error) {
 	return v, o.s.db.EachRowOf(ctx, o.readVersion(ctx, &v))
 }
 
-// readVersion returns the statement that reads the version into v.
-func (o *Org) readVersion(ctx context.Context, v *Version) db.Select {
-	late := lateSince(o.s.db.Now())
+// versionQuery is a SQL query for the version of an organisation, for its totals, and for the newest due time that is late. It reads one index
+// entry for each table and status.
+var versionQuery = func() string {
 	var newest []string
-	var args []any
 	for _, table := range []string{"videos", "accounts"} {
-		for _, status := range queue.Waiting { // the query reads one index entry for each table and status
-			newest = append(newest, "SELECT MAX("+table+".next_fetch_at) AS due FROM "+table+
-				" WHERE "+table+".organisation_id = ? AND "+table+".fetch_status = ? AND "+table+".next_fetch_at < ?")
-			args = append(args, o.id, status, late)
+		for i := range queue.Waiting {
+			newest = append(newest, fmt.Sprintf("SELECT MAX(%[1]s.next_fetch_at) AS due FROM %[1]s WHERE %[1]s.organisation_id = @org AND %[1]s.fetch_status = @status%[2]d AND %[1]s.next_fetch_at < @late", table, i))
 		}
 	}
-	q := o.q(ctx, "organisation_totals").
-		Select("version, videos, videos_removed, labels_version, (SELECT MAX(due) FROM ("+strings.Join(newest, " UNION ALL ")+") newest) AS late", args...)
-	return db.Select{Query: q, Each: func(row *db.Values) error {
+	return "SELECT version, videos, videos_removed, labels_version, (SELECT MAX(due) FROM (" + strings.Join(newest, " UNION ALL ") +
+		") newest) AS late FROM organisation_totals WHERE organisation_totals.organisation_id = @org"
+}()
+
+// readVersion returns the statement that reads the version into v.
+func (o *Org) readVersion(ctx context.Context, v *Version) db.Select {
+	named := map[string]any{"org": o.id, "late": lateSince(o.s.db.Now())}
+	for i, status := range queue.Waiting {
+		named[fmt.Sprint("status", i)] = status
+	}
+	return db.Select{Query: o.s.db.Read(ctx).Raw(versionQuery, named), Each: func(row *db.Values) error {
 		*v = Version{Version: row.Count(0), videos: row.Count(1), stopped: row.Count(2), labels: row.Count(3), Late: row.OptionalInstant(4)}
 		return nil
 	}}

@@ -341,7 +341,7 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 	start.Limit++ // one more row shows whether the list has rows after the window
 	err = c.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
 		earlier, earlierBytes := len(l.Rows), l.TextBytes
-		rows := Select{Query: part.Select(append([]string{c.expression}, columns...)).Limit(limit), Each: func(row *Values) error {
+		rows := Select{Query: part.Select(c.expression + ", " + columns).Limit(limit), Each: func(row *Values) error {
 			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
 				l.more = true
 				return errEnough
@@ -382,13 +382,14 @@ func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, colum
 	return rows, Translate(err)
 }
 
-// columnsOf returns the columns with the name of their table, such as "videos.title".
-func columnsOf[R any](table string, columns []Column[R]) []string {
+// columnsOf returns the list of the columns with the name of their table, such as "videos.id, videos.title". It is one text, because GORM takes
+// long to build a statement from many.
+func columnsOf[R any](table string, columns []Column[R]) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = table + "." + c.Name
 	}
-	return names
+	return strings.Join(names, ", ")
 }
 
 // setColumns sets the columns of r. The values begin at the index from of row.
