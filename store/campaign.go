@@ -386,7 +386,9 @@ func (d *CampaignDay) countsOf(points []Point, next int) Counts {
 		return points[next-1].Counts
 	}
 	d.Interpolated++
-	return between(points[next-1], points[next], d.Day).Counts
+	var at interpolation
+	at.between(points[next-1], points[next], d.Day, d.Day)
+	return at.out[0].Counts
 }
 
 // finished returns the days of the period from the first day with a video on.

@@ -196,38 +196,43 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 		}
 		known.Update(p.Counts)
 	}
-	out := make([]Point, 0, len(stored))
-	for i, p := range slices.Backward(stored) {
+	if len(stored) == 0 {
+		return []Point{}
+	}
+	days := max(0, min(to, stored[len(stored)-1].Day)-max(from, stored[0].Day)+1) // at most this many points are returned
+	i := interpolation{out: make([]Point, 0, days), counts: make([]int64, 0, MetricCount*int(days))}
+	for n, p := range slices.Backward(stored) {
 		if p.Day >= from && p.Day <= to {
-			out = append(out, p)
+			i.out = append(i.out, p)
 		}
-		if i == 0 {
-			break
-		}
-		earlier := stored[i-1]
-		for day := min(p.Day-1, to); day > earlier.Day && day >= from; day-- {
-			out = append(out, between(earlier, p, day))
+		if n > 0 {
+			i.between(stored[n-1], p, from, to)
 		}
 	}
-	return out
+	return i.out
 }
 
-// between returns a linearly interpolated point for a day between the points a and b. It rounds down, so that interpolated values of a
-// rising count never fall and never exceed the count of b.
-func between(a, b Point, day db.Date) Point {
-	at := func(x, y *int64) *int64 {
-		if x == nil || y == nil {
-			return nil
+// interpolation appends interpolated points to out. Its slices have the capacity for all points, because one allocation for each count would
+// take longer than computing the counts.
+type interpolation struct {
+	out    []Point
+	counts []int64 // the counts to which the points of out refer
+}
+
+// between appends a linearly interpolated point for each day between the points a and b that is in from..to, the newest first. It rounds down,
+// so that interpolated values of a rising count never fall and never exceed the count of b.
+func (i *interpolation) between(a, b Point, from, to db.Date) {
+	before, after, span := a.All(), b.All(), int64(b.Day-a.Day)
+	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {
+		i.out = append(i.out, Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}})
+		for n, count := range i.out[len(i.out)-1].Fields() {
+			if before[n] == nil || after[n] == nil {
+				continue
+			}
+			// The multiplication has two parts, because diff*passed can overflow for very large counts.
+			passed, diff := int64(day-a.Day), *after[n]-*before[n]
+			i.counts = append(i.counts, *before[n]+diff/span*passed+diff%span*passed/span)
+			*count = &i.counts[len(i.counts)-1]
 		}
-		// The multiplication has two parts, because diff*passed can overflow for very large counts.
-		span, passed, diff := int64(b.Day-a.Day), int64(day-a.Day), *y-*x
-		n := *x + diff/span*passed + diff%span*passed/span
-		return &n
 	}
-	p := Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}}
-	before, after := a.All(), b.All()
-	for i, count := range p.Fields() {
-		*count = at(before[i], after[i])
-	}
-	return p
 }

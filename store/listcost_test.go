@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -164,5 +165,35 @@ func TestListVideos_allocatesLessThanOneObjectForEachRow(t *testing.T) {
 	}
 	perRow := (allocations(2000) - allocations(200)) / 1800
 	require.Less(t, perRow, 1.0)
-	t.Logf("%.3f allocations for each row", perRow)
+	bytes := func(rows int) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		allocations(rows)
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / 21 // AllocsPerRun also runs the function once before it counts
+	}
+	bytesPerRow := (bytes(2000) - bytes(200)) / 1800
+	require.Less(t, bytesPerRow, uint64(1000), "the memory for the rows is allocated once")
+	t.Logf("%.3f allocations and %d bytes for each row", perRow, bytesPerRow)
+}
+
+//nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
+func TestHistory_allocatesNoObjectForEachDay(t *testing.T) {
+	db := storetest.New(t, "postgres")
+	o, today := storetest.NewOrg(t, db), storetest.Today(db)
+	storetest.Track(t, o, storetest.Clip(t, 1))
+	for _, day := range []store.Date{today - 700, today} {
+		db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, likes, comments, shares, bookmarks, fetched_at, source)
+SELECT organisation_id, id, ?, ?, 1000000, 20000, 3000, 400, 50, 1800000000000000, 'youtube' FROM videos`, day.Week(), day)
+	}
+	allocations := func(days int) float64 {
+		return testing.AllocsPerRun(20, func() {
+			points, err := o.History(t.Context(), store.VideoRef{Link: storetest.Clip(t, 1)}, today-store.Date(days)+1, today)
+			require.NoError(t, err)
+			require.Len(t, points, days)
+		})
+	}
+	perDay := (allocations(690) - allocations(30)) / 660
+	require.Less(t, perDay, 0.05)
+	t.Logf("%.3f allocations for each day", perDay)
 }

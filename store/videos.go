@@ -172,7 +172,7 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }}
 	matching := o.matching(ctx, query).Session(&gorm.Session{})
-	if _, ok := o.Remembered(); !ok && len(query.Collections) == 0 && query.CollectionID == nil && !query.Window.NeedsTotal() {
+	if _, ok := o.Remembered(); !ok && query.readsWithVersion() {
 		return o.listVideosAndVersion(ctx, query, matching, spec)
 	}
 	v, err := o.version(ctx) // before all other data, so that a later change changes the version
@@ -197,11 +197,26 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	return db.ReadList(ctx, o.s.db, filtered, spec, query.Order, query.Window)
 }
 
+// usualRows is for how many rows of a filtered list memory is allocated before the total is known.
+const usualRows = 100
+
+// readsWithVersion returns true if the version and the videos of a query can be read together. A long list with a filter first needs its total,
+// because growing the memory for its rows would take longer.
+func (q VideoQuery) readsWithVersion() bool {
+	return len(q.Collections) == 0 && q.CollectionID == nil && !q.Window.NeedsTotal() && (!q.filters() || q.Window.Limit <= 5*usualRows)
+}
+
 // listVideosAndVersion returns a list of the videos that matching selects. It reads the version and the videos together, which takes less time
 // than one after the other.
 func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
 	var v Version
 	spec.Before = new(o.readVersion(ctx, &v))
+	spec.Expected = func() int64 {
+		if query.filters() {
+			return usualRows
+		}
+		return v.videos + v.stopped
+	}
 	spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
 		return o.At(v).completeVideos(ctx, videos, maxBytes)
 	}

@@ -287,6 +287,8 @@ type ListSpec[R any] struct {
 	// Before, if set, is a statement that runs before the first statement of the list and is sent together with it. It must not be set if
 	// Window.NeedsTotal returns true.
 	Before *Select
+	// Expected returns how many rows to allocate memory for. It is called after Before has run, and only if Before is set.
+	Expected func() int64
 	// Unchanged returns true if no row was added to the list or left it since Total was read. It can be nil; pages near the end of a long
 	// list then take longer.
 	Unchanged func(ctx context.Context) (bool, error)
@@ -310,9 +312,6 @@ type List[R any] struct {
 	more   bool // the list has rows after the window
 }
 
-// usualRows is the number of rows for which ReadList allocates memory if the total is unknown.
-const usualRows = 128
-
 // errEnough ends the reading of rows before all rows were read.
 var errEnough = errors.New("enough rows")
 
@@ -332,11 +331,6 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 	if err != nil {
 		return nil, Translate(err)
 	}
-	expected := min(int64(w.Limit+1), spec.Total)
-	if spec.Before != nil {
-		expected = min(int64(w.Limit+1), usualRows)
-	}
-	l.keys, l.Rows = make([]sortKey, 0, expected), make([]R, 0, expected)
 	columns := columnsOf(spec.Table, spec.Columns)
 	start.Limit++ // one more row shows whether the list has rows after the window
 	err = c.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
@@ -345,6 +339,14 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
 				l.more = true
 				return errEnough
+			}
+			if l.Rows == nil {
+				expected := spec.Total
+				if spec.Expected != nil {
+					expected = spec.Expected()
+				}
+				expected = min(int64(w.Limit+1), expected)
+				l.keys, l.Rows = make([]sortKey, 0, expected), make([]R, 0, expected)
 			}
 			l.keys, l.Rows = append(l.keys, c.sortKey(row)), append(l.Rows, *new(R))
 			setColumns(&l.Rows[len(l.Rows)-1], spec.Columns, row, 1)
