@@ -14,7 +14,7 @@ const videoColumns = `organisation_id, id, platform, link, username, linked_acco
  latest_bookmarks, latest_shares, latest_engagement, latest_updated_at, outlier_multiplier, increase_1d, increase_7d, increase_14d, increase_30d,
  views_gained_7d, fetch_status, fetch_reason, last_attempt_at, next_fetch_at`
 
-// createLimitTables creates the tables that only the limits use. Each has what its limit needs and no more:
+// createLimitTables creates the tables that only the limits use. Each table has only the rows and indexes that its limit needs:
 //
 //   - bench_videos: the videos of all organisations, with an index for each list
 //   - bench_collected: the videos of pg.large that are in collections, with an index by collection

@@ -24,7 +24,7 @@ type point struct {
 	Day     store.Date
 	Values  []*int64
 	Gains   []*int64 // the change since the day before; nil if the day before is not known
-	Joined  *int64   // number of videos that joined the collection on this day; nil if it is unknown
+	Joined  *int64   // number of videos that were added to the collection on this day; nil if it is unknown
 	Quality string   // measured, interpolated, corrected or rounded; "" if it is not known
 	Source  string
 	Fetched *time.Time

@@ -196,7 +196,7 @@ func (p progress) Done() int { return p.Total - len(p.Waiting) }
 const (
 	// maxRounds is how often the page asks for progress. At one request in five seconds, it stops after ten minutes.
 	maxRounds = 120
-	// maxLookUps is how many videos and accounts the page asks for one by one in one round.
+	// maxLookUps is the maximum number of videos and accounts that one update of the page requests from the API, each with its own request.
 	maxLookUps = 10
 )
 
@@ -209,7 +209,7 @@ func showProgress(v *visit) error {
 	rounds, errRounds := strconv.Atoi(v.r.PostFormValue("rounds"))
 	waiting := v.r.PostForm["waiting"]
 	if errTotal != nil || errRounds != nil || len(waiting) > maxPasted || total < len(waiting) {
-		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form is not one of this page."}
+		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form does not belong to this page."}
 	}
 	p := progress{Total: total, Rounds: rounds + 1}
 	p.Ended = p.Rounds >= maxRounds

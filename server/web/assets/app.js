@@ -162,7 +162,7 @@
   document.addEventListener("DOMContentLoaded", localise);
   document.addEventListener("htmx:afterSettle", localise);
 
-  // A filter takes effect when it is changed. Without the script, the button of the form does it.
+  // A filter takes effect when it is changed. Without this script, the visitor must press the button of the form.
   document.addEventListener("change", event => {
     if (event.target.matches("form[data-live] select, form[data-live] input[type=checkbox]")) event.target.form.requestSubmit();
   });
