@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
@@ -76,25 +75,21 @@ func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUI
 	slices.SortFunc(rows, func(a, b Account) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Username, b.Username))
 	})
-	for chunk := range slices.Chunk(rows, db.InsertChunk) {
-		// On a conflict, the statement sets the username to its present value. Without this update, RETURNING would leave out existing
-		// rows.
-		err := tx.Clauses(
-			clause.OnConflict{
-				Columns:     []clause.Column{{Name: "organisation_id"}, {Name: "platform"}, {Name: "username"}},
-				TargetWhere: clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "handle_current"}}},
-				DoUpdates:   clause.AssignmentColumns([]string{"username"}),
-			},
-			clause.Returning{Columns: []clause.Column{{Name: "id"}, {Name: "platform"}, {Name: "username"}}},
-		).Create(&chunk).Error
-		if err != nil {
-			return err
-		}
-		for _, r := range chunk {
-			ids[AccountKey(r.Platform, r.Username)] = r.ID
-		}
+	values := make([][]any, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		values[i] = []any{r.OrganisationID, r.ID, r.Platform, r.Username, true, r.Link, r.CreatedAt}
 	}
-	return nil
+	columns := []string{"organisation_id uuid", "id uuid", "platform text", "username text", "handle_current boolean", "link text", "created_at bigint"}
+	// On a conflict, the statement sets the username to its present value. Without this update, RETURNING would leave out existing rows.
+	insert, args := db.InsertList(tx, "accounts", columns, values, `ON CONFLICT (organisation_id, platform, username) WHERE handle_current
+ DO UPDATE SET username = excluded.username RETURNING id, platform, username`)
+	var saved []Account
+	err := tx.Raw(insert, args...).Find(&saved).Error
+	for i := range saved {
+		ids[AccountKey(saved[i].Platform, saved[i].Username)] = saved[i].ID
+	}
+	return err
 }
 
 // TrackingType says which videos of a tracked account are tracked.

@@ -1,10 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -101,11 +98,9 @@ func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 // Videos saves the videos of the links in r. It returns a result for each link. It also returns the videos that were stored before, by
 // their queue.TargetKey.
 func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
-	known, err := t.KnownVideos(r.Links)
-	if err != nil {
+	if before, err = t.KnownVideos(r.Links); err != nil {
 		return nil, nil, err
 	}
-	before = maps.Clone(known)
 	accounts, err := t.Accounts(r.Links)
 	if err != nil {
 		return nil, nil, err
@@ -114,7 +109,7 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 	var fresh []Video
 	for i, l := range r.Links {
 		key := queue.TargetKey(l.Platform, l.ID)
-		if _, ok := known[key]; ok {
+		if _, known := before[key]; known {
 			continue
 		}
 		v := NewVideo(t.id, l, accounts, t.Now)
@@ -127,19 +122,14 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 		}
 		fresh, out[i].VideoID = append(fresh, v), v.ID
 	}
-	// saveNewVideos requires sorted rows. If a concurrent request has inserted some of the videos since KnownVideos was called,
-	// saveNewVideos adds the existing rows to known.
-	slices.SortFunc(fresh, func(a, b Video) int {
-		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ExternalID, b.ExternalID))
-	})
-	if err := saveNewVideos(t.Tx, fresh, known); err != nil {
+	if err := saveNewVideos(t.Tx, fresh); err != nil {
 		return nil, nil, err
 	}
 	var added, restarted int64
 	changed := map[videoChange][]uuid.UUID{}
 	for i, l := range r.Links {
-		v := known[queue.TargetKey(l.Platform, l.ID)]
-		if v.ID == out[i].VideoID {
+		v, known := before[queue.TargetKey(l.Platform, l.ID)]
+		if !known {
 			added++
 			continue
 		}
@@ -181,31 +171,25 @@ func (c videoChange) columns() map[string]any {
 	return columns
 }
 
-// KnownVideos returns the stored videos of the organisation that links name, by their queue.TargetKey. It locks the videos, so that no
-// other transaction can start or stop their tracking.
+// KnownVideos returns the stored videos of the organisation that links name, by their queue.TargetKey. No other transaction can start or stop their
+// tracking, because this transaction has raised the version of the organisation.
 func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
-	byPlatform := map[link.Platform][]string{}
-	for _, l := range links {
-		byPlatform[l.Platform] = append(byPlatform[l.Platform], l.ID)
-	}
-	conditions, args := make([]string, 0, len(byPlatform)), []any{}
-	for _, p := range link.Platforms {
-		if ids := byPlatform[p]; len(ids) > 0 {
-			conditions = append(conditions, "(videos.platform = ? AND videos.external_id IN ?)")
-			args = append(args, p, ids)
-		}
-	}
-	if len(conditions) == 0 {
+	if len(links) == 0 {
 		return map[string]Video{}, nil
 	}
-	q := db.Scoped(t.Tx, "videos", t.id).Where("("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
-	q = db.ForUpdate(q)
-	var rows []Video
-	if err := q.Find(&rows).Error; err != nil {
+	wanted := make([][]any, len(links))
+	for i, l := range links {
+		wanted[i] = []any{t.id, l.Platform, l.ID}
+	}
+	list, args := db.WithRows(t.Tx, "wanted", []string{"organisation_id uuid", "platform text", "external_id text"}, wanted)
+	var found []Video
+	err := t.Tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos WHERE videos.organisation_id = wanted.organisation_id
+ AND videos.platform = wanted.platform AND videos.external_id = wanted.external_id`, args...).Find(&found).Error
+	if err != nil {
 		return nil, err
 	}
-	known := make(map[string]Video, len(rows))
-	for _, v := range rows {
+	known := make(map[string]Video, len(found))
+	for _, v := range found {
 		known[queue.TargetKey(v.Platform, v.ExternalID)] = v
 	}
 	return known, nil

@@ -262,7 +262,7 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 func TestTrack_savesManyVideosWithFewStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		const most = 10
+		const most = 9
 		o := storetest.NewOrg(t, db)
 		r := store.TrackRequest{Links: storetest.Clips(t, 500), Lane: queue.LanePremium, Enqueue: 500}
 		for _, what := range []string{"new", "tracked already"} {

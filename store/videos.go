@@ -2,16 +2,13 @@ package store
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
-	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Video is a video that an organisation tracks or has tracked (spec.md 2.2).
@@ -361,31 +358,25 @@ func videoWhere(q *gorm.DB, ref VideoRef) *gorm.DB {
 	return q.Where("videos.platform = ? AND videos.external_id = ?", ref.Link.Platform, ref.Link.ID)
 }
 
-// fetchedColumns are the columns of a video that are NULL until its first fetch.
-var fetchedColumns = append([]string{"uploaded_at", "song_name", "song_link", "thumbnail_url", "video_length", "ad_product_id_shop", "latest_engagement", "latest_updated_at",
-	"outlier_multiplier", "last_attempt_at"}, append(MetricNames("latest_"), GrowthColumns...)...)
+// newColumns are the columns of a video that saveNewVideos writes. The other columns have the same value in all new videos.
+var newColumns = []string{"organisation_id uuid", "id uuid", "platform text", "external_id text", "link text", "username text", "linked_account_id uuid",
+	"created_at bigint", "pending boolean", "direct boolean", "fetch_status text", "fetch_reason text", "next_fetch_at bigint"}
 
-// saveNewVideos inserts videos and adds the stored rows to known, with queue.TargetKey as the key. If the organisation already has a video,
-// the stored row stays unchanged and is added to known. rows must be sorted, so that concurrent requests lock rows in the same order.
-func saveNewVideos(tx *gorm.DB, rows []Video, known map[string]Video) error {
-	for chunk := range slices.Chunk(rows, db.InsertChunk/2) {
-		// On a conflict, the statement sets external_id to its present value. This update locks the existing row, and without it RETURNING
-		// would leave out the row.
-		err := tx.Clauses(
-			clause.OnConflict{
-				Columns:   db.Columns([]string{"organisation_id", "platform", "external_id"}),
-				DoUpdates: clause.AssignmentColumns([]string{"external_id"}),
-			},
-			clause.Returning{Columns: db.Columns([]string{"id", "platform", "external_id", "removed", "direct"})},
-		).Omit(fetchedColumns...).Create(&chunk).Error
-		if err != nil {
-			return err
-		}
-		for _, v := range chunk {
-			known[queue.TargetKey(v.Platform, v.ExternalID)] = v
-		}
+// saveNewVideos inserts videos that the organisation does not have. No other transaction can insert them at the same time, because this transaction has
+// raised the version of the organisation.
+func saveNewVideos(tx *gorm.DB, videos []Video) error {
+	if len(videos) == 0 {
+		return nil
 	}
-	return nil
+	rows := make([][]any, len(videos))
+	for i := range videos {
+		v := &videos[i]
+		rows[i] = []any{v.OrganisationID, v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID,
+			v.CreatedAt, v.Pending, v.Direct, v.FetchStatus, v.FetchReason, v.NextFetchAt}
+	}
+	list, args := db.WithRows(tx, "added", newColumns, rows)
+	return tx.Exec(list+"INSERT INTO videos ("+db.ColumnNames(newColumns)+`, removed, title, title_folded, not_safe, private, hidden_stats, ad_info_shop, ad_is_ad)
+SELECT `+db.ColumnNames(newColumns)+", false, '', '', false, false, false, false, false FROM added", args...).Error
 }
 
 // Key returns the key of the video's row: the id of its organisation and its own id.

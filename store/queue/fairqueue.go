@@ -89,19 +89,17 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 // lastTurn returns the turn before the next turn of the organisation. The organisation's earlier turns count only while targets wait in the
 // interactive lane. If no target waits, the next turn is derived from the present time.
 func lastTurn(tx *gorm.DB, p Place, now db.Instant) (int64, error) {
-	var lowest sql.NullInt64
-	err := tx.Raw(`SELECT MIN(turn) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = 0 AND next_at <= ? AND claimed_by IS NULL`,
-		Bucket, p.Route, now).Row().Scan(&lowest)
-	if err != nil {
+	var lowest, given sql.NullInt64
+	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),
+ (SELECT o.turn FROM org_turns o WHERE o.organisation_id = ? AND o.route = ?)`,
+		Bucket, p.Route, now, p.Organisation, p.Route).Row().Scan(&lowest, &given)
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if !lowest.Valid {
+	case !lowest.Valid:
 		return int64(now), nil // no target waits in the interactive lane
+	case !given.Valid:
+		return lowest.Int64 - 1, nil
 	}
-	var given []int64
-	err = tx.Raw(`SELECT turn FROM org_turns WHERE organisation_id = ? AND route = ?`, p.Organisation, p.Route).Scan(&given).Error
-	if err != nil || len(given) == 0 {
-		return lowest.Int64 - 1, err
-	}
-	return max(lowest.Int64-1, given[0]), nil
+	return max(lowest.Int64-1, given.Int64), nil
 }

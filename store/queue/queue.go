@@ -94,30 +94,6 @@ func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 	return at
 }
 
-type fetchTarget struct {
-	Bucket      int           `gorm:"primaryKey"`
-	Source      link.Platform `gorm:"primaryKey"`
-	Kind        Kind          `gorm:"primaryKey"`
-	ExternalID  string        `gorm:"primaryKey"`
-	Handle      string
-	Link        string
-	Lane        Lane
-	BaseLane    Lane
-	NextAt      db.Instant
-	RequestedAt db.Instant
-	Attempts    int
-	RefusedAs   string
-	Refusals    int
-	State       string
-	Detail      string
-	Depth       int
-	Turn        int64
-	AskedBy     *uuid.UUID
-	Route       string
-	FetchedAt   *db.Instant
-	Status      FetchStatus
-}
-
 // FetchSubscription is the record that an organisation tracks a target.
 type FetchSubscription struct {
 	Bucket         int           `gorm:"primaryKey"`
@@ -162,21 +138,23 @@ type Entry struct {
 	servedAt db.Instant // time of the recent fetch that has served the organisation, or 0; set by deferServed
 }
 
-// target returns the row of a target that is not in the queue yet. The row of a video has no handle. A handle that no source has confirmed
-// is only stored with the subscription.
-func (e Entry) target(org uuid.UUID, now db.Instant) fetchTarget {
-	t := fetchTarget{Bucket: Bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID, Link: e.Link, Lane: e.Lane, BaseLane: e.BaseLane,
-		NextAt: e.NextAt, RequestedAt: now, State: StateActive, Status: FetchPending, Depth: e.Depth, Turn: e.turn, Route: e.route}
+// target returns the row of a target that is not in the queue yet, with the columns of saveTargets. The row of a video has no handle. A handle that no
+// source has confirmed is only stored with the subscription.
+func (e Entry) target(org uuid.UUID, now db.Instant) []any {
+	var askedBy *uuid.UUID
+	var fetchedAt *db.Instant
+	var handle string
 	if e.Lane == LaneInteractive {
-		t.AskedBy = &org
-	}
-	if e.Kind != KindVideo {
-		t.Handle = e.Handle
+		askedBy = &org
 	}
 	if e.servedAt > 0 {
-		t.FetchedAt = &e.servedAt
+		fetchedAt = &e.servedAt
 	}
-	return t
+	if e.Kind != KindVideo {
+		handle = e.Handle
+	}
+	return []any{Bucket, e.Source, e.Kind, e.ExternalID, handle, e.Link, e.Lane, e.BaseLane, e.NextAt, now, 0, StateActive, "", e.Depth, e.turn, askedBy,
+		e.route, fetchedAt, FetchPending}
 }
 
 // deferServed delays entries of an organisation that has stopped a target and tracks it again. If a fetch within the last RefreshPause has
@@ -196,17 +174,17 @@ func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 		externalID string
 	}
 	fetched := map[key]db.Instant{}
-	for chunk := range slices.Chunk(again, db.InsertChunk) {
-		for _, g := range ByKind(chunk) {
-			var rows []Target
-			err := tx.Raw(`SELECT external_id, fetched_at FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ? AND fetched_at > ?`,
-				Bucket, g.Platform, g.Kind, g.IDs, now.Add(-RefreshPause)).Scan(&rows).Error
-			if err != nil {
-				return err
-			}
-			for _, r := range rows {
-				fetched[key{g.Platform, g.Kind, r.ExternalID}] = *r.FetchedAt
-			}
+	if len(again) > 0 {
+		list, args := withTargets(tx, again)
+		var rows []Target
+		err := tx.Raw(list+`SELECT t.source, t.kind, t.external_id, t.fetched_at FROM wanted CROSS JOIN fetch_targets t
+ WHERE t.bucket = ? AND t.source = wanted.source AND t.kind = wanted.kind AND t.external_id = wanted.external_id AND t.fetched_at > ?`,
+			append(args, Bucket, now.Add(-RefreshPause))...).Find(&rows).Error
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			fetched[key{r.Platform, r.Kind, r.ExternalID}] = *r.FetchedAt
 		}
 	}
 	for i := range entries {
@@ -242,55 +220,65 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 	if err := routeEntries(tx, org, entries, now); err != nil {
 		return err
 	}
-	unlessServed := func(column, value string) any {
-		return gorm.Expr("CASE WHEN excluded.fetched_at IS NULL THEN " + value + " ELSE fetch_targets." + column + " END")
+	if len(entries) == 0 {
+		return nil
 	}
-	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
-	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
-	for chunk := range slices.Chunk(entries, db.InsertChunk) {
-		targets, subs := make([]fetchTarget, len(chunk)), make([]FetchSubscription, len(chunk))
-		for i, e := range chunk {
-			targets[i] = e.target(org, now)
-			subs[i] = FetchSubscription{Bucket: Bucket, Source: e.Source, Kind: e.Kind, ExternalID: e.ExternalID,
-				OrganisationID: org, SubjectID: e.Subject, Handle: e.Handle, HandleAt: now, Preview: e.Preview}
-		}
-		err := tx.Clauses(clause.OnConflict{
-			Columns: db.Columns([]string{"bucket", "source", "kind", "external_id"}),
-			DoUpdates: clause.Assignments(map[string]any{
-				"turn":         gorm.Expr("CASE WHEN " + sooner + " THEN excluded.turn ELSE fetch_targets.turn END"),
-				"asked_by":     gorm.Expr("CASE WHEN " + sooner + " THEN excluded.asked_by ELSE fetch_targets.asked_by END"),
-				"route":        gorm.Expr("CASE WHEN " + restarts + " THEN excluded.route ELSE fetch_targets.route END"),
-				"answers":      gorm.Expr("CASE WHEN " + restarts + " THEN NULL ELSE fetch_targets.answers END"),
-				"lane":         gorm.Expr("CASE WHEN excluded.lane < fetch_targets.lane THEN excluded.lane ELSE fetch_targets.lane END"),
-				"base_lane":    gorm.Expr("CASE WHEN excluded.base_lane < fetch_targets.base_lane THEN excluded.base_lane ELSE fetch_targets.base_lane END"),
-				"next_at":      gorm.Expr("CASE WHEN fetch_targets.claimed_by IS NULL AND excluded.next_at < fetch_targets.next_at THEN excluded.next_at ELSE fetch_targets.next_at END"),
-				"handle":       gorm.Expr("CASE WHEN fetch_targets.handle = '' THEN excluded.handle ELSE fetch_targets.handle END"),
-				"depth":        gorm.Expr("CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END"),
-				"requested_at": unlessServed("requested_at", "CASE WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at ELSE fetch_targets.requested_at + 1 END"),
-				"details_at":   unlessServed("details_at", "NULL"), // NULL makes the next fetch include details, because the requesting organisation may not have them
-				"state":        unlessServed("state", "'"+StateActive+"'"),
-				"attempts":     unlessServed("attempts", "0"),
-				"refused_as":   unlessServed("refused_as", "''"),
-				"refusals":     unlessServed("refusals", "0"),
-			}),
-		}).Create(&targets).Error
-		if err != nil {
-			return err
-		}
-		err = tx.Clauses(clause.OnConflict{
-			Columns: db.Columns([]string{"bucket", "source", "kind", "external_id", "organisation_id"}),
-			DoUpdates: clause.Assignments(map[string]any{
-				"subject_id": gorm.Expr("excluded.subject_id"),
-				"handle":     gorm.Expr("CASE WHEN excluded.handle = '' THEN fetch_subscriptions.handle ELSE excluded.handle END"),
-				"handle_at":  gorm.Expr("CASE WHEN excluded.handle IN ('', fetch_subscriptions.handle) THEN fetch_subscriptions.handle_at ELSE excluded.handle_at END"),
-				"preview":    gorm.Expr("CASE WHEN excluded.preview = 0 THEN fetch_subscriptions.preview ELSE excluded.preview END"),
-			}),
-		}).Create(&subs).Error
-		if err != nil {
-			return err
-		}
+	if err := saveTargets(tx, org, entries, now); err != nil {
+		return err
+	}
+	if err := saveSubscriptions(tx, org, entries, now); err != nil {
+		return err
 	}
 	return saveDue(tx, org, entries)
+}
+
+// saveTargets inserts the targets of entries, or updates those that exist already.
+func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
+	rows := make([][]any, len(entries))
+	for i, e := range entries {
+		rows[i] = e.target(org, now)
+	}
+	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "handle text", "link text", "lane smallint", "base_lane smallint",
+		"next_at bigint", "requested_at bigint", "attempts integer", "state text", "detail text", "depth integer", "turn bigint", "asked_by uuid",
+		"route text", "fetched_at bigint", "status text"}
+	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
+	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
+	const served = "excluded.fetched_at IS NOT NULL"
+	// details_at becomes NULL, so that the next fetch includes details, because the requesting organisation may not have them.
+	insert, args := db.InsertList(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
+ turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
+ asked_by = CASE WHEN `+sooner+` THEN excluded.asked_by ELSE fetch_targets.asked_by END,
+ route = CASE WHEN `+restarts+` THEN excluded.route ELSE fetch_targets.route END,
+ answers = CASE WHEN `+restarts+` THEN NULL ELSE fetch_targets.answers END,
+ lane = CASE WHEN excluded.lane < fetch_targets.lane THEN excluded.lane ELSE fetch_targets.lane END,
+ base_lane = CASE WHEN excluded.base_lane < fetch_targets.base_lane THEN excluded.base_lane ELSE fetch_targets.base_lane END,
+ next_at = CASE WHEN fetch_targets.claimed_by IS NULL AND excluded.next_at < fetch_targets.next_at THEN excluded.next_at ELSE fetch_targets.next_at END,
+ handle = CASE WHEN fetch_targets.handle = '' THEN excluded.handle ELSE fetch_targets.handle END,
+ depth = CASE WHEN excluded.depth > fetch_targets.depth THEN excluded.depth ELSE fetch_targets.depth END,
+ requested_at = CASE WHEN `+served+` THEN fetch_targets.requested_at WHEN excluded.requested_at > fetch_targets.requested_at THEN excluded.requested_at
+  ELSE fetch_targets.requested_at + 1 END,
+ details_at = CASE WHEN `+served+` THEN fetch_targets.details_at END,
+ state = CASE WHEN `+served+` THEN fetch_targets.state ELSE '`+StateActive+`' END,
+ attempts = CASE WHEN `+served+` THEN fetch_targets.attempts ELSE 0 END,
+ refused_as = CASE WHEN `+served+` THEN fetch_targets.refused_as ELSE '' END,
+ refusals = CASE WHEN `+served+` THEN fetch_targets.refusals ELSE 0 END`)
+	return tx.Exec(insert, args...).Error
+}
+
+// saveSubscriptions inserts the subscriptions of entries, or updates those that exist already.
+func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
+	rows := make([][]any, len(entries))
+	for i, e := range entries {
+		rows[i] = []any{Bucket, e.Source, e.Kind, e.ExternalID, org, e.Subject, e.Handle, now, e.Preview}
+	}
+	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "organisation_id uuid", "subject_id uuid", "handle text",
+		"handle_at bigint", "preview integer"}
+	insert, args := db.InsertList(tx, "fetch_subscriptions", columns, rows, `ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO UPDATE SET
+ subject_id = excluded.subject_id,
+ handle = CASE WHEN excluded.handle = '' THEN fetch_subscriptions.handle ELSE excluded.handle END,
+ handle_at = CASE WHEN excluded.handle IN ('', fetch_subscriptions.handle) THEN fetch_subscriptions.handle_at ELSE excluded.handle_at END,
+ preview = CASE WHEN excluded.preview = 0 THEN fetch_subscriptions.preview ELSE excluded.preview END`)
+	return tx.Exec(insert, args...).Error
 }
 
 // SubscriptionsOf returns the subscriptions of all organisations to targets, with the fields Source, ExternalID, OrganisationID and SubjectID.
