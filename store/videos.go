@@ -358,9 +358,10 @@ func videoWhere(q *gorm.DB, ref VideoRef) *gorm.DB {
 	return q.Where("videos.platform = ? AND videos.external_id = ?", ref.Link.Platform, ref.Link.ID)
 }
 
-// newColumns are the columns of a video that saveNewVideos writes. The other columns have the same value in all new videos.
+// newColumns are the columns of a new video that are not NULL, or can be set, before its first fetch.
 var newColumns = []string{"organisation_id uuid", "id uuid", "platform text", "external_id text", "link text", "username text", "linked_account_id uuid",
-	"created_at bigint", "pending boolean", "direct boolean", "fetch_status text", "fetch_reason text", "next_fetch_at bigint"}
+	"created_at bigint", "removed boolean", "pending boolean", "direct boolean", "title text", "title_folded text", "not_safe boolean", "private boolean",
+	"hidden_stats boolean", "ad_info_shop boolean", "ad_is_ad boolean", "fetch_status text", "fetch_reason text", "next_fetch_at bigint"}
 
 // saveNewVideos inserts videos that the organisation does not have. No other transaction can insert them at the same time, because this transaction has
 // raised the version of the organisation.
@@ -372,11 +373,11 @@ func saveNewVideos(tx *gorm.DB, videos []Video) error {
 	for i := range videos {
 		v := &videos[i]
 		rows[i] = []any{v.OrganisationID, v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID,
-			v.CreatedAt, v.Pending, v.Direct, v.FetchStatus, v.FetchReason, v.NextFetchAt}
+			v.CreatedAt, v.Removed, v.Pending, v.Direct, v.Title, v.TitleFolded, v.NotSafe, v.Private,
+			v.HiddenStats, v.AdInfoShop, v.AdIsAd, v.FetchStatus, v.FetchReason, v.NextFetchAt}
 	}
-	list, args := db.WithRows(tx, "added", newColumns, rows)
-	return tx.Exec(list+"INSERT INTO videos ("+db.ColumnNames(newColumns)+`, removed, title, title_folded, not_safe, private, hidden_stats, ad_info_shop, ad_is_ad)
-SELECT `+db.ColumnNames(newColumns)+", false, '', '', false, false, false, false, false FROM added", args...).Error
+	insert, args := db.InsertList(tx, "videos", newColumns, rows, "")
+	return tx.Exec(insert, args...).Error
 }
 
 // Key returns the key of the video's row: the id of its organisation and its own id.

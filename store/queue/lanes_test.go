@@ -141,11 +141,7 @@ func TestSetTier_setsTheRightLaneIfAnOrganisationSubscribesConcurrently(t *testi
 		o, premium := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		trackFetched(t, db, o, storetest.Clip(t, 1))
 		// The tier changes while the transaction of the new subscriber has read the target, but not yet written its subscription.
-		insert := `INSERT INTO "fetch_subscriptions"`
-		if db.Engine == "sqlite" {
-			insert = "INSERT INTO `fetch_subscriptions`"
-		}
-		finish := storetest.RunBefore(t, db, insert, func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
+		finish := storetest.RunBefore(t, db, "INSERT INTO fetch_subscriptions", func(s *store.Store) { require.NoError(t, s.SetTier(t.Context(), o.ID(), store.TierBasic)) })
 		trackAtSlot(t, premium, queue.LanePremium, storetest.Clip(t, 1))
 		finish()
 		require.Equal(t, []string{"11"}, lanes(t, db))

@@ -39,17 +39,12 @@ func splitColumns(columns []string) (names, types []string) {
 	return names, types
 }
 
-// ColumnNames returns the names "a, b" of columns, each of which is a name and a type.
-func ColumnNames(columns []string) string {
-	names, _ := splitColumns(columns)
-	return strings.Join(names, ", ")
-}
-
 // InsertList returns a statement that inserts rows into a table in the order of rows, and the parameters of the statement. Each column is a name
 // and a type, such as "day date". end is the end of the statement: ON CONFLICT, RETURNING, or both.
 func InsertList(tx *gorm.DB, table string, columns []string, rows [][]any, end string) (statement string, args []any) {
 	list, args := WithRows(tx, "added", columns, rows)
-	into := ColumnNames(columns)
+	names, _ := splitColumns(columns)
+	into := strings.Join(names, ", ")
 	// Without the WHERE, SQLite would read the ON of the conflict as the condition of a join.
 	return list + "INSERT INTO " + table + " (" + into + ") SELECT " + into + " FROM added WHERE true " + end, args
 }
