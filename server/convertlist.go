@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -11,13 +12,14 @@ import (
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/xuri/excelize/v2"
 
 	"github.com/reeltally/reeltally/server/formula"
 )
 
-// rowWriter writes the rows of a table. A cell is nil, a string, a json.Number, a bool, a list or an object. The first row has the names of the
-// columns.
+// jsonText is the JSON of a list or an object.
+type jsonText string
+
+// rowWriter writes the rows of a table. A cell is nil, a string, a json.Number, a bool or a jsonText. The first row has the names of the columns.
 type rowWriter interface {
 	writeRow(cells []any) error
 	finish() error
@@ -27,13 +29,12 @@ type rowWriter interface {
 // members of an entry, and those optional members that the first entry has, in the order of their names.
 func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	decoder := json.NewDecoder(from)
-	decoder.UseNumber()
 	if err := toFirstEntry(decoder); err != nil {
 		return err
 	}
 	var columns []string
 	for decoder.More() {
-		var entry map[string]any
+		var entry map[string]json.RawMessage // lists and objects stay JSON, because decoding them takes much memory
 		if err := decoder.Decode(&entry); err != nil {
 			return err
 		}
@@ -45,7 +46,10 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 		}
 		cells := make([]any, len(columns))
 		for i, name := range columns {
-			cells[i] = entry[name]
+			var err error
+			if cells[i], err = cellOf(entry[name]); err != nil {
+				return err
+			}
 		}
 		if err := to.writeRow(cells); err != nil {
 			return err
@@ -60,6 +64,28 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 		return err
 	}
 	return readRest(decoder, from)
+}
+
+// cellOf returns the cell of a JSON value. value is empty if the entry lacks the member.
+func cellOf(value json.RawMessage) (any, error) {
+	if len(value) == 0 {
+		return nil, nil //nolint:nilnil // nil is the value of an unknown cell
+	}
+	switch value[0] {
+	case 'n':
+		return nil, nil //nolint:nilnil // nil is the value of an unknown cell
+	case 't', 'f':
+		return value[0] == 't', nil
+	case '"':
+		var text string
+		err := json.Unmarshal(value, &text)
+		return text, err
+	case '[', '{':
+		var escaped bytes.Buffer
+		json.HTMLEscape(&escaped, value)
+		return jsonText(escaped.String()), nil
+	}
+	return json.Number(value), nil
 }
 
 // writeNames writes the row with the names of the columns.
@@ -110,8 +136,8 @@ func (w csvRows) writeRow(cells []any) error {
 			}
 		case bool:
 			texts[i] = strconv.FormatBool(cell)
-		default:
-			texts[i] = encoded(cell)
+		case jsonText:
+			texts[i] = string(cell)
 		}
 	}
 	return w.Write(texts)
@@ -120,59 +146,6 @@ func (w csvRows) writeRow(cells []any) error {
 func (w csvRows) finish() error {
 	w.Flush()
 	return w.Error()
-}
-
-// sheetName is the name of the only sheet of a workbook.
-const sheetName = "Sheet1"
-
-// xlsxRows writes rows into the sheet of a workbook. It sends the workbook at the end, because a workbook is a ZIP archive.
-type xlsxRows struct {
-	to    io.Writer
-	file  *excelize.File
-	sheet *excelize.StreamWriter
-	rows  int
-}
-
-// convertToXLSX writes a JSON list as a workbook with one sheet.
-func convertToXLSX(to io.Writer, from io.Reader, row *openapi3.Schema) error {
-	file := excelize.NewFile()
-	defer func() { _ = file.Close() }() // removes the temporary file of a large sheet
-	sheet, err := file.NewStreamWriter(sheetName)
-	if err != nil {
-		return err
-	}
-	return convertRows(&xlsxRows{to: to, file: file, sheet: sheet}, from, row)
-}
-
-// writeRow writes a row. Texts are cells of the type text, which a spreadsheet never runs as a formula. Times are texts as in the JSON, and
-// lists and objects are JSON.
-func (w *xlsxRows) writeRow(cells []any) error {
-	values := make([]any, len(cells))
-	for i, cell := range cells {
-		switch cell := cell.(type) {
-		case nil, string, bool:
-			values[i] = cell
-		case json.Number:
-			if whole, err := cell.Int64(); err == nil {
-				values[i] = whole
-			} else if fraction, err := cell.Float64(); err == nil {
-				values[i] = fraction
-			} else {
-				return err
-			}
-		default:
-			values[i] = encoded(cell)
-		}
-	}
-	w.rows++
-	return w.sheet.SetRow("A"+strconv.Itoa(w.rows), values)
-}
-
-func (w *xlsxRows) finish() error {
-	if err := w.sheet.Flush(); err != nil {
-		return err
-	}
-	return w.file.Write(w.to)
 }
 
 // convertToNDJSON reads a JSON list, either an array or an object with the member data, and writes each entry on a line of its own.
@@ -233,7 +206,7 @@ func toFirstEntry(decoder *json.Decoder) error {
 }
 
 // columnsOf returns the columns of a table. first is its first entry, or nil if there is none.
-func columnsOf(row *openapi3.Schema, first map[string]any) []string {
+func columnsOf(row *openapi3.Schema, first map[string]json.RawMessage) []string {
 	var columns []string
 	for name := range row.Properties {
 		if _, has := first[name]; has || slices.Contains(row.Required, name) {
@@ -242,13 +215,4 @@ func columnsOf(row *openapi3.Schema, first map[string]any) []string {
 	}
 	slices.Sort(columns)
 	return columns
-}
-
-// encoded returns a value that was decoded from JSON as JSON.
-func encoded(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return "" // values that were decoded from JSON can be encoded
-	}
-	return string(text)
 }

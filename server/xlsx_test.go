@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -128,4 +129,24 @@ func TestXLSX_hidesTheNumbersThatTheTierHides(t *testing.T) {
 	_, _, rows := openWorkbook(t, c.send(http.MethodGet, "/videos", nil, "Accept", xlsx).requireStatus(http.StatusOK).body)
 	require.Len(t, rows, 2, "the limited tier gets one result")
 	require.NotContains(t, fmt.Sprint(rows), "987654")
+}
+
+func TestXLSX_keepsTextsThatLookLikeEscapesAndFormulas(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	titles := []string{"a _x0041_ & <b>", " two  blanks ", "=1+1"}
+	for n := range titles {
+		c.track(videoURL(n))
+	}
+	a.fetch(func(target queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Title: &titles[target.ExternalID[len(target.ExternalID)-1]-'0'], Username: new("northwind"), Views: new(int64(5))}
+	})
+	_, _, rows := openWorkbook(t, c.send(http.MethodGet, "/videos", nil, "Accept", xlsx).requireStatus(http.StatusOK).body)
+	column := slices.Index(rows[0], "title")
+	var got []string
+	for _, row := range rows[1:] {
+		got = append(got, row[column])
+	}
+	require.ElementsMatch(t, titles, got)
 }

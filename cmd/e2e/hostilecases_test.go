@@ -17,7 +17,9 @@ import (
 type hostileCase struct {
 	name string
 	// large is whether a response of the case has up to 5,000 rows. The limits of processor time and memory do not apply to such a case.
-	large   bool
+	large bool
+	// flat is whether the limit of memory applies to a large case too, because its response is streamed.
+	flat    bool
 	prepare func(a *attack) // sends requests before the measurement; nil if the case needs none
 	run     func(a *attack)
 }
@@ -201,6 +203,9 @@ func listCases() []hostileCase {
 	return []hostileCase{
 		{name: "100 videos with 400 labels each", run: get("/videos?limit=100")},
 		{name: "5,000 videos with 400 labels each", large: true, run: get("/videos?limit=5000")},
+		{name: "5,000 videos with 400 labels each as CSV", large: true, flat: true, run: get("/videos?limit=5000", "Accept", "text/csv")},
+		{name: "5,000 videos with 400 labels each as XLSX", large: true, flat: true,
+			run: get("/videos?limit=5000", "Accept", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")},
 		{name: "HEAD of 5,000 videos with 400 labels each", large: true, run: func(a *attack) { a.do(a.request(http.MethodHead, "/videos?limit=5000", nil)) }},
 		{name: "5,000 videos with 400 labels each, and the caller hangs up after 200 ms", large: true, run: func(a *attack) {
 			a.hangUp(200*time.Millisecond, a.head(http.MethodGet, "/videos?limit=5000"), "")
