@@ -79,11 +79,14 @@ func withForeignTexts(t *testing.T, a *app) (c *caller, lists []string) {
 	id := c.track(videoURL(0))
 	collection := c.createCollection(map[string]any{"name": "=Launch", "access": "public", "hashtags": []string{"spring", "sale"}})
 	c.send(http.MethodPost, "/collections/"+collection.String()+"/videos", map[string]any{"video_ids": []string{id.String()}}).requireStatus(http.StatusOK)
+	hook := c.createWebhook("https://hooks.example.com/=1")
+	c.testWebhook(hook.ID)
 	a.Clock.Advance(3 * time.Minute) // an export ends two to three minutes before the present
 	return c, []string{
 		"/videos", "/videos?limit=3&order_by=latest_views", "/videos?collections=none", "/videos/" + id.String() + "/history", "/videos/" + id.String() + "/history?include=quality",
 		"/accounts?include_linked=true", "/accounts?include_linked=true&paginated=true", "/collections", "/collections?paginated=true", "/collections/" + collection.String() + "/videos",
 		"/collections/" + collection.String() + "/accounts", "/collections/" + collection.String() + "/history", "/organisation/history", "/tokens", "/history/export",
+		"/webhooks", "/webhooks/" + hook.ID.String() + "/deliveries", "/events",
 	}
 }
 

@@ -49,6 +49,8 @@ const (
 	CodeCollectionTooLarge   Code = "collection_too_large"
 	CodeTooManyReports       Code = "too_many_reports"
 	CodeTooManyTokens        Code = "too_many_tokens"
+	CodeTooManyWebhooks      Code = "too_many_webhooks"
+	CodeWebhookDisabled      Code = "webhook_disabled"
 	CodePasswordRequired     Code = "password_required"
 	CodePreconditionFailed   Code = "precondition_failed"
 	CodeIdempotencyKeyInUse  Code = "idempotency_key_in_use"
@@ -96,6 +98,8 @@ var codes = [...]CodeInfo{
 	{CodeCollectionTooLarge, 409, "Collection too large", "The collection has more than 5,000 videos, more videos than the period allows, or more than 75,000 points for a report. Choose a smaller collection or a shorter period."},
 	{CodeTooManyReports, 409, "Too many reports", "The organisation has 1,000 reports, which is the limit. Reports are never deleted."},
 	{CodeTooManyTokens, 409, "Too many tokens", "The organisation has 1,000 tokens, which is the limit. Expired and revoked tokens count until they are deleted, 90 days after their end."},
+	{CodeTooManyWebhooks, 409, "Too many webhooks", "The organisation has 20 webhooks, which is the limit. Delete one first."},
+	{CodeWebhookDisabled, 409, "Webhook disabled", "Nothing can be sent to the webhook, because it is disabled. Enable it first."},
 	{CodePasswordRequired, 409, "Password required", "The access `protected` needs a password, in the same request or set before."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running."},
 	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read."},
@@ -209,6 +213,7 @@ func toError(err error) *Error {
 		points   *store.TooManyPointsError
 		reports  *store.TooManyReportsError
 		tokens   *store.TooManyTokensError
+		webhooks *store.TooManyWebhooksError
 		tooLarge *http.MaxBytesError
 		fromEcho *echo.HTTPError
 	)
@@ -236,6 +241,10 @@ func toError(err error) *Error {
 	case errors.As(err, &tokens):
 		return &Error{Code: CodeTooManyTokens, Cause: err, Detail: fmt.Sprintf("Your organisation has %d tokens, and at most %[1]d are allowed. "+
 			"Expired and revoked tokens count until they are deleted, 90 days after their end.", tokens.Limit)}
+	case errors.As(err, &webhooks):
+		return &Error{Code: CodeTooManyWebhooks, Cause: err, Detail: fmt.Sprintf("Your organisation has %d webhooks, and at most %[1]d are allowed.", webhooks.Limit)}
+	case errors.Is(err, store.ErrWebhookDisabled):
+		return &Error{Code: CodeWebhookDisabled, Cause: err, Detail: "The webhook is disabled. Enable it with PATCH /webhooks/{webhook_id} first."}
 	case errors.As(err, &tooLarge):
 		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", tooLarge.Limit)
 	case errors.Is(err, store.ErrDuplicate):

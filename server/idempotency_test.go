@@ -28,6 +28,9 @@ func (c *caller) postRequests() map[string][3]any {
 	followed := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": account + ".one"}).requireStatus(http.StatusOK)).AccountID.String()
 	secondAccount := decode[client.TrackAccountResult](c.send(http.MethodPost, "/accounts", map[string]any{"link": account + ".two"}).requireStatus(http.StatusOK)).AccountID.String()
 	collection := "/collections/" + c.createCollection(map[string]any{"name": "Members"}).String()
+	hook := c.createWebhook("https://hooks.example.com/")
+	webhook := "/webhooks/" + hook.ID.String()
+	delivery := c.testWebhook(hook.ID).ID.String()
 	return map[string][3]any{
 		"trackVideo":            {"/videos", map[string]any{"link": videoURL(1)}, map[string]any{"link": videoURL(2)}},
 		"trackVideos":           {"/videos/bulk", map[string]any{"links": []string{videoURL(3)}}, map[string]any{"links": []string{videoURL(4)}}},
@@ -37,6 +40,10 @@ func (c *caller) postRequests() map[string][3]any {
 		"addCollectionVideos":   {collection + "/videos", map[string]any{"video_ids": []string{tracked}}, map[string]any{"video_ids": []string{second}}},
 		"addCollectionAccounts": {collection + "/accounts", map[string]any{"account_ids": []string{followed}}, map[string]any{"account_ids": []string{secondAccount}}},
 		"createToken":           {"/tokens", map[string]any{"name": "Script", "scopes": []string{"read"}}, map[string]any{"name": "Import", "scopes": []string{"write"}}},
+		"createWebhook":         {"/webhooks", map[string]any{"url": "https://hooks.example.com/1"}, map[string]any{"url": "https://hooks.example.com/2"}},
+		"testWebhook":           {webhook + "/test", nil, nil},
+		"rotateWebhookSecret":   {webhook + "/rotate-secret", nil, nil},
+		"replayWebhookDelivery": {webhook + "/deliveries/" + delivery + "/replay", nil, nil},
 		"createReport":          {collection + "/reports", map[string]any{}, map[string]any{"include_children": true}},
 		"refreshVideo":          {"/refresh/videos", map[string]any{"link": tracked}, map[string]any{"link": second}},
 		"refreshAccount":        {"/refresh/accounts", map[string]any{"link": followed}, map[string]any{"link": secondAccount}},
@@ -54,11 +61,11 @@ func postOperations() []string {
 	return ids
 }
 
-// secretMember matches the secret in the response of createToken.
-var secretMember = regexp.MustCompile(`"secret":"rt_[A-Za-z0-9]{46}"`)
+// secretMember matches the secret in the response of an operation that makes a secret.
+var secretMember = regexp.MustCompile(`"secret":"(rt_[A-Za-z0-9]{46}|whsec_[A-Za-z0-9+/=]{44})"`)
 
-// requireReplayed requires that the responses first and again have the same body. If first is a response of createToken, the secret may be
-// missing in again, because the secret is not stored.
+// requireReplayed requires that the responses first and again have the same body. A secret in first may be missing in
+// again, because secrets are not stored.
 func requireReplayed(t *testing.T, first, again response) {
 	t.Helper()
 	want := string(first.body)
@@ -90,7 +97,9 @@ func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.
 			require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"), id)
 			require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"), id)
 
-			send(request[2], key).requireProblem(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
+			if request[2] != nil { // an operation without a body has no other body
+				send(request[2], key).requireProblem(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
+			}
 
 			// Simulate that the first request is still running.
 			a.Exec(t, "UPDATE idempotency_keys SET status = NULL, started_at = ? WHERE key = ?", store.InstantOf(a.Clock.Now()), key)

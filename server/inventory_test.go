@@ -38,13 +38,15 @@ const (
 	shareHash      textKind = "share hash"
 	reportID       textKind = "report id"
 	tokenID        textKind = "token id"
+	webhookID      textKind = "webhook id"
+	deliveryID     textKind = "delivery id"
 	organisationID textKind = "organisation id"
 	freeText       textKind = "text"
 )
 
 // itemKinds contains all text kinds except freeText. The order is fixed, so that the same seed generates the same requests.
 var itemKinds = []textKind{videoID, videoLink, accountID, accountLinks, collectionID, collectionName, username, hashtag, captionWord,
-	pageCursor, entityTag, shareHash, reportID, tokenID, organisationID}
+	pageCursor, entityTag, shareHash, reportID, tokenID, webhookID, deliveryID, organisationID}
 
 // kindsByField maps the name of a text field to the kinds of text that the field accepts. The key "videos link" means the field "link" in
 // operations whose path contains "videos". Tests that generate requests fail if a text field has no entry.
@@ -55,6 +57,7 @@ var kindsByField = map[string][]textKind{
 	"collections": {collectionName, collectionID}, "collection_names": {collectionName}, "name": {collectionName},
 	"username": {username}, "hashtag": {hashtag}, "hashtags": {hashtag}, "q": {captionWord}, "cursor": {pageCursor}, "If-Match": {entityTag},
 	"hash": {shareHash}, "organisation_id": {organisationID}, "token_id": {tokenID}, "report_id": {reportID},
+	"webhook_id": {webhookID}, "delivery_id": {deliveryID}, "url": {freeText},
 	"title": {freeText}, "description": {freeText}, "password": {freeText}, "Idempotency-Key": {freeText},
 
 	"videos link": {videoLink}, "videos links": {videoLink}, "videos id": {videoID, videoLink}, "videos ids": {videoID, videoLink},
@@ -175,6 +178,11 @@ func (c *caller) inventory(first int) inventory {
 		items[reportID] = append(items[reportID], c.createReport(uuid.MustParse(items[collectionID][0])).String())
 	}
 	items[tokenID] = append(items[tokenID], c.createToken("Script").ID.String()) // not the token of c, which requests must not revoke
+	hook := c.createWebhook("https://hooks.example.com/")
+	items[webhookID] = append(items[webhookID], hook.ID.String())
+	for range 2 { // so that the list of deliveries has a second page
+		items[deliveryID] = append(items[deliveryID], c.testWebhook(hook.ID).ID.String())
+	}
 	for _, op := range sharedContract().operations {
 		if op.Operation.Parameters.GetByInAndName("query", "cursor") != nil {
 			items[pageCursor] = append(items[pageCursor], c.cursorOf(op, items))
@@ -217,7 +225,7 @@ var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 // new ids. Each new text has the same form and the same position in every sort order as the text that it replaces.
 func (items inventory) unknownItems(first, other int) inventory {
 	var ids []string
-	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, organisationID} {
+	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {
 		ids = append(ids, items[m]...)
 	}
 	slices.Sort(ids)

@@ -42,6 +42,8 @@ type listRequest[R any] struct {
 	// members returns an object with the members of the response besides data. rows is the number of rows in data. If members is nil, a
 	// paginated response has the members data and pagination, and a response without pagination is a JSON array.
 	members func(facts pageFacts, rows int) any
+	// allRows is true if every tier gets all rows of the list, masked or not. Otherwise a tier that does not show metrics gets the first row.
+	allRows bool
 }
 
 // answerList returns the response to a request for a list. It sets the ETag, queries the rows, limits the size of the page and adds the
@@ -56,11 +58,15 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	if err != nil {
 		return listResponse{}, err
 	}
-	found, err := l.find(org, l.page.window(view, s.maxPage))
+	pageView := view
+	if l.allRows {
+		pageView = FullView
+	}
+	found, err := l.find(org, l.page.window(pageView, s.maxPage))
 	if err != nil {
 		return listResponse{}, err
 	}
-	if l.page.isBeyond(view) {
+	if l.page.isBeyond(pageView) {
 		found.Cut(0)
 	}
 	encode := func(out []byte, row *R) ([]byte, error) { return l.encode(out, row, view) }
@@ -70,7 +76,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	var facts pageFacts
 	next := found.Next()
 	if l.page.paginated || (next != nil && len(found.Rows) < l.page.limit) { // a response without pagination gets a Link header to the next page only if the page ends early
-		if facts, err = s.pageFacts(ctx, l.page, view, found.Total, next); err != nil {
+		if facts, err = s.pageFacts(ctx, l.page, pageView, found.Total, next); err != nil {
 			return listResponse{}, err
 		}
 	}
@@ -134,6 +140,14 @@ func (l listResponse) VisitListCollectionsResponse(w http.ResponseWriter) error 
 
 // VisitListReportsResponse implements the generated response interface of listReports.
 func (l listResponse) VisitListReportsResponse(w http.ResponseWriter) error { return l.write(w) }
+
+// VisitListEventsResponse implements the generated response interface of listEvents.
+func (l listResponse) VisitListEventsResponse(w http.ResponseWriter) error { return l.write(w) }
+
+// VisitListWebhookDeliveriesResponse implements the generated response interface of listWebhookDeliveries.
+func (l listResponse) VisitListWebhookDeliveriesResponse(w http.ResponseWriter) error {
+	return l.write(w)
+}
 
 // VisitListCollectionVideosResponse implements the generated response interface of listCollectionVideos.
 func (l listResponse) VisitListCollectionVideosResponse(w http.ResponseWriter) error {

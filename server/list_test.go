@@ -257,8 +257,8 @@ func TestConditionalRequest_unchangedListIsNotReadFromTheDatabase(t *testing.T) 
 		c := a.newCaller(t, store.TierPremium)
 		other := a.newCaller(t, store.TierPremium)
 		paths := c.examplePaths()
-		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}", "/reports/{report_id}", "/tokens"} {
-			delete(paths, single) // skip operations that return one object or tokens: the server reads them to compute the ETag
+		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}", "/reports/{report_id}", "/tokens", "/webhooks", "/webhooks/{webhook_id}"} {
+			delete(paths, single) // skip operations that return one object, tokens or webhooks: the server reads them to compute the ETag
 		}
 		for _, target := range paths {
 			tag := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag")

@@ -82,6 +82,17 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /tokens":               {5, 15, 30},
 	"POST /tokens":              {5, 15, 120},
 	"DELETE /tokens/{token_id}": {5, 15, 120},
+
+	"GET /events":                                                 {5, 15, 30},
+	"GET /webhooks":                                               {5, 15, 30},
+	"POST /webhooks":                                              {5, 15, 120},
+	"GET /webhooks/{webhook_id}":                                  {5, 15, 30},
+	"PATCH /webhooks/{webhook_id}":                                {5, 15, 120},
+	"DELETE /webhooks/{webhook_id}":                               {5, 15, 120},
+	"POST /webhooks/{webhook_id}/test":                            {5, 15, 120},
+	"POST /webhooks/{webhook_id}/rotate-secret":                   {5, 15, 120},
+	"GET /webhooks/{webhook_id}/deliveries":                       {5, 15, 30},
+	"POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay": {5, 15, 120},
 }
 
 func TestRateLimit_isSpecifiedForEveryOperation(t *testing.T) {

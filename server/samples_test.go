@@ -119,13 +119,15 @@ var interpreters = map[string]struct {
 	"TypeScript": {"sample.mjs", []string{"node"}}, // the samples contain no TypeScript types, so node can run them as JavaScript
 }
 
-// These are the ids of the video, the account, the collection, the report and the token in the examples of openapi.yaml.
+// These are the ids of the video, the account, the collection, the report, the token, the webhook and the delivery in the examples of openapi.yaml.
 const (
 	exampleVideo      = "01938c32-8f07-7a46-93be-1d2c3b4a5968"
 	exampleAccount    = "01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"
 	exampleCollection = "01938c33-1c9e-7b54-a0d2-7f6e5d4c3b2a"
 	exampleReport     = "01938c50-4b1d-7e2f-8a3c-5d6e7f809a1b"
 	exampleToken      = "01938c60-7a20-7c11-9d3e-4f5a6b7c8d9e"
+	exampleWebhook    = "01938c70-1f4e-7a35-b1c2-8d9e0f1a2b3c"
+	exampleDelivery   = "01938c71-2a5b-7c46-a2d3-9e0f1a2b3c4d"
 )
 
 // TestCodeSamples_ofTheContractRunWithoutErrors runs every code sample of openapi.yaml, and every sample that renderSamples creates from a
@@ -142,10 +144,10 @@ func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 			require.Subset(t, slices.Collect(maps.Keys(sampled)), []string{"Shell", "Go", "Python", "TypeScript"})
 			for lang, source := range sampled {
 				c := a.newCaller(t, store.TierPremium)
-				collection := c.createNamedCollection("Launch")
+				collection, hook := c.createNamedCollection("Launch"), c.createWebhook("https://hooks.example.com/")
 				source = strings.NewReplacer(exampleVideo, c.track(tiktokLink).String(), exampleAccount, c.trackAccountLink(accountLink).String(),
 					exampleCollection, collection.String(), exampleReport, c.createReport(collection).String(),
-					exampleToken, c.createToken("Report script").ID.String()).Replace(source)
+					exampleToken, c.createToken("Report script").ID.String(), exampleWebhook, hook.ID.String(), exampleDelivery, c.testWebhook(hook.ID).ID.String()).Replace(source)
 				c.track("https://youtu.be/dQw4w9WgXcQ")
 				c.trackAccountLink("https://www.youtube.com/@northwindstudio")
 				a.fetch(views(5))

@@ -48,6 +48,8 @@ type Options struct {
 	// Status answers with the same JSON as /status at the address for metrics: the queue, the sources and their budgets. If it is nil,
 	// there is no page of operations.
 	Status http.Handler
+	// Webhooks are the settings for sending events to webhooks.
+	Webhooks WebhookOptions
 	// PreviewAllowance is how many videos or accounts of a tracking request are fetched if the organisation has no subscription. The
 	// default is 5.
 	PreviewAllowance int
@@ -77,6 +79,9 @@ type Server struct {
 	previewAllowance int
 	requestTimeout   time.Duration
 	maxPage          int64 // maximum size of the JSON of one page of a list, in bytes
+	webhooks         WebhookOptions
+	webhookSeal      webhookSeal
+	webhookTransport *http.Transport
 
 	contract   *contract
 	identities *identities // looks up the tokens of API requests
@@ -107,7 +112,14 @@ func New(o Options) (*Server, error) {
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
 		previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout),
-		maxPage: maxPageBytes, status: o.Status}
+		maxPage: maxPageBytes, status: o.Status, webhooks: o.Webhooks}
+	if s.webhooks.Key == nil {
+		s.webhooks.Key = o.CursorKey
+	}
+	if s.webhookSeal, err = newWebhookSeal(s.webhooks.Key); err != nil {
+		return nil, err
+	}
+	s.webhookTransport = s.newWebhookTransport()
 	if s.tiers, err = o.TierLimits.apply(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}

@@ -15,17 +15,21 @@ import (
 // successStatuses contains the success statuses of operations. An operation without an entry has only the success status 200. The statuses
 // are specified in interface.md section 1 and in spec.md sections 4.4 and 4.5.
 var successStatuses = map[string][]string{
-	"createCollection": {"201"},
-	"createReport":     {"201"},
-	"createToken":      {"201"},
-	"revokeToken":      {"204"},
-	"updateCollection": {"204"},
-	"refreshVideo":     {"200", "202"},
-	"refreshAccount":   {"200", "202"},
-	"trackVideos":      {"200", "207"},
-	"trackAccounts":    {"200", "207"},
-	"stopVideos":       {"200", "207"},
-	"stopAccounts":     {"200", "207"},
+	"createCollection":      {"201"},
+	"createReport":          {"201"},
+	"createToken":           {"201"},
+	"revokeToken":           {"204"},
+	"createWebhook":         {"201"},
+	"deleteWebhook":         {"204"},
+	"testWebhook":           {"202"},
+	"replayWebhookDelivery": {"202"},
+	"updateCollection":      {"204"},
+	"refreshVideo":          {"200", "202"},
+	"refreshAccount":        {"200", "202"},
+	"trackVideos":           {"200", "207"},
+	"trackAccounts":         {"200", "207"},
+	"stopVideos":            {"200", "207"},
+	"stopAccounts":          {"200", "207"},
 }
 
 // Requirements in docs/coverage.md: 4-04

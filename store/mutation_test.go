@@ -19,7 +19,7 @@ var (
 
 	// unbound matches a statement's text up to the start or end of a condition or column that CheckStatement does not require. The table in
 	// question need not be restricted to an organisation.
-	unbound = regexp.MustCompile("(?i)((FROM|INTO|JOIN) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]? (WHERE |\\([^)]*)|[\"` ]api_tokens\\b.*|b\\.organisation_id = d\\.organisation_id)$")
+	unbound = regexp.MustCompile("(?i)((FROM|INTO|JOIN) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]? (WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 
 // mutate removes each condition on the organisation from each statement, one at a time. storetest.CheckStatement must refuse each changed

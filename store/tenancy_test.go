@@ -26,6 +26,7 @@ import (
 // or are unknown.
 type things struct {
 	video, account, collection, report, token uuid.UUID
+	webhook, delivery                         uuid.UUID
 	clip, profile                             link.Link
 	name, key                                 string
 	today                                     store.Date
@@ -309,6 +310,60 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 	"RevokeToken": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		return answered(o.RevokeToken(ctx, x.token))
 	}},
+	"CreateWebhook": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		w, err := o.CreateWebhook(ctx, store.NewWebhook{URL: "https://hooks.example.com/" + x.name, Secret: []byte("s")})
+		return answered(err, w)
+	}},
+	"Webhooks": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		webhooks, err := o.Webhooks(ctx)
+		return answered(err, webhooks)
+	}},
+	"Webhook": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		w, err := o.Webhook(ctx, x.webhook)
+		return answered(err, w)
+	}},
+	"UpdateWebhook": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		w, err := o.UpdateWebhook(ctx, x.webhook, store.WebhookChange{Enabled: new(false)})
+		return answered(err, w)
+	}},
+	"DeleteWebhook": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		return answered(o.DeleteWebhook(ctx, x.webhook))
+	}},
+	"RotateWebhookSecret": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		w, err := o.RotateWebhookSecret(ctx, x.webhook, uuid.Nil, []byte("t"))
+		return answered(err, w)
+	}},
+	"TestWebhook": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		d, err := o.TestWebhook(ctx, x.webhook, uuid.Nil)
+		return answered(err, d)
+	}},
+	"ReplayDelivery": {
+		func(ctx context.Context, o *store.Org, x, _ things) answer {
+			d, err := o.ReplayDelivery(ctx, x.webhook, x.delivery, uuid.Nil)
+			return answered(err, d)
+		},
+		func(ctx context.Context, o *store.Org, x, mine things) answer {
+			d, err := o.ReplayDelivery(ctx, mine.webhook, x.delivery, uuid.Nil)
+			return answered(err, d)
+		},
+	},
+	"ListDeliveries": {func(ctx context.Context, o *store.Org, x, _ things) answer {
+		list, err := o.ListDeliveries(ctx, store.DeliveryQuery{WebhookID: x.webhook, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})
+		return rowsOf(list, err)
+	}},
+	"OpenFeed": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		missing, err := o.OpenFeed(ctx)
+		return answered(err, missing)
+	}},
+	"ListEvents": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		list, err := o.ListEvents(ctx, store.EventQuery{Window: store.Window{Limit: 100}})
+		return rowsOf(list, err)
+	}},
+	"PauseUnusedFeed": {func(ctx context.Context, o *store.Org, _, _ things) answer { return answered(o.PauseUnusedFeed(ctx)) }},
+	"DeleteExpiredEvents": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		n, err := o.DeleteExpiredEvents(ctx)
+		return answered(err, n)
+	}},
 	"BeginKey": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		k, err := o.BeginKey(ctx, "TrackVideo", x.key, []byte("f"))
 		return answered(err, k)
@@ -383,7 +438,7 @@ func readToken(name string) store.NewToken {
 	return store.NewToken{Name: name, Scopes: []store.Scope{store.ScopeRead}}
 }
 
-// tenant adds a video, an account, a collection, a report, a token and an idempotency key to an organisation. It returns their ids, links and names.
+// tenant adds a video, an account, a collection, a report, a token, a webhook, a delivery and an idempotency key to an organisation. It returns their ids, links and names.
 func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) things {
 	t.Helper()
 	x := unknownThings(t, db, handle, n)
@@ -400,6 +455,11 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 	token, _, err := o.CreateToken(t.Context(), readToken(x.name))
 	require.NoError(t, err)
 	x.token = token.ID
+	webhook, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: "https://hooks.example.com/", Secret: []byte("s")})
+	require.NoError(t, err)
+	delivery, err := o.TestWebhook(t.Context(), webhook.ID, uuid.Nil)
+	require.NoError(t, err)
+	x.webhook, x.delivery = webhook.ID, delivery.ID
 	begin(t, o, "TrackVideo", x.key, "g")
 	return x
 }
@@ -408,7 +468,7 @@ func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) 
 func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things {
 	t.Helper()
 	l := storetest.Clip(t, n)
-	return things{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), token: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
+	return things{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), token: store.NewID(), webhook: store.NewID(), delivery: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
 		clip: storetest.ParseLink(t, strings.Replace(l.Canonical, "someone", handle, 1)), profile: storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)}
 }
 
@@ -420,7 +480,7 @@ func normalise(t *testing.T, a answer, x things) string {
 	t.Helper()
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
-	text := strings.NewReplacer(x.video.String(), "VIDEO", x.account.String(), "ACCOUNT", x.collection.String(), "COLLECTION", x.report.String(), "REPORT", x.token.String(), "TOKEN",
+	text := strings.NewReplacer(x.video.String(), "VIDEO", x.account.String(), "ACCOUNT", x.collection.String(), "COLLECTION", x.report.String(), "REPORT", x.token.String(), "TOKEN", x.webhook.String(), "WEBHOOK", x.delivery.String(), "DELIVERY",
 		x.clip.ID, "CLIP", x.name, "NAME").Replace(string(raw))
 	seen := map[string]string{}
 	return anyUUID.ReplaceAllStringFunc(text, func(id string) string {
@@ -432,12 +492,14 @@ func normalise(t *testing.T, a answer, x things) string {
 }
 
 // takesNoID are the methods whose arguments cannot name a record of another organisation.
-var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "At", "Tokens", "CreateToken"}
+var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "At", "Tokens", "CreateToken",
+	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents"}
 
 // readsOnly are the methods of Org that write nothing.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "At",
-	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens"}
+	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
+	"Webhooks", "Webhook", "ListDeliveries", "ListEvents"}
 
 func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	t.Parallel()

@@ -283,9 +283,22 @@ func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, arg
 	if err != nil {
 		return err
 	}
-	stopped := db.Scoped(tx, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(withStopped(map[string]any{"removed": true, "pending": false}))
+	events, err := NewEventRecorder(tx, o.s.db.Now(), o.id)
+	if err != nil {
+		return err
+	}
+	var videos []Video
+	update := tx
+	if events.Records(o.id) { // the statement then returns the stopped videos
+		update = tx.Model(&videos).Clauses(clause.Returning{})
+	}
+	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(withStopped(map[string]any{"removed": true, "pending": false}))
 	if stopped.Error != nil {
 		return stopped.Error
+	}
+	events.videosRemoved(videos)
+	if err := events.Save(); err != nil {
+		return err
 	}
 	if err := RefreshAccounts(tx, accounts, DayStamp{Day: o.s.db.Now().Day()}); err != nil {
 		return err

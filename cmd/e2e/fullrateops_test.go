@@ -167,6 +167,14 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	tags := func() string {
 		return listOf(100, func(i int) string { return fmt.Sprintf("tag%03d%s", i, strings.Repeat("x", 90)) })
 	}
+	webhook := func() string { // a webhook that stays for other requests, or an unknown webhook if none was made yet
+		unknown := uuid.NewString()
+		id := c.takeCreated("webhooks", 1, unknown)[0]
+		if id != unknown {
+			c.addCreated("webhooks", id)
+		}
+		return "/webhooks/" + id
+	}
 	return map[string]func(n int) requestSpec{
 		"authenticate":            fixed("/authenticate"),
 		"listVideos":              fixed("/videos?limit=5000"),
@@ -200,6 +208,29 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 		"revokeToken": func(int) requestSpec {
 			return requestSpec{method: http.MethodDelete, path: "/tokens/" + c.takeCreated("tokens", 1, uuid.NewString())[0]}
 		},
+		"listWebhooks": fixed("/webhooks"),
+		"createWebhook": func(int) requestSpec {
+			return requestSpec{method: http.MethodPost, path: "/webhooks", body: `{"url":"https://hooks.example.com/reeltally"}`, keyed: true,
+				onSuccess: func(body []byte) {
+					var made struct{ ID string }
+					decode(t, body, &made)
+					c.addCreated("webhooks", made.ID)
+				}}
+		},
+		"getWebhook": get(webhook),
+		"updateWebhook": func(int) requestSpec {
+			return requestSpec{method: http.MethodPatch, path: webhook(), body: `{"description":"x"}`}
+		},
+		"deleteWebhook": func(int) requestSpec {
+			return requestSpec{method: http.MethodDelete, path: "/webhooks/" + c.takeCreated("webhooks", 1, uuid.NewString())[0]}
+		},
+		"testWebhook":           func(int) requestSpec { return requestSpec{method: http.MethodPost, path: webhook() + "/test"} },
+		"rotateWebhookSecret":   func(int) requestSpec { return requestSpec{method: http.MethodPost, path: webhook() + "/rotate-secret"} },
+		"listWebhookDeliveries": get(func() string { return webhook() + "/deliveries?limit=5000" }),
+		"replayWebhookDelivery": func(int) requestSpec {
+			return requestSpec{method: http.MethodPost, path: webhook() + "/deliveries/" + uuid.NewString() + "/replay"}
+		},
+		"listEvents": fixed("/events?limit=1000"),
 		"createReport": func(int) requestSpec {
 			return requestSpec{method: http.MethodPost, path: collection() + "/reports", body: `{"include_children":true}`, keyed: true,
 				onSuccess: func(body []byte) {

@@ -89,6 +89,27 @@ const (
 	EntryTypeVideo   EntryType = "video"
 )
 
+// Defines values for EventThresholdMember.
+const (
+	EventThresholdMemberLatestViews       EventThresholdMember = "latest_views"
+	EventThresholdMemberOutlierMultiplier EventThresholdMember = "outlier_multiplier"
+)
+
+// Defines values for EventType.
+const (
+	EventTypeAccountMetricsUpdated  EventType = "account.metrics.updated"
+	EventTypeAccountStatusChanged   EventType = "account.status.changed"
+	EventTypeAccountVideoDiscovered EventType = "account.video.discovered"
+	EventTypeVideoMetricsUpdated    EventType = "video.metrics.updated"
+	EventTypeVideoMilestoneReached  EventType = "video.milestone.reached"
+	EventTypeVideoOutlierDetected   EventType = "video.outlier.detected"
+	EventTypeVideoRemoved           EventType = "video.removed"
+	EventTypeVideoStatusChanged     EventType = "video.status.changed"
+	EventTypeVideoViewsFell         EventType = "video.views.fell"
+	EventTypeWebhookDisabled        EventType = "webhook.disabled"
+	EventTypeWebhookTest            EventType = "webhook.test"
+)
+
 // Defines values for ExportedPointMetricsMasked.
 const (
 	ExportedPointMetricsMaskedTrue ExportedPointMetricsMasked = true
@@ -221,6 +242,13 @@ const (
 	VideoOrderOutlierMultiplier VideoOrder = "outlier_multiplier"
 	VideoOrderUploadedAt        VideoOrder = "uploaded_at"
 	VideoOrderViewsGained7D     VideoOrder = "views_gained_7d"
+)
+
+// Defines values for WebhookDeliveryStatus.
+const (
+	WebhookDeliveryStatusDelivered WebhookDeliveryStatus = "delivered"
+	WebhookDeliveryStatusFailed    WebhookDeliveryStatus = "failed"
+	WebhookDeliveryStatusPending   WebhookDeliveryStatus = "pending"
 )
 
 // Access Who can open the share page of a collection. `private`: no one. `public`: everyone who has the URL. `protected`: everyone who has the URL and the
@@ -832,8 +860,20 @@ type CreateTokenRequest struct {
 	// Name Its name. White space at the beginning and the end is removed.
 	Name string `json:"name"`
 
-	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens and webhooks. No scope includes another one.
 	Scopes Scopes `json:"scopes"`
+}
+
+// CreateWebhookRequest A new webhook.
+type CreateWebhookRequest struct {
+	// Description A note about the webhook.
+	Description *string `json:"description,omitempty"`
+
+	// EventTypes The types of events that are sent. Without it, or with an empty list, all types are sent.
+	EventTypes []EventType `json:"event_types,omitempty"`
+
+	// URL The address to which events are sent: an https URL without user name and fragment. An http URL is allowed only if the operator allows private addresses.
+	URL string `json:"url"`
 }
 
 // CreatedCollection The new collection.
@@ -872,11 +912,50 @@ type CreatedToken struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens and webhooks. No scope includes another one.
 	Scopes Scopes `json:"scopes"`
 
 	// Secret The token itself, for the header Authorization. It is shown only in the first answer; null if the request is repeated with the same Idempotency-Key.
 	Secret *string `json:"secret"`
+}
+
+// CreatedWebhook A new webhook with its secret.
+type CreatedWebhook struct {
+	// CreatedAt When it was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Description A note about the webhook.
+	Description string `json:"description"`
+
+	// DisabledReason Why the webhook is disabled: `by_request`, `gone` if its server answered with status 410, or `failing` if all attempts failed for three days. Null if it is enabled.
+	DisabledReason *string `json:"disabled_reason"`
+
+	// Enabled Whether events are sent.
+	Enabled bool `json:"enabled"`
+
+	// EventTypes The types of events that are sent. An empty list means all types, also types that later versions add.
+	EventTypes EventTypes `json:"event_types"`
+
+	// FailingSince When the first of the failed attempts since the last success was made; null if the last attempt was successful.
+	FailingSince *time.Time `json:"failing_since"`
+
+	// ID Its id.
+	ID openapi_types.UUID `json:"id"`
+
+	// LastSuccessAt When an event was last accepted; null if none was accepted yet.
+	LastSuccessAt *time.Time `json:"last_success_at"`
+
+	// PreviousSecretExpiresAt Until when requests are also signed with the previous secret; null if there is none.
+	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"`
+
+	// Secret The secret that signs the requests. It is shown only in the first answer; null if the request is repeated with the same Idempotency-Key.
+	Secret *string `json:"secret"`
+
+	// UpdatedAt When it was last changed by a request.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// URL The address to which events are sent.
+	URL string `json:"url"`
 }
 
 // DateRange A range of UTC days. Both ends are inclusive. If an end is null, the range has no limit at this end.
@@ -908,6 +987,242 @@ type EmptyObject = map[string]interface{}
 //
 // Example: video
 type EntryType string
+
+// Event Something that has happened. Webhooks get the same object as the body of a request.
+type Event struct {
+	// CreatedAt When it happened. For metrics, that is when they were fetched.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Data What the event is about. Members that do not belong to the type of the event are absent.
+	Data EventData `json:"data"`
+
+	// ID Its id. All attempts and replays have the same id.
+	ID openapi_types.UUID `json:"id"`
+
+	// Type What has happened. docs/webhooks.md says when each event is recorded. Later versions can add types.
+	Type EventType `json:"type"`
+}
+
+// EventAccount An account as it was after the event.
+type EventAccount struct {
+	// AccountID The id of the account.
+	AccountID openapi_types.UUID `json:"account_id"`
+
+	// AccountLink The canonical link of the account.
+	AccountLink string `json:"account_link"`
+
+	// CheckedAt When the account was last fetched; null before the first fetch.
+	CheckedAt *time.Time `json:"checked_at"`
+
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+	// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
+	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
+	// organisation stopped tracking it.
+	//
+	//
+	// Example: ok
+	FetchStatus FetchStatus `json:"fetch_status"`
+
+	// LatestFollowersCount The followers.
+	LatestFollowersCount *int64 `json:"latest_followers_count"`
+
+	// LatestFollowingCount The accounts that the account follows.
+	LatestFollowingCount *int64 `json:"latest_following_count"`
+
+	// MetricsMasked True if the organisation's tier does not show metrics. Otherwise the member is absent.
+	MetricsMasked *bool `json:"metrics_masked,omitempty"`
+
+	// Platform The platform of a video or account.
+	//
+	// Example: tiktok
+	Platform Platform `json:"platform"`
+
+	// Previous The state of the account before the event. It is absent if the event does not change the state.
+	Previous *EventAccountState `json:"previous,omitempty"`
+
+	// Username The handle of the account.
+	Username string `json:"username"`
+}
+
+// EventAccountState The state of the account before the event. It is absent if the event does not change the state.
+type EventAccountState struct {
+	// CheckedAt When the account was last fetched; null before the first fetch.
+	CheckedAt *time.Time `json:"checked_at"`
+
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+	// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
+	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
+	// organisation stopped tracking it.
+	//
+	//
+	// Example: ok
+	FetchStatus FetchStatus `json:"fetch_status"`
+
+	// LatestFollowersCount The followers.
+	LatestFollowersCount *int64 `json:"latest_followers_count"`
+
+	// LatestFollowingCount The accounts that the account follows.
+	LatestFollowingCount *int64 `json:"latest_following_count"`
+}
+
+// EventData What the event is about. Members that do not belong to the type of the event are absent.
+type EventData struct {
+	// Account An account as it was after the event.
+	Account *EventAccount `json:"account,omitempty"`
+
+	// Threshold A threshold that a metric of the video has reached.
+	Threshold *EventThreshold `json:"threshold,omitempty"`
+
+	// Video A video as it was after the event.
+	Video *EventVideo `json:"video,omitempty"`
+
+	// Webhook A webhook.
+	Webhook *EventWebhook `json:"webhook,omitempty"`
+}
+
+// EventFeed A part of the events of an organisation.
+type EventFeed struct {
+	// Data The events, the oldest first.
+	Data []Event `json:"data"`
+
+	// HasMore True if there are more events now.
+	HasMore bool `json:"has_more"`
+
+	// NextCursor The place after the last event of this answer, for the next request.
+	NextCursor string `json:"next_cursor"`
+}
+
+// EventThreshold A threshold that a metric of the video has reached.
+type EventThreshold struct {
+	// Member The member of the video.
+	Member EventThresholdMember `json:"member"`
+
+	// Value The threshold; null if the organisation's tier does not show metrics.
+	Value *int64 `json:"value"`
+}
+
+// EventThresholdMember The member of the video.
+type EventThresholdMember string
+
+// EventType What has happened. docs/webhooks.md says when each event is recorded. Later versions can add types.
+type EventType string
+
+// EventTypes The types of events that are sent. An empty list means all types, also types that later versions add.
+type EventTypes = []EventType
+
+// EventVideo A video as it was after the event.
+type EventVideo struct {
+	// AdID The id of the video.
+	AdID openapi_types.UUID `json:"ad_id"`
+
+	// AdLink The canonical link of the video.
+	AdLink string `json:"ad_link"`
+
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+	// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
+	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
+	// organisation stopped tracking it.
+	//
+	//
+	// Example: ok
+	FetchStatus FetchStatus `json:"fetch_status"`
+
+	// LatestBookmarks The bookmarks.
+	LatestBookmarks *int64 `json:"latest_bookmarks"`
+
+	// LatestComments The comments.
+	LatestComments *int64 `json:"latest_comments"`
+
+	// LatestEngagement Likes, comments, bookmarks and shares added up, as far as they are known.
+	LatestEngagement *int64 `json:"latest_engagement"`
+
+	// LatestLikes The likes.
+	LatestLikes *int64 `json:"latest_likes"`
+
+	// LatestShares The shares.
+	LatestShares *int64 `json:"latest_shares"`
+
+	// LatestUpdatedAt When the metrics were fetched; null before the first fetch.
+	LatestUpdatedAt *time.Time `json:"latest_updated_at"`
+
+	// LatestViews The views.
+	LatestViews *int64 `json:"latest_views"`
+
+	// LinkedAccountID The id of the account that posted the video; null while it is unknown.
+	LinkedAccountID *openapi_types.UUID `json:"linked_account_id"`
+
+	// MetricsMasked True if the organisation's tier does not show metrics. Otherwise the member is absent.
+	MetricsMasked *bool `json:"metrics_masked,omitempty"`
+
+	// OutlierMultiplier The views divided by the median views of the account's tracked videos.
+	OutlierMultiplier *float64 `json:"outlier_multiplier"`
+
+	// Platform The platform of a video or account.
+	//
+	// Example: tiktok
+	Platform Platform `json:"platform"`
+
+	// Previous The state of the video before the event. It is absent if the event does not change the state.
+	Previous *EventVideoState `json:"previous,omitempty"`
+
+	// Removed True if the tracking of the video was stopped.
+	Removed bool `json:"removed"`
+
+	// Username The handle of the account; empty while it is unknown.
+	Username string `json:"username"`
+}
+
+// EventVideoState The state of the video before the event. It is absent if the event does not change the state.
+type EventVideoState struct {
+	// FetchStatus Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
+	// `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
+	// attempts failed. `private`: a source reports that the video or account is private. `restricted`: a source reports that not everyone may see it.
+	// `gone`: the sources reported three times in a row that it does not exist. `unsupported`: no configured source can fetch it. `stopped`: the
+	// organisation stopped tracking it.
+	//
+	//
+	// Example: ok
+	FetchStatus FetchStatus `json:"fetch_status"`
+
+	// LatestBookmarks The bookmarks.
+	LatestBookmarks *int64 `json:"latest_bookmarks"`
+
+	// LatestComments The comments.
+	LatestComments *int64 `json:"latest_comments"`
+
+	// LatestEngagement Likes, comments, bookmarks and shares added up, as far as they are known.
+	LatestEngagement *int64 `json:"latest_engagement"`
+
+	// LatestLikes The likes.
+	LatestLikes *int64 `json:"latest_likes"`
+
+	// LatestShares The shares.
+	LatestShares *int64 `json:"latest_shares"`
+
+	// LatestUpdatedAt When the metrics were fetched; null before the first fetch.
+	LatestUpdatedAt *time.Time `json:"latest_updated_at"`
+
+	// LatestViews The views.
+	LatestViews *int64 `json:"latest_views"`
+
+	// OutlierMultiplier The views divided by the median views of the account's tracked videos.
+	OutlierMultiplier *float64 `json:"outlier_multiplier"`
+}
+
+// EventWebhook A webhook.
+type EventWebhook struct {
+	// ID The id of the webhook.
+	ID openapi_types.UUID `json:"id"`
+
+	// Reason The `disabled_reason` of the webhook; null in a test.
+	Reason *string `json:"reason"`
+
+	// URL The address to which events are sent.
+	URL string `json:"url"`
+}
 
 // ExportedPoint A stored point: the last counts that were fetched on a UTC day. Of days older than 90 days one point a week is kept.
 type ExportedPoint struct {
@@ -1039,7 +1354,7 @@ type ListedToken struct {
 	// RevokedAt When the token was revoked; null if it was not revoked.
 	RevokedAt *time.Time `json:"revoked_at"`
 
-	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens and webhooks. No scope includes another one.
 	Scopes Scopes `json:"scopes"`
 
 	// State Whether the token can be used: a revoked token is `revoked`, even if it has also expired.
@@ -1508,7 +1823,7 @@ type ReportVideo struct {
 // Scope A permission of a token.
 type Scope string
 
-// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens and webhooks. No scope includes another one.
 type Scopes = []Scope
 
 // Statistics The numbers of videos or accounts of an organisation.
@@ -1657,7 +1972,7 @@ type Token struct {
 	// Name Its name.
 	Name string `json:"name"`
 
-	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens and webhooks. No scope includes another one.
 	Scopes Scopes `json:"scopes"`
 }
 
@@ -1960,6 +2275,21 @@ type UpdateCollectionRequest struct {
 	//
 	// Example: correct horse battery
 	Password *string `json:"password,omitempty"`
+}
+
+// UpdateWebhookRequest The members of a webhook to change.
+type UpdateWebhookRequest struct {
+	// Description A note about the webhook.
+	Description *string `json:"description,omitempty"`
+
+	// Enabled Whether events are sent.
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// EventTypes The types of events that are sent. An empty list means all types.
+	EventTypes nullable.Nullable[[]EventType] `json:"event_types,omitempty"`
+
+	// URL The address to which events are sent: an https URL without user name and fragment. An http URL is allowed only if the operator allows private addresses.
+	URL *string `json:"url,omitempty"`
 }
 
 // Video A video of the organisation. A metric is null before the first successful fetch, and if the platform does not give it. If the tier masks the metrics, they are null too, and
@@ -2280,6 +2610,114 @@ type VideoPagination struct {
 	TotalPages int64 `json:"total_pages"`
 }
 
+// Webhook An endpoint to which events are sent.
+type Webhook struct {
+	// CreatedAt When it was created.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Description A note about the webhook.
+	Description string `json:"description"`
+
+	// DisabledReason Why the webhook is disabled: `by_request`, `gone` if its server answered with status 410, or `failing` if all attempts failed for three days. Null if it is enabled.
+	DisabledReason *string `json:"disabled_reason"`
+
+	// Enabled Whether events are sent.
+	Enabled bool `json:"enabled"`
+
+	// EventTypes The types of events that are sent. An empty list means all types, also types that later versions add.
+	EventTypes EventTypes `json:"event_types"`
+
+	// FailingSince When the first of the failed attempts since the last success was made; null if the last attempt was successful.
+	FailingSince *time.Time `json:"failing_since"`
+
+	// ID Its id.
+	ID openapi_types.UUID `json:"id"`
+
+	// LastSuccessAt When an event was last accepted; null if none was accepted yet.
+	LastSuccessAt *time.Time `json:"last_success_at"`
+
+	// PreviousSecretExpiresAt Until when requests are also signed with the previous secret; null if there is none.
+	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"`
+
+	// UpdatedAt When it was last changed by a request.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// URL The address to which events are sent.
+	URL string `json:"url"`
+}
+
+// WebhookDelivery An event that is sent to a webhook, with the result of the last attempt.
+type WebhookDelivery struct {
+	// Attempts How many attempts were made.
+	Attempts int32 `json:"attempts"`
+
+	// CreatedAt When the delivery was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DurationMs How many milliseconds the last attempt took.
+	DurationMs *int64 `json:"duration_ms"`
+
+	// Error Why the last attempt failed; null if it was successful or not made yet.
+	Error *string `json:"error"`
+
+	// EventID The id of the event, which is sent as `webhook-id`.
+	EventID openapi_types.UUID `json:"event_id"`
+
+	// EventType What has happened. docs/webhooks.md says when each event is recorded. Later versions can add types.
+	EventType EventType `json:"event_type"`
+
+	// ID Its id.
+	ID openapi_types.UUID `json:"id"`
+
+	// LastAttemptAt When the last attempt was made; null before the first attempt.
+	LastAttemptAt *time.Time `json:"last_attempt_at"`
+
+	// NextAttemptAt When the next attempt is due; null if no attempt is due any more.
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+
+	// ResponseBody The first bytes of the last response; null if there was no response.
+	ResponseBody *string `json:"response_body"`
+
+	// ResponseStatus The HTTP status of the last response; null if there was no response.
+	ResponseStatus *int32 `json:"response_status"`
+
+	// Status Whether an attempt is due (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`).
+	Status WebhookDeliveryStatus `json:"status"`
+
+	// WebhookID The id of the webhook.
+	WebhookID openapi_types.UUID `json:"webhook_id"`
+}
+
+// WebhookDeliveryPage One page of the deliveries to a webhook.
+type WebhookDeliveryPage struct {
+	// Data The deliveries, in the requested order.
+	Data []WebhookDelivery `json:"data"`
+
+	// Pagination Describes one page of a list.
+	Pagination Pagination `json:"pagination"`
+}
+
+// WebhookDeliveryStatus Whether an attempt is due (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`).
+type WebhookDeliveryStatus string
+
+// WebhookList The webhooks of an organisation.
+type WebhookList struct {
+	// Data The webhooks, the newest first.
+	Data []Webhook `json:"data"`
+}
+
+// WebhookSecret The new secret of a webhook.
+type WebhookSecret struct {
+	// ID The id of the webhook.
+	ID openapi_types.UUID `json:"id"`
+
+	// PreviousSecretExpiresAt Until when requests are also signed with the previous secret.
+	PreviousSecretExpiresAt time.Time `json:"previous_secret_expires_at"`
+
+	// Secret The secret that signs the requests. It is shown only in the first answer; null if the request is repeated with the same Idempotency-Key.
+	Secret *string `json:"secret"`
+}
+
 // AccountID defines model for AccountID.
 type AccountID = openapi_types.UUID
 
@@ -2291,6 +2729,9 @@ type CollectionID = openapi_types.UUID
 
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// DeliveryID defines model for DeliveryID.
+type DeliveryID = openapi_types.UUID
 
 // FetchStatusParameter Whether a video or account can be fetched. `pending`: no fetch has succeeded since tracking began. `ok`: the last fetch succeeded.
 // `delayed`: the next fetch is more than an hour late, or its source is paused for half an hour or longer. `failing`: at least the last two
@@ -2347,6 +2788,9 @@ type VideoID = openapi_types.UUID
 
 // VideoIDOrLink defines model for VideoIDOrLink.
 type VideoIDOrLink = string
+
+// WebhookID defines model for WebhookID.
+type WebhookID = openapi_types.UUID
 
 // KeyReused A problem (RFC 9457): what is wrong with a request, or why the server failed.
 type KeyReused = Problem
@@ -2651,6 +3095,18 @@ type AddCollectionVideosParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListEventsParams defines parameters for ListEvents.
+type ListEventsParams struct {
+	// Types Only events of these types, separated by commas or in repeated parameters. A cursor belongs to the types with which it was returned.
+	Types []EventType `form:"types,omitempty" json:"types,omitempty"`
+
+	// Limit The maximum number of events of an answer. A value outside 1 to 1000 gives 400.
+	Limit *int32 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the answer before, with the same types. Without it, the answer begins with the oldest event that is kept.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // ExportHistoryParams defines parameters for ExportHistory.
 type ExportHistoryParams struct {
 	// UpdatedSince Only points that were fetched at or after this time.
@@ -2811,6 +3267,64 @@ type GetVideoHistoryParams struct {
 	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
 }
 
+// CreateWebhookParams defines parameters for CreateWebhook.
+type CreateWebhookParams struct {
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
+type ListWebhookDeliveriesParams struct {
+	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
+	Limit *MemberLimit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// OrderDirection The direction of the order: ascending or descending.
+	OrderDirection *OrderDirectionParameter `form:"order_direction,omitempty" json:"order_direction,omitempty"`
+}
+
+// ReplayWebhookDeliveryParams defines parameters for ReplayWebhookDelivery.
+type ReplayWebhookDeliveryParams struct {
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// RotateWebhookSecretParams defines parameters for RotateWebhookSecret.
+type RotateWebhookSecretParams struct {
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// TestWebhookParams defines parameters for TestWebhook.
+type TestWebhookParams struct {
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // StopAccountJSONRequestBody defines body for StopAccount for application/json ContentType.
 type StopAccountJSONRequestBody = StopAccountRequest
 
@@ -2867,6 +3381,12 @@ type StopVideosJSONRequestBody = StopVideosRequest
 
 // TrackVideosJSONRequestBody defines body for TrackVideos for application/json ContentType.
 type TrackVideosJSONRequestBody = TrackVideosRequest
+
+// CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
+type CreateWebhookJSONRequestBody = CreateWebhookRequest
+
+// UpdateWebhookJSONRequestBody defines body for UpdateWebhook for application/json ContentType.
+type UpdateWebhookJSONRequestBody = UpdateWebhookRequest
 
 // AsAccountArray returns the union data inside the AccountList as a AccountArray
 func (t AccountList) AsAccountArray() (AccountArray, error) {
@@ -3299,6 +3819,11 @@ type ClientInterface interface {
 	// Corresponds with POST /collections/{collection_id}/videos (the `AddCollectionVideos` operationId).
 	AddCollectionVideos(ctx context.Context, collectionID CollectionID, params *AddCollectionVideosParams, body AddCollectionVideosJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListEvents Read the event feed
+	//
+	// Corresponds with GET /events (the `ListEvents` operationId).
+	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ExportHistory Export the stored points of all videos
 	//
 	// Corresponds with GET /history/export (the `ExportHistory` operationId).
@@ -3451,6 +3976,69 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /videos/{ad_id}/history (the `GetVideoHistory` operationId).
 	GetVideoHistory(ctx context.Context, adid VideoIDOrLink, params *GetVideoHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListWebhooks List the webhooks of the organisation
+	//
+	// Corresponds with GET /webhooks (the `ListWebhooks` operationId).
+	ListWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateWebhookWithBody Create a webhook
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /webhooks (the `CreateWebhook` operationId).
+	CreateWebhookWithBody(ctx context.Context, params *CreateWebhookParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateWebhook Create a webhook
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /webhooks (the `CreateWebhook` operationId).
+	CreateWebhook(ctx context.Context, params *CreateWebhookParams, body CreateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteWebhook Delete a webhook
+	//
+	// Corresponds with DELETE /webhooks/{webhook_id} (the `DeleteWebhook` operationId).
+	DeleteWebhook(ctx context.Context, webhookID WebhookID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetWebhook Read a webhook
+	//
+	// Corresponds with GET /webhooks/{webhook_id} (the `GetWebhook` operationId).
+	GetWebhook(ctx context.Context, webhookID WebhookID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateWebhookWithBody Change a webhook
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /webhooks/{webhook_id} (the `UpdateWebhook` operationId).
+	UpdateWebhookWithBody(ctx context.Context, webhookID WebhookID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// UpdateWebhook Change a webhook
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /webhooks/{webhook_id} (the `UpdateWebhook` operationId).
+	UpdateWebhook(ctx context.Context, webhookID WebhookID, body UpdateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListWebhookDeliveries List the deliveries to a webhook
+	//
+	// Corresponds with GET /webhooks/{webhook_id}/deliveries (the `ListWebhookDeliveries` operationId).
+	ListWebhookDeliveries(ctx context.Context, webhookID WebhookID, params *ListWebhookDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReplayWebhookDelivery Send the event of a delivery again
+	//
+	// Corresponds with POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay (the `ReplayWebhookDelivery` operationId).
+	ReplayWebhookDelivery(ctx context.Context, webhookID WebhookID, deliveryID DeliveryID, params *ReplayWebhookDeliveryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateWebhookSecret Replace the secret of a webhook
+	//
+	// Corresponds with POST /webhooks/{webhook_id}/rotate-secret (the `RotateWebhookSecret` operationId).
+	RotateWebhookSecret(ctx context.Context, webhookID WebhookID, params *RotateWebhookSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TestWebhook Send a test event to a webhook
+	//
+	// Corresponds with POST /webhooks/{webhook_id}/test (the `TestWebhook` operationId).
+	TestWebhook(ctx context.Context, webhookID WebhookID, params *TestWebhookParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // StopAccountWithBody Stop tracking an account, by id or link
@@ -4056,6 +4644,21 @@ func (c *Client) AddCollectionVideos(ctx context.Context, collectionID Collectio
 	return c.Client.Do(req)
 }
 
+// ListEvents Read the event feed
+//
+// Corresponds with GET /events (the `ListEvents` operationId).
+func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListEventsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ExportHistory Export the stored points of all videos
 //
 // Corresponds with GET /history/export (the `ExportHistory` operationId).
@@ -4449,6 +5052,179 @@ func (c *Client) GetVideo(ctx context.Context, adid VideoIDOrLink, reqEditors ..
 // Corresponds with GET /videos/{ad_id}/history (the `GetVideoHistory` operationId).
 func (c *Client) GetVideoHistory(ctx context.Context, adid VideoIDOrLink, params *GetVideoHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetVideoHistoryRequest(c.Server, adid, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListWebhooks List the webhooks of the organisation
+//
+// Corresponds with GET /webhooks (the `ListWebhooks` operationId).
+func (c *Client) ListWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListWebhooksRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateWebhookWithBody Create a webhook
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /webhooks (the `CreateWebhook` operationId).
+func (c *Client) CreateWebhookWithBody(ctx context.Context, params *CreateWebhookParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateWebhookRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateWebhook Create a webhook
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /webhooks (the `CreateWebhook` operationId).
+func (c *Client) CreateWebhook(ctx context.Context, params *CreateWebhookParams, body CreateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateWebhookRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteWebhook Delete a webhook
+//
+// Corresponds with DELETE /webhooks/{webhook_id} (the `DeleteWebhook` operationId).
+func (c *Client) DeleteWebhook(ctx context.Context, webhookID WebhookID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteWebhookRequest(c.Server, webhookID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetWebhook Read a webhook
+//
+// Corresponds with GET /webhooks/{webhook_id} (the `GetWebhook` operationId).
+func (c *Client) GetWebhook(ctx context.Context, webhookID WebhookID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetWebhookRequest(c.Server, webhookID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateWebhookWithBody Change a webhook
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /webhooks/{webhook_id} (the `UpdateWebhook` operationId).
+func (c *Client) UpdateWebhookWithBody(ctx context.Context, webhookID WebhookID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateWebhookRequestWithBody(c.Server, webhookID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UpdateWebhook Change a webhook
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /webhooks/{webhook_id} (the `UpdateWebhook` operationId).
+func (c *Client) UpdateWebhook(ctx context.Context, webhookID WebhookID, body UpdateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUpdateWebhookRequest(c.Server, webhookID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListWebhookDeliveries List the deliveries to a webhook
+//
+// Corresponds with GET /webhooks/{webhook_id}/deliveries (the `ListWebhookDeliveries` operationId).
+func (c *Client) ListWebhookDeliveries(ctx context.Context, webhookID WebhookID, params *ListWebhookDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListWebhookDeliveriesRequest(c.Server, webhookID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReplayWebhookDelivery Send the event of a delivery again
+//
+// Corresponds with POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay (the `ReplayWebhookDelivery` operationId).
+func (c *Client) ReplayWebhookDelivery(ctx context.Context, webhookID WebhookID, deliveryID DeliveryID, params *ReplayWebhookDeliveryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReplayWebhookDeliveryRequest(c.Server, webhookID, deliveryID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateWebhookSecret Replace the secret of a webhook
+//
+// Corresponds with POST /webhooks/{webhook_id}/rotate-secret (the `RotateWebhookSecret` operationId).
+func (c *Client) RotateWebhookSecret(ctx context.Context, webhookID WebhookID, params *RotateWebhookSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateWebhookSecretRequest(c.Server, webhookID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TestWebhook Send a test event to a webhook
+//
+// Corresponds with POST /webhooks/{webhook_id}/test (the `TestWebhook` operationId).
+func (c *Client) TestWebhook(ctx context.Context, webhookID WebhookID, params *TestWebhookParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTestWebhookRequest(c.Server, webhookID, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6387,6 +7163,84 @@ func NewAddCollectionVideosRequestWithBody(server string, collectionID Collectio
 	return req, nil
 }
 
+// NewListEventsRequest constructs an http.Request for the ListEvents method
+func NewListEventsRequest(server string, params *ListEventsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/events")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Types != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "types", params.Types, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewExportHistoryRequest constructs an http.Request for the ExportHistory method
 func NewExportHistoryRequest(server string, params *ExportHistoryParams) (*http.Request, error) {
 	var err error
@@ -7477,6 +8331,454 @@ func NewGetVideoHistoryRequest(server string, adid VideoIDOrLink, params *GetVid
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListWebhooksRequest constructs an http.Request for the ListWebhooks method
+func NewListWebhooksRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateWebhookRequest calls the generic CreateWebhook builder with application/json body
+func NewCreateWebhookRequest(server string, params *CreateWebhookParams, body CreateWebhookJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateWebhookRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewCreateWebhookRequestWithBody constructs an http.Request for the CreateWebhook method, with any body, and a specified content type
+func NewCreateWebhookRequestWithBody(server string, params *CreateWebhookParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewDeleteWebhookRequest constructs an http.Request for the DeleteWebhook method
+func NewDeleteWebhookRequest(server string, webhookID WebhookID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "webhook_id", webhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetWebhookRequest constructs an http.Request for the GetWebhook method
+func NewGetWebhookRequest(server string, webhookID WebhookID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "webhook_id", webhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewUpdateWebhookRequest calls the generic UpdateWebhook builder with application/json body
+func NewUpdateWebhookRequest(server string, webhookID WebhookID, body UpdateWebhookJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewUpdateWebhookRequestWithBody(server, webhookID, "application/json", bodyReader)
+}
+
+// NewUpdateWebhookRequestWithBody constructs an http.Request for the UpdateWebhook method, with any body, and a specified content type
+func NewUpdateWebhookRequestWithBody(server string, webhookID WebhookID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "webhook_id", webhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListWebhookDeliveriesRequest constructs an http.Request for the ListWebhookDeliveries method
+func NewListWebhookDeliveriesRequest(server string, webhookID WebhookID, params *ListWebhookDeliveriesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "webhook_id", webhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/%s/deliveries", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Page != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "page", *params.Page, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int32"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.OrderDirection != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "order_direction", *params.OrderDirection, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewReplayWebhookDeliveryRequest constructs an http.Request for the ReplayWebhookDelivery method
+func NewReplayWebhookDeliveryRequest(server string, webhookID WebhookID, deliveryID DeliveryID, params *ReplayWebhookDeliveryParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "webhook_id", webhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "delivery_id", deliveryID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/%s/deliveries/%s/replay", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRotateWebhookSecretRequest constructs an http.Request for the RotateWebhookSecret method
+func NewRotateWebhookSecretRequest(server string, webhookID WebhookID, params *RotateWebhookSecretParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "webhook_id", webhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/%s/rotate-secret", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewTestWebhookRequest constructs an http.Request for the TestWebhook method
+func NewTestWebhookRequest(server string, webhookID WebhookID, params *TestWebhookParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "webhook_id", webhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/webhooks/%s/test", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil

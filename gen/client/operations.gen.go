@@ -129,13 +129,37 @@ type CreateTokenOptions struct {
 	// Name Its name. White space at the beginning and the end is removed.
 	Name string
 
-	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens. No scope includes another one.
+	// Scopes The scopes of the token. `read` allows the operations that read, `write` those that change something, and `admin` those that manage tokens and webhooks. No scope includes another one.
 	Scopes Scopes
 }
 
 // CreateToken sends POST /tokens: Create a token.
 func (c *ReelTally) CreateToken(ctx context.Context, o CreateTokenOptions) (CreatedToken, error) {
 	return result[CreatedToken](c.Raw.CreateToken(ctx, &CreateTokenParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateTokenRequest{ExpiresInDays: optional(o.ExpiresInDays), Name: o.Name, Scopes: o.Scopes}))
+}
+
+// CreateWebhookOptions are the options of CreateWebhook.
+type CreateWebhookOptions struct {
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey IdempotencyKey
+
+	// Description A note about the webhook.
+	Description string
+
+	// EventTypes The types of events that are sent. Without it, or with an empty list, all types are sent.
+	EventTypes []EventType
+
+	// URL The address to which events are sent: an https URL without user name and fragment. An http URL is allowed only if the operator allows private addresses.
+	URL string
+}
+
+// CreateWebhook sends POST /webhooks: Create a webhook.
+func (c *ReelTally) CreateWebhook(ctx context.Context, o CreateWebhookOptions) (CreatedWebhook, error) {
+	return result[CreatedWebhook](c.Raw.CreateWebhook(ctx, &CreateWebhookParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateWebhookRequest{Description: optional(o.Description), EventTypes: o.EventTypes, URL: o.URL}))
 }
 
 // DeleteCollectionOptions are the options of DeleteCollection.
@@ -147,6 +171,12 @@ type DeleteCollectionOptions struct {
 // DeleteCollection sends DELETE /collections/{collection_id}: Delete a collection.
 func (c *ReelTally) DeleteCollection(ctx context.Context, collectionID CollectionID, o DeleteCollectionOptions) (DeletedCollection, error) {
 	return result[DeletedCollection](c.Raw.DeleteCollection(ctx, collectionID, &DeleteCollectionParams{IfMatch: optional(o.IfMatch)}, nil))
+}
+
+// DeleteWebhook sends DELETE /webhooks/{webhook_id}: Delete a webhook.
+func (c *ReelTally) DeleteWebhook(ctx context.Context, webhookID WebhookID) error {
+	_, err := result[struct{}](c.Raw.DeleteWebhook(ctx, webhookID))
+	return err
 }
 
 // ExportHistoryOptions are the options of ExportHistory.
@@ -294,6 +324,11 @@ func (c *ReelTally) GetVideoHistory(ctx context.Context, adid VideoIDOrLink, o G
 // GetVideoStatistics sends GET /statistics/videos: Count the videos.
 func (c *ReelTally) GetVideoStatistics(ctx context.Context) (Statistics, error) {
 	return result[Statistics](c.Raw.GetVideoStatistics(ctx))
+}
+
+// GetWebhook sends GET /webhooks/{webhook_id}: Read a webhook.
+func (c *ReelTally) GetWebhook(ctx context.Context, webhookID WebhookID) (Webhook, error) {
+	return result[Webhook](c.Raw.GetWebhook(ctx, webhookID))
 }
 
 // ListAccountVideosOptions are the options of ListAccountVideos.
@@ -533,6 +568,23 @@ func (c *ReelTally) AllCollections(ctx context.Context, o ListCollectionsOptions
 	})
 }
 
+// ListEventsOptions are the options of ListEvents.
+type ListEventsOptions struct {
+	// Types Only events of these types, separated by commas or in repeated parameters. A cursor belongs to the types with which it was returned.
+	Types []EventType
+
+	// Limit The maximum number of events of an answer. A value outside 1 to 1000 gives 400.
+	Limit int32
+
+	// Cursor The `next_cursor` of the answer before, with the same types. Without it, the answer begins with the oldest event that is kept.
+	Cursor string
+}
+
+// ListEvents sends GET /events: Read the event feed.
+func (c *ReelTally) ListEvents(ctx context.Context, o ListEventsOptions) (EventFeed, error) {
+	return result[EventFeed](c.Raw.ListEvents(ctx, &ListEventsParams{Types: o.Types, Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
+}
+
 // ListReportsOptions are the options of ListReports.
 type ListReportsOptions struct {
 	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
@@ -660,6 +712,44 @@ func (c *ReelTally) AllVideos(ctx context.Context, o ListVideosOptions) iter.Seq
 	})
 }
 
+// ListWebhookDeliveriesOptions are the options of ListWebhookDeliveries.
+type ListWebhookDeliveriesOptions struct {
+	// Page The number of the page; the first page is 1. It cannot be combined with `cursor`.
+	Page Page
+
+	// Limit The maximum number of items of a page. A value outside 1 to 5000 gives 400.
+	Limit MemberLimit
+
+	// Cursor The `next_cursor` of the previous page. The filters and the order must be the same. While the pages are read, an item that keeps its place in the
+	// order is returned exactly once. In a list that is sorted by `created_at`, all items keep their places. In a list that is sorted by a
+	// metric, a video moves if its metric changes. A video that moves to a page that was already read is missing in the pages that follow. A
+	// video that moves from such a page to a later page is returned twice.
+	Cursor Cursor
+
+	// OrderDirection The direction of the order: ascending or descending.
+	OrderDirection OrderDirectionParameter
+}
+
+// ListWebhookDeliveries sends GET /webhooks/{webhook_id}/deliveries: List the deliveries to a webhook.
+func (c *ReelTally) ListWebhookDeliveries(ctx context.Context, webhookID WebhookID, o ListWebhookDeliveriesOptions) (WebhookDeliveryPage, error) {
+	return result[WebhookDeliveryPage](c.Raw.ListWebhookDeliveries(ctx, webhookID, &ListWebhookDeliveriesParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderDirection: optional(o.OrderDirection)}))
+}
+
+// AllWebhookDeliveries reads all pages of ListWebhookDeliveries, one after the other, and returns their entries. An error ends the sequence.
+func (c *ReelTally) AllWebhookDeliveries(ctx context.Context, webhookID WebhookID, o ListWebhookDeliveriesOptions) iter.Seq2[WebhookDelivery, error] {
+	o.Page = 0
+	return pages(o.Cursor, func(cursor string) ([]WebhookDelivery, *string, error) {
+		o.Cursor = cursor
+		page, err := c.ListWebhookDeliveries(ctx, webhookID, o)
+		return page.Data, page.Pagination.NextCursor, err
+	})
+}
+
+// ListWebhooks sends GET /webhooks: List the webhooks of the organisation.
+func (c *ReelTally) ListWebhooks(ctx context.Context) (WebhookList, error) {
+	return result[WebhookList](c.Raw.ListWebhooks(ctx))
+}
+
 // RefreshAccountOptions are the options of RefreshAccount.
 type RefreshAccountOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
@@ -726,10 +816,40 @@ func (c *ReelTally) RemoveCollectionVideos(ctx context.Context, collectionID Col
 	return result[RemovedVideos](c.Raw.RemoveCollectionVideos(ctx, collectionID, CollectionVideosRequest{VideoIds: o.VideoIds}))
 }
 
+// ReplayWebhookDeliveryOptions are the options of ReplayWebhookDelivery.
+type ReplayWebhookDeliveryOptions struct {
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey IdempotencyKey
+}
+
+// ReplayWebhookDelivery sends POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay: Send the event of a delivery again.
+func (c *ReelTally) ReplayWebhookDelivery(ctx context.Context, webhookID WebhookID, deliveryID DeliveryID, o ReplayWebhookDeliveryOptions) (WebhookDelivery, error) {
+	return result[WebhookDelivery](c.Raw.ReplayWebhookDelivery(ctx, webhookID, deliveryID, &ReplayWebhookDeliveryParams{IdempotencyKey: optional(o.IdempotencyKey)}))
+}
+
 // RevokeToken sends DELETE /tokens/{token_id}: Revoke a token.
 func (c *ReelTally) RevokeToken(ctx context.Context, tokenID TokenID) error {
 	_, err := result[struct{}](c.Raw.RevokeToken(ctx, tokenID))
 	return err
+}
+
+// RotateWebhookSecretOptions are the options of RotateWebhookSecret.
+type RotateWebhookSecretOptions struct {
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey IdempotencyKey
+}
+
+// RotateWebhookSecret sends POST /webhooks/{webhook_id}/rotate-secret: Replace the secret of a webhook.
+func (c *ReelTally) RotateWebhookSecret(ctx context.Context, webhookID WebhookID, o RotateWebhookSecretOptions) (WebhookSecret, error) {
+	return result[WebhookSecret](c.Raw.RotateWebhookSecret(ctx, webhookID, &RotateWebhookSecretParams{IdempotencyKey: optional(o.IdempotencyKey)}))
 }
 
 // StopAccountOptions are the options of StopAccount.
@@ -788,6 +908,21 @@ type StopVideosOptions struct {
 // StopVideos sends DELETE /videos/bulk: Stop tracking many videos.
 func (c *ReelTally) StopVideos(ctx context.Context, o StopVideosOptions) (StopResult, error) {
 	return result[StopResult](c.Raw.StopVideos(ctx, StopVideosRequest{Ids: o.Ids}))
+}
+
+// TestWebhookOptions are the options of TestWebhook.
+type TestWebhookOptions struct {
+	// IdempotencyKey Makes the request safe to repeat. The first response to an operation with this key is stored for 24 hours. If the same body is sent with the same
+	// key again, the stored response is returned with `Idempotent-Replayed: true`. Another body with the same key gives 422. If the first
+	// request with the key is still running, the response is 409. A 5xx response is not stored, so a retry with the same key continues the
+	// request. Use a new UUID for each new request. The keys of an organisation and their compressed responses can use 128 MiB. If these are
+	// full, a new key gives 429 (`idempotency_store_full`) until older keys expire.
+	IdempotencyKey IdempotencyKey
+}
+
+// TestWebhook sends POST /webhooks/{webhook_id}/test: Send a test event to a webhook.
+func (c *ReelTally) TestWebhook(ctx context.Context, webhookID WebhookID, o TestWebhookOptions) (WebhookDelivery, error) {
+	return result[WebhookDelivery](c.Raw.TestWebhook(ctx, webhookID, &TestWebhookParams{IdempotencyKey: optional(o.IdempotencyKey)}))
 }
 
 // TrackAccountOptions are the options of TrackAccount.
@@ -934,4 +1069,24 @@ type UpdateCollectionOptions struct {
 func (c *ReelTally) UpdateCollection(ctx context.Context, collectionID CollectionID, o UpdateCollectionOptions) error {
 	_, err := result[struct{}](c.Raw.UpdateCollection(ctx, collectionID, &UpdateCollectionParams{IfMatch: optional(o.IfMatch)}, UpdateCollectionRequest{Access: optional(o.Access), DisplaySettings: o.DisplaySettings, Hashtags: o.Hashtags, Name: optional(o.Name), ParentID: o.ParentID, Password: optional(o.Password)}))
 	return err
+}
+
+// UpdateWebhookOptions are the options of UpdateWebhook.
+type UpdateWebhookOptions struct {
+	// Description A note about the webhook.
+	Description string
+
+	// Enabled Whether events are sent.
+	Enabled *bool
+
+	// EventTypes The types of events that are sent. An empty list means all types.
+	EventTypes nullable.Nullable[[]EventType]
+
+	// URL The address to which events are sent: an https URL without user name and fragment. An http URL is allowed only if the operator allows private addresses.
+	URL string
+}
+
+// UpdateWebhook sends PATCH /webhooks/{webhook_id}: Change a webhook.
+func (c *ReelTally) UpdateWebhook(ctx context.Context, webhookID WebhookID, o UpdateWebhookOptions) (Webhook, error) {
+	return result[Webhook](c.Raw.UpdateWebhook(ctx, webhookID, UpdateWebhookRequest{Description: optional(o.Description), Enabled: o.Enabled, EventTypes: o.EventTypes, URL: optional(o.URL)}))
 }

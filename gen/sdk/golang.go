@@ -29,7 +29,7 @@ import (
 `
 
 // threeValued are the options for which false differs from absent. Their members stay pointers.
-var threeValued = []string{"AdInfoShop"}
+var threeValued = []string{"AdInfoShop", "Enabled"}
 
 // goOperations returns the Go file with a method of ReelTally for each operation. client is the file that oapi-codegen generated from the same
 // contract; the methods use its types and its functions that send requests.

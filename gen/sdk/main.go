@@ -116,10 +116,16 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 		o.body, o.bodyNeeded = op.RequestBody.Value.Content["application/json"].Schema, op.RequestBody.Value.Required
 	}
 	o.result = resultOf(op)
-	if hasCursor {
+	if hasCursor && !endless(o.result) {
 		o.entry = o.result.Value.Properties["data"].Value.Items
 	}
 	return o
+}
+
+// endless returns true if a list has no last page, because later entries will follow: its next_cursor is never null.
+func endless(result *openapi3.SchemaRef) bool {
+	next := result.Value.Properties["next_cursor"]
+	return next != nil && !next.Value.Nullable
 }
 
 // resultOf returns the schema of the JSON of the successful responses of an operation, or nil if they have no JSON.

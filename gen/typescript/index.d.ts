@@ -414,6 +414,16 @@ export interface CreateTokenRequest {
   scopes: Scopes;
 }
 
+/** A new webhook. */
+export interface CreateWebhookRequest {
+  /** A note about the webhook. */
+  description?: string | undefined;
+  /** The types of events that are sent. */
+  event_types?: EventType[] | undefined;
+  /** The address to which events are sent: an https URL without user name and fragment. */
+  url: string;
+}
+
 /** The new collection. */
 export interface CreatedCollection {
   /** Who can open the share page of a collection. */
@@ -442,6 +452,34 @@ export interface CreatedToken {
   scopes: Scopes;
   /** The token itself, for the header Authorization. */
   secret: string | null;
+}
+
+/** A new webhook with its secret. */
+export interface CreatedWebhook {
+  /** When it was created. */
+  created_at: string;
+  /** A note about the webhook. */
+  description: string;
+  /** Why the webhook is disabled: `by_request`, `gone` if its server answered with status 410, or `failing` if all attempts failed for three days. */
+  disabled_reason: string | null;
+  /** Whether events are sent. */
+  enabled: boolean;
+  /** The types of events that are sent. */
+  event_types: EventTypes;
+  /** When the first of the failed attempts since the last success was made; null if the last attempt was successful. */
+  failing_since: string | null;
+  /** Its id. */
+  id: string;
+  /** When an event was last accepted; null if none was accepted yet. */
+  last_success_at: string | null;
+  /** Until when requests are also signed with the previous secret; null if there is none. */
+  previous_secret_expires_at: string | null;
+  /** The secret that signs the requests. */
+  secret: string | null;
+  /** When it was last changed by a request. */
+  updated_at: string;
+  /** The address to which events are sent. */
+  url: string;
 }
 
 /** A range of UTC days. */
@@ -483,6 +521,160 @@ export type EmptyObject = Record<string, unknown>;
 
 /** Whether an entry of a bulk result is a video or an account. */
 export type EntryType = "video" | "account";
+
+/** Something that has happened. */
+export interface Event {
+  /** When it happened. */
+  created_at: string;
+  /** What the event is about. */
+  data: EventData;
+  /** Its id. */
+  id: string;
+  /** What has happened. */
+  type: EventType;
+}
+
+/** An account as it was after the event. */
+export interface EventAccount {
+  /** The id of the account. */
+  account_id: string;
+  /** The canonical link of the account. */
+  account_link: string;
+  /** When the account was last fetched; null before the first fetch. */
+  checked_at: string | null;
+  /** Whether a video or account can be fetched. */
+  fetch_status: FetchStatus;
+  /** The followers. */
+  latest_followers_count: number | null;
+  /** The accounts that the account follows. */
+  latest_following_count: number | null;
+  /** True if the organisation's tier does not show metrics. */
+  metrics_masked?: boolean | undefined;
+  /** The platform of a video or account. */
+  platform: Platform;
+  /** The state of the account before the event. */
+  previous?: EventAccountState | undefined;
+  /** The handle of the account. */
+  username: string;
+}
+
+/** The state of the account before the event. */
+export interface EventAccountState {
+  /** When the account was last fetched; null before the first fetch. */
+  checked_at: string | null;
+  /** Whether a video or account can be fetched. */
+  fetch_status: FetchStatus;
+  /** The followers. */
+  latest_followers_count: number | null;
+  /** The accounts that the account follows. */
+  latest_following_count: number | null;
+}
+
+/** What the event is about. */
+export interface EventData {
+  /** An account as it was after the event. */
+  account?: EventAccount | undefined;
+  /** A threshold that a metric of the video has reached. */
+  threshold?: EventThreshold | undefined;
+  /** A video as it was after the event. */
+  video?: EventVideo | undefined;
+  /** A webhook. */
+  webhook?: EventWebhook | undefined;
+}
+
+/** A part of the events of an organisation. */
+export interface EventFeed {
+  /** The events, the oldest first. */
+  data: Event[];
+  /** True if there are more events now. */
+  has_more: boolean;
+  /** The place after the last event of this answer, for the next request. */
+  next_cursor: string;
+}
+
+/** A threshold that a metric of the video has reached. */
+export interface EventThreshold {
+  /** The member of the video. */
+  member: "latest_views" | "outlier_multiplier";
+  /** The threshold; null if the organisation's tier does not show metrics. */
+  value: number | null;
+}
+
+/** What has happened. */
+export type EventType = "video.metrics.updated" | "video.milestone.reached" | "video.outlier.detected" | "video.views.fell" | "video.status.changed" | "video.removed" | "account.video.discovered" | "account.metrics.updated" | "account.status.changed" | "webhook.disabled" | "webhook.test";
+
+/** The types of events that are sent. */
+export type EventTypes = EventType[];
+
+/** A video as it was after the event. */
+export interface EventVideo {
+  /** The id of the video. */
+  ad_id: string;
+  /** The canonical link of the video. */
+  ad_link: string;
+  /** Whether a video or account can be fetched. */
+  fetch_status: FetchStatus;
+  /** The bookmarks. */
+  latest_bookmarks: number | null;
+  /** The comments. */
+  latest_comments: number | null;
+  /** Likes, comments, bookmarks and shares added up, as far as they are known. */
+  latest_engagement: number | null;
+  /** The likes. */
+  latest_likes: number | null;
+  /** The shares. */
+  latest_shares: number | null;
+  /** When the metrics were fetched; null before the first fetch. */
+  latest_updated_at: string | null;
+  /** The views. */
+  latest_views: number | null;
+  /** The id of the account that posted the video; null while it is unknown. */
+  linked_account_id: string | null;
+  /** True if the organisation's tier does not show metrics. */
+  metrics_masked?: boolean | undefined;
+  /** The views divided by the median views of the account's tracked videos. */
+  outlier_multiplier: number | null;
+  /** The platform of a video or account. */
+  platform: Platform;
+  /** The state of the video before the event. */
+  previous?: EventVideoState | undefined;
+  /** True if the tracking of the video was stopped. */
+  removed: boolean;
+  /** The handle of the account; empty while it is unknown. */
+  username: string;
+}
+
+/** The state of the video before the event. */
+export interface EventVideoState {
+  /** Whether a video or account can be fetched. */
+  fetch_status: FetchStatus;
+  /** The bookmarks. */
+  latest_bookmarks: number | null;
+  /** The comments. */
+  latest_comments: number | null;
+  /** Likes, comments, bookmarks and shares added up, as far as they are known. */
+  latest_engagement: number | null;
+  /** The likes. */
+  latest_likes: number | null;
+  /** The shares. */
+  latest_shares: number | null;
+  /** When the metrics were fetched; null before the first fetch. */
+  latest_updated_at: string | null;
+  /** The views. */
+  latest_views: number | null;
+  /** The views divided by the median views of the account's tracked videos. */
+  outlier_multiplier: number | null;
+}
+
+/** A webhook. */
+export interface EventWebhook {
+  /** The id of the webhook. */
+  id: string;
+  /** The `disabled_reason` of the webhook; null in a test. */
+  reason: string | null;
+  /** The address to which events are sent. */
+  url: string;
+}
 
 /** A stored point: the last counts that were fetched on a UTC day. */
 export interface ExportedPoint {
@@ -1229,6 +1421,18 @@ export interface UpdateCollectionRequest {
   password?: string | undefined;
 }
 
+/** The members of a webhook to change. */
+export interface UpdateWebhookRequest {
+  /** A note about the webhook. */
+  description?: string | undefined;
+  /** Whether events are sent. */
+  enabled?: boolean | undefined;
+  /** The types of events that are sent. */
+  event_types?: EventType[] | undefined;
+  /** The address to which events are sent: an https URL without user name and fragment. */
+  url?: string | undefined;
+}
+
 /** A video of the organisation. */
 export interface Video {
   /** The id of the video. */
@@ -1414,6 +1618,89 @@ export interface VideoPagination {
   total_pages: number;
 }
 
+/** An endpoint to which events are sent. */
+export interface Webhook {
+  /** When it was created. */
+  created_at: string;
+  /** A note about the webhook. */
+  description: string;
+  /** Why the webhook is disabled: `by_request`, `gone` if its server answered with status 410, or `failing` if all attempts failed for three days. */
+  disabled_reason: string | null;
+  /** Whether events are sent. */
+  enabled: boolean;
+  /** The types of events that are sent. */
+  event_types: EventTypes;
+  /** When the first of the failed attempts since the last success was made; null if the last attempt was successful. */
+  failing_since: string | null;
+  /** Its id. */
+  id: string;
+  /** When an event was last accepted; null if none was accepted yet. */
+  last_success_at: string | null;
+  /** Until when requests are also signed with the previous secret; null if there is none. */
+  previous_secret_expires_at: string | null;
+  /** When it was last changed by a request. */
+  updated_at: string;
+  /** The address to which events are sent. */
+  url: string;
+}
+
+/** An event that is sent to a webhook, with the result of the last attempt. */
+export interface WebhookDelivery {
+  /** How many attempts were made. */
+  attempts: number;
+  /** When the delivery was made. */
+  created_at: string;
+  /** How many milliseconds the last attempt took. */
+  duration_ms: number | null;
+  /** Why the last attempt failed; null if it was successful or not made yet. */
+  error: string | null;
+  /** The id of the event, which is sent as `webhook-id`. */
+  event_id: string;
+  /** What has happened. */
+  event_type: EventType;
+  /** Its id. */
+  id: string;
+  /** When the last attempt was made; null before the first attempt. */
+  last_attempt_at: string | null;
+  /** When the next attempt is due; null if no attempt is due any more. */
+  next_attempt_at: string | null;
+  /** The first bytes of the last response; null if there was no response. */
+  response_body: string | null;
+  /** The HTTP status of the last response; null if there was no response. */
+  response_status: number | null;
+  /** Whether an attempt is due (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). */
+  status: WebhookDeliveryStatus;
+  /** The id of the webhook. */
+  webhook_id: string;
+}
+
+/** One page of the deliveries to a webhook. */
+export interface WebhookDeliveryPage {
+  /** The deliveries, in the requested order. */
+  data: WebhookDelivery[];
+  /** Describes one page of a list. */
+  pagination: Pagination;
+}
+
+/** Whether an attempt is due (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`). */
+export type WebhookDeliveryStatus = "pending" | "delivered" | "failed";
+
+/** The webhooks of an organisation. */
+export interface WebhookList {
+  /** The webhooks, the newest first. */
+  data: Webhook[];
+}
+
+/** The new secret of a webhook. */
+export interface WebhookSecret {
+  /** The id of the webhook. */
+  id: string;
+  /** Until when requests are also signed with the previous secret. */
+  previous_secret_expires_at: string;
+  /** The secret that signs the requests. */
+  secret: string | null;
+}
+
 /** The parameters of {@link ReelTally.exportHistory}. */
 export interface ExportHistoryParams {
   /** Only points that were fetched at or after this time. */
@@ -1582,6 +1869,16 @@ export interface ListCollectionsParams {
   order_direction?: OrderDirection | undefined;
 }
 
+/** The parameters of {@link ReelTally.listEvents}. */
+export interface ListEventsParams {
+  /** Only events of these types, separated by commas or in repeated parameters. */
+  types?: EventType[] | undefined;
+  /** The maximum number of events of an answer. */
+  limit?: number | undefined;
+  /** The `next_cursor` of the answer before, with the same types. */
+  cursor?: string | undefined;
+}
+
 /** The parameters of {@link ReelTally.listReports}. */
 export interface ListReportsParams {
   /** The number of the page; the first page is 1. */
@@ -1640,6 +1937,18 @@ export interface ListVideosParams {
   fetch_status?: FetchStatus | undefined;
 }
 
+/** The parameters of {@link ReelTally.listWebhookDeliveries}. */
+export interface ListWebhookDeliveriesParams {
+  /** The number of the page; the first page is 1. */
+  page?: number | undefined;
+  /** The maximum number of items of a page. */
+  limit?: number | undefined;
+  /** The `next_cursor` of the previous page. */
+  cursor?: string | undefined;
+  /** The direction of the order: ascending or descending. */
+  order_direction?: OrderDirection | undefined;
+}
+
 /** A client of the API of a ReelTally server. */
 export class ReelTally extends Client {
   /** Add accounts to a collection. `POST /collections/{collection_id}/accounts` */
@@ -1654,8 +1963,12 @@ export class ReelTally extends Client {
   createReport(collectionId: string, body: CreateReportRequest, options?: RequestOptions): Promise<ReportSummary>;
   /** Create a token. `POST /tokens` */
   createToken(body: CreateTokenRequest, options?: RequestOptions): Promise<CreatedToken>;
+  /** Create a webhook. `POST /webhooks` */
+  createWebhook(body: CreateWebhookRequest, options?: RequestOptions): Promise<CreatedWebhook>;
   /** Delete a collection. `DELETE /collections/{collection_id}` */
   deleteCollection(collectionId: string, body?: EmptyObject, options?: RequestOptions): Promise<DeletedCollection>;
+  /** Delete a webhook. `DELETE /webhooks/{webhook_id}` */
+  deleteWebhook(webhookId: string, options?: RequestOptions): Promise<void>;
   /** Export the stored points of all videos. `GET /history/export` */
   exportHistory(params?: ExportHistoryParams, options?: RequestOptions): Promise<HistoryExport>;
   /** Reads all pages of {@link ReelTally.exportHistory}, one after the other, and yields their entries. */
@@ -1682,6 +1995,8 @@ export class ReelTally extends Client {
   getVideoHistory(adId: string, params?: GetVideoHistoryParams, options?: RequestOptions): Promise<VideoHistory>;
   /** Count the videos. `GET /statistics/videos` */
   getVideoStatistics(options?: RequestOptions): Promise<Statistics>;
+  /** Read a webhook. `GET /webhooks/{webhook_id}` */
+  getWebhook(webhookId: string, options?: RequestOptions): Promise<Webhook>;
   /** List the videos of an account. `GET /accounts/{account_id}/videos` */
   listAccountVideos(accountId: string, params?: ListAccountVideosParams, options?: RequestOptions): Promise<AccountVideoPage>;
   /** Reads all pages of {@link ReelTally.listAccountVideos}, one after the other, and yields their entries. */
@@ -1702,6 +2017,8 @@ export class ReelTally extends Client {
   listCollections(params?: ListCollectionsParams, options?: RequestOptions): Promise<CollectionList>;
   /** Reads all pages of {@link ReelTally.listCollections}, one after the other, and yields their entries. */
   allCollections(params?: Omit<ListCollectionsParams, "page">, options?: RequestOptions): AsyncGenerator<Collection, void, undefined>;
+  /** Read the event feed. `GET /events` */
+  listEvents(params?: ListEventsParams, options?: RequestOptions): Promise<EventFeed>;
   /** List the reports of a collection. `GET /collections/{collection_id}/reports` */
   listReports(collectionId: string, params?: ListReportsParams, options?: RequestOptions): Promise<ReportPage>;
   /** Reads all pages of {@link ReelTally.listReports}, one after the other, and yields their entries. */
@@ -1712,6 +2029,12 @@ export class ReelTally extends Client {
   listVideos(params?: ListVideosParams, options?: RequestOptions): Promise<VideoPage>;
   /** Reads all pages of {@link ReelTally.listVideos}, one after the other, and yields their entries. */
   allVideos(params?: Omit<ListVideosParams, "page">, options?: RequestOptions): AsyncGenerator<Video, void, undefined>;
+  /** List the deliveries to a webhook. `GET /webhooks/{webhook_id}/deliveries` */
+  listWebhookDeliveries(webhookId: string, params?: ListWebhookDeliveriesParams, options?: RequestOptions): Promise<WebhookDeliveryPage>;
+  /** Reads all pages of {@link ReelTally.listWebhookDeliveries}, one after the other, and yields their entries. */
+  allWebhookDeliveries(webhookId: string, params?: Omit<ListWebhookDeliveriesParams, "page">, options?: RequestOptions): AsyncGenerator<WebhookDelivery, void, undefined>;
+  /** List the webhooks of the organisation. `GET /webhooks` */
+  listWebhooks(options?: RequestOptions): Promise<WebhookList>;
   /** Fetch an account now. `POST /refresh/accounts` */
   refreshAccount(body: RefreshAccountRequest, options?: RequestOptions): Promise<RefreshNotDue>;
   /** Fetch a video now. `POST /refresh/videos` */
@@ -1720,8 +2043,12 @@ export class ReelTally extends Client {
   removeCollectionAccounts(collectionId: string, body: CollectionAccountsRequest, options?: RequestOptions): Promise<RemovedAccounts>;
   /** Take videos out of a collection. `DELETE /collections/{collection_id}/videos` */
   removeCollectionVideos(collectionId: string, body: CollectionVideosRequest, options?: RequestOptions): Promise<RemovedVideos>;
+  /** Send the event of a delivery again. `POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay` */
+  replayWebhookDelivery(webhookId: string, deliveryId: string, options?: RequestOptions): Promise<WebhookDelivery>;
   /** Revoke a token. `DELETE /tokens/{token_id}` */
   revokeToken(tokenId: string, options?: RequestOptions): Promise<void>;
+  /** Replace the secret of a webhook. `POST /webhooks/{webhook_id}/rotate-secret` */
+  rotateWebhookSecret(webhookId: string, options?: RequestOptions): Promise<WebhookSecret>;
   /** Stop tracking an account, by id or link. `DELETE /accounts` */
   stopAccount(body: StopAccountRequest, options?: RequestOptions): Promise<Message>;
   /** Stop tracking an account, by id. `DELETE /accounts/{account_id}` */
@@ -1734,6 +2061,8 @@ export class ReelTally extends Client {
   stopVideoById(adId: string, options?: RequestOptions): Promise<Message>;
   /** Stop tracking many videos. `DELETE /videos/bulk` */
   stopVideos(body: StopVideosRequest, options?: RequestOptions): Promise<StopResult>;
+  /** Send a test event to a webhook. `POST /webhooks/{webhook_id}/test` */
+  testWebhook(webhookId: string, options?: RequestOptions): Promise<WebhookDelivery>;
   /** Track an account. `POST /accounts` */
   trackAccount(body: TrackAccountRequest, options?: RequestOptions): Promise<TrackAccountResult>;
   /** Track many accounts. `POST /accounts/bulk` */
@@ -1744,4 +2073,6 @@ export class ReelTally extends Client {
   trackVideos(body: TrackVideosRequest, options?: RequestOptions): Promise<TrackVideosResult>;
   /** Change a collection. `PATCH /collections/{collection_id}` */
   updateCollection(collectionId: string, body: UpdateCollectionRequest, options?: RequestOptions): Promise<void>;
+  /** Change a webhook. `PATCH /webhooks/{webhook_id}` */
+  updateWebhook(webhookId: string, body: UpdateWebhookRequest, options?: RequestOptions): Promise<Webhook>;
 }

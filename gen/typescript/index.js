@@ -23,8 +23,14 @@ export class ReelTally extends Client {
   createToken(body, options) {
     return this.request("POST", `/tokens`, { body, keyed: true, ...options });
   }
+  createWebhook(body, options) {
+    return this.request("POST", `/webhooks`, { body, keyed: true, ...options });
+  }
   deleteCollection(collectionId, body, options) {
     return this.request("DELETE", `/collections/${encodeURIComponent(collectionId)}`, { body, ...options });
+  }
+  deleteWebhook(webhookId, options) {
+    return this.request("DELETE", `/webhooks/${encodeURIComponent(webhookId)}`, { ...options });
   }
   exportHistory(params, options) {
     return this.request("GET", `/history/export`, { query: params, ...options });
@@ -65,6 +71,9 @@ export class ReelTally extends Client {
   getVideoStatistics(options) {
     return this.request("GET", `/statistics/videos`, { ...options });
   }
+  getWebhook(webhookId, options) {
+    return this.request("GET", `/webhooks/${encodeURIComponent(webhookId)}`, { ...options });
+  }
   listAccountVideos(accountId, params, options) {
     return this.request("GET", `/accounts/${encodeURIComponent(accountId)}/videos`, { query: { ...params, paginated: true }, ...options });
   }
@@ -95,6 +104,9 @@ export class ReelTally extends Client {
   allCollections(params, options) {
     return this.pages(params, next => this.listCollections(next, options));
   }
+  listEvents(params, options) {
+    return this.request("GET", `/events`, { query: params, ...options });
+  }
   listReports(collectionId, params, options) {
     return this.request("GET", `/collections/${encodeURIComponent(collectionId)}/reports`, { query: params, ...options });
   }
@@ -110,6 +122,15 @@ export class ReelTally extends Client {
   allVideos(params, options) {
     return this.pages(params, next => this.listVideos(next, options));
   }
+  listWebhookDeliveries(webhookId, params, options) {
+    return this.request("GET", `/webhooks/${encodeURIComponent(webhookId)}/deliveries`, { query: params, ...options });
+  }
+  allWebhookDeliveries(webhookId, params, options) {
+    return this.pages(params, next => this.listWebhookDeliveries(webhookId, next, options));
+  }
+  listWebhooks(options) {
+    return this.request("GET", `/webhooks`, { ...options });
+  }
   refreshAccount(body, options) {
     return this.request("POST", `/refresh/accounts`, { body, keyed: true, ...options });
   }
@@ -122,8 +143,14 @@ export class ReelTally extends Client {
   removeCollectionVideos(collectionId, body, options) {
     return this.request("DELETE", `/collections/${encodeURIComponent(collectionId)}/videos`, { body, ...options });
   }
+  replayWebhookDelivery(webhookId, deliveryId, options) {
+    return this.request("POST", `/webhooks/${encodeURIComponent(webhookId)}/deliveries/${encodeURIComponent(deliveryId)}/replay`, { keyed: true, ...options });
+  }
   revokeToken(tokenId, options) {
     return this.request("DELETE", `/tokens/${encodeURIComponent(tokenId)}`, { ...options });
+  }
+  rotateWebhookSecret(webhookId, options) {
+    return this.request("POST", `/webhooks/${encodeURIComponent(webhookId)}/rotate-secret`, { keyed: true, ...options });
   }
   stopAccount(body, options) {
     return this.request("DELETE", `/accounts`, { body, ...options });
@@ -143,6 +170,9 @@ export class ReelTally extends Client {
   stopVideos(body, options) {
     return this.request("DELETE", `/videos/bulk`, { body, ...options });
   }
+  testWebhook(webhookId, options) {
+    return this.request("POST", `/webhooks/${encodeURIComponent(webhookId)}/test`, { keyed: true, ...options });
+  }
   trackAccount(body, options) {
     return this.request("POST", `/accounts`, { body, keyed: true, ...options });
   }
@@ -157,5 +187,8 @@ export class ReelTally extends Client {
   }
   updateCollection(collectionId, body, options) {
     return this.request("PATCH", `/collections/${encodeURIComponent(collectionId)}`, { body, ...options });
+  }
+  updateWebhook(webhookId, body, options) {
+    return this.request("PATCH", `/webhooks/${encodeURIComponent(webhookId)}`, { body, ...options });
   }
 }

@@ -54,7 +54,12 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 	}
 	return db.RepeatOnDuplicate(func() error {
 		return s.db.Tx(ctx, func(tx *gorm.DB) error {
-			if err := s.lockSubscribers(tx, outcomes); err != nil {
+			orgs, err := s.lockSubscribers(tx, outcomes)
+			if err != nil {
+				return err
+			}
+			events, err := store.NewEventRecorder(tx, fetchedAt, orgs...)
+			if err != nil {
 				return err
 			}
 			plain := make([]Outcome, len(outcomes))
@@ -66,9 +71,12 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 					}
 				}
 				plain[i] = o.Outcome
-				if err := s.writeAccount(tx, o, fetchedAt); err != nil {
+				if err := s.writeAccount(tx, o, fetchedAt, events); err != nil {
 					return err
 				}
+			}
+			if err := events.Save(); err != nil {
+				return err
 			}
 			if err := acknowledge(tx, c, s.db.Now(), fetchedAt, plain); err != nil {
 				return err
@@ -83,25 +91,25 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 	})
 }
 
-// lockSubscribers locks the organisations that subscribe to any of the accounts and raises their versions.
-func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) error {
+// lockSubscribers locks the organisations that subscribe to any of the accounts and raises their versions. It returns these organisations.
+func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid.UUID, error) {
 	targets := make([]queue.Target, len(outcomes))
 	for i, o := range outcomes {
 		targets[i] = o.Target
 	}
 	subs, err := queue.SubscriptionsOf(tx, targets)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	orgs := make([]uuid.UUID, len(subs))
 	for i, s := range subs {
 		orgs[i] = s.OrganisationID
 	}
-	return db.RaiseVersions(tx, s.db.Now(), orgs...)
+	return orgs, db.RaiseVersions(tx, s.db.Now(), orgs...)
 }
 
 // writeAccount writes the outcome of one account to the data of every organisation that subscribes to the account.
-func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instant) error {
+func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instant, events *store.EventRecorder) error {
 	if o.Account == nil && o.Private == nil && !o.HandleLost && o.fetchChange() == nil {
 		return nil
 	}
@@ -113,7 +121,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instan
 	}
 	depth := 0
 	for _, sub := range subs {
-		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview)}
+		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview), events: events}
 		missing, err := d.write(sub.SubjectID)
 		if err != nil {
 			return err
@@ -148,6 +156,7 @@ type discovery struct {
 	at      db.Instant // time of the fetch
 	outcome AccountOutcome
 	preview int // number of the account's videos that are fetched if the organisation has no subscription
+	events  *store.EventRecorder
 }
 
 // write writes the outcome to the account with the given id. It returns the length of the list that is needed to find all videos of the
@@ -210,12 +219,15 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	if err := store.RefreshAccounts(d.tx, []db.RowKey{{Org: d.org, ID: a.ID}}, of); err != nil {
 		return 0, err
 	}
+	d.events.AccountFetched(&before, a)
 	return missing, d.addFollowers(before, *a)
 }
 
 // writeState writes the fetch status that follows from the outcome to the account a, and nothing else.
 func (d discovery) writeState(a *store.Account) error {
+	before := *a
 	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
+	d.events.AccountFetched(&before, a)
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(withState(a, map[string]any{})).Error
 }
 
@@ -353,6 +365,9 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 		listIndex[f.ID] = i
 	}
 	slices.SortFunc(fresh, func(a, b store.Video) int { return cmp.Compare(listIndex[a.ExternalID], listIndex[b.ExternalID]) })
+	for i := range fresh {
+		d.events.VideoDiscovered(a, &fresh[i])
+	}
 	fetched, err := d.withinPreview(a, org, fresh)
 	if err != nil {
 		return err

@@ -52,6 +52,9 @@ func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[str
 		return deleted, err
 	}
 	for _, org := range orgs {
+		if err := s.deleteExpiredEvents(ctx, s.store.Org(org), deleted, alive); err != nil {
+			return deleted, err
+		}
 		var oldest []db.Instant
 		err := db.Scoped(s.db.Read(ctx), "idempotency_keys", org).Where("created_at < ?", now.Add(-db.IdempotencyLife)).Limit(1).Pluck("created_at", &oldest).Error
 		if err != nil {
@@ -68,6 +71,27 @@ func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[str
 		}
 	}
 	return deleted, nil
+}
+
+// deleteExpiredEvents deletes the old events of an organisation, with their deliveries, and ends the recording of events that the organisation
+// does not use.
+func (s *Writer) deleteExpiredEvents(ctx context.Context, org *store.Org, deleted map[string]int64, alive func() error) error {
+	if err := org.PauseUnusedFeed(ctx); err != nil {
+		return err
+	}
+	for {
+		n, err := org.DeleteExpiredEvents(ctx)
+		if err != nil {
+			return err
+		}
+		deleted["events"] += n
+		if err := alive(); err != nil {
+			return err
+		}
+		if n < db.DeleteBatch {
+			return nil
+		}
+	}
 }
 
 // organisationIDs returns the ids of all organisations in ascending order.

@@ -46,7 +46,13 @@ func insertsOfAge(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.T
 			o.ID(), owner, day, day.Week()),
 		"snapshots_weekly": add("INSERT INTO snapshots_weekly (organisation_id, video_id, day, week, views, fetched_at, source) VALUES (?, ?, ?, ?, 1, 0, 'x')",
 			o.ID(), owner, day, day.Week()),
-		"account_days":      add("INSERT INTO account_days (organisation_id, account_id, day, videos) VALUES (?, ?, ?, 1)", o.ID(), account, day),
+		"account_days": add("INSERT INTO account_days (organisation_id, account_id, day, videos) VALUES (?, ?, ?, 1)", o.ID(), account, day),
+		"events":       add("INSERT INTO events (organisation_id, position, id, type, created_at, data) VALUES (?, ?, ?, 'x', ?, '{}')", o.ID(), n, id, i),
+		"webhook_deliveries": func() {
+			db.Exec(t, "INSERT INTO events (organisation_id, position, id, type, created_at, data) VALUES (?, ?, ?, 'x', ?, '{}')", o.ID(), 100+n, id, i)
+			db.Exec(t, `INSERT INTO webhook_deliveries (organisation_id, id, webhook_id, position, event_id, event_type, created_at, attempts, delivered)
+ VALUES (?, ?, ?, ?, ?, 'x', ?, 0, false)`, o.ID(), id, id, 100+n, id, i)
+		},
 		"organisation_days": add("INSERT INTO organisation_days (organisation_id, day, videos, views, likes, comments, shares, bookmarks) VALUES (?, ?, 1, 1, 1, 1, 1, 1)", o.ID(), day),
 	}
 }
@@ -84,6 +90,8 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			switch name {
 			case "collectors": // Heartbeat has deleted the old row and inserted a row for its caller
 				require.Equal(t, before, count(name), name)
+			case "events": // each delivery has an event of its age
+				require.EqualValues(t, 2, count(name), name)
 			case "snapshots_weekly": // the roll-up has turned the old daily point into a weekly point
 				require.Equal(t, before, count(name), name)
 			default:

@@ -140,6 +140,10 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 	if err := db.RaiseVersionsOnly(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
 		return err
 	}
+	var err error
+	if w.events, err = store.NewEventRecorder(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
+		return err
+	}
 	var changed, others []db.RowKey
 	for _, key := range keys {
 		if w.outcomes[key].changesVideo() {
@@ -151,7 +155,10 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 	if err := w.write(changed); err != nil {
 		return err
 	}
-	return w.writeStates(others)
+	if err := w.writeStates(others); err != nil {
+		return err
+	}
+	return w.events.Save()
 }
 
 // changesVideo returns true if the outcome changes more of a video than its fetch status.
@@ -179,6 +186,7 @@ type videoWriter struct {
 	fetchedAt db.Instant
 	outcomes  map[db.RowKey]*Outcome // by the key of the video
 	undated   map[db.RowKey]bool     // videos whose upload date was unknown before the write
+	events    *store.EventRecorder
 }
 
 // write writes the outcomes to the videos with the given keys, and updates everything that is derived from the videos.
@@ -192,6 +200,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 		return err
 	}
 	before, touched := store.SumsByOrganisation(videos), map[db.RowKey]bool{}
+	addEvents := w.compareVideos(videos)
 	w.touch(touched, videos) // also the present accounts, because a video may move to another account
 	var measured []*store.Video
 	var retitled []Retitled
@@ -223,6 +232,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 			v.OutlierMultiplier = s.Multiplier(v.LatestViews)
 		}
 	}
+	addEvents()
 	if err := SaveVideos(w.tx, videos); err != nil {
 		return err
 	}
@@ -258,11 +268,14 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
 	if err != nil || len(videos) == 0 {
 		return err
 	}
-	rows := make([][]any, len(videos))
+	addEvents, rows := w.compareStates(videos), make([][]any, len(videos))
 	for i := range videos {
 		v := &videos[i]
 		w.outcomes[v.Key()].changeState(&v.FetchState, v.LatestUpdatedAt != nil, w.fetchedAt)
 		rows[i] = []any{v.OrganisationID, v.ID, v.FetchStatus, v.FetchReason, v.LastAttemptAt, v.NextFetchAt}
+	}
+	if err := addEvents(); err != nil {
+		return err
 	}
 	list, args = db.WithRows(w.tx, "u", []string{"organisation_id uuid", "id uuid", "status text", "reason text", "attempt bigint", "next bigint"}, rows)
 	return w.tx.Exec(list+`UPDATE videos SET fetch_status = u.status, fetch_reason = u.reason, last_attempt_at = u.attempt, next_fetch_at = u.next

@@ -6,7 +6,10 @@ import (
 )
 
 // Writer writes the answers of sources to the data of all organisations that track a target. Its methods can be called concurrently.
-type Writer struct{ db *db.DB }
+type Writer struct {
+	store *store.Store
+	db    *db.DB
+}
 
 // New returns a Writer for a store.
-func New(s *store.Store) *Writer { return &Writer{db: s.DB()} }
+func New(s *store.Store) *Writer { return &Writer{store: s, db: s.DB()} }

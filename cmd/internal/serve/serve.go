@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -38,7 +39,11 @@ type Config struct {
 	TierLimits       map[string]int64 `setting:"REELTALLY_TIER_LIMITS" mapsep:"," placeholder:"TIER.GROUP=N" help:"Requests a minute to each operation, where they differ from the defaults, for example basic.read=20,premium.write=200. The tiers are limited, basic and premium; the groups are authenticate, read and write."`
 	ShortLinkBaseURL string           `name:"shortlink-base-url" setting:"REELTALLY_SHORTLINK_BASE_URL" placeholder:"URL" help:"URL of a replacement for the hosts of short links: https://HOST/PATH is requested as URL/HOST/PATH. Without it, the hosts themselves are used."`
 
-	ShutdownDelay  time.Duration `setting:"REELTALLY_SHUTDOWN_DELAY" default:"0s" placeholder:"TIME" help:"How long the server still answers requests after it was told to end, up to 60s. /readyz answers 503 in this time, so that a proxy sends new requests to other servers."`
+	ShutdownDelay time.Duration `setting:"REELTALLY_SHUTDOWN_DELAY" default:"0s" placeholder:"TIME" help:"How long the server still answers requests after it was told to end, up to 60s. /readyz answers 503 in this time, so that a proxy sends new requests to other servers."`
+
+	WebhookKey          boot.Secret `name:"webhook-key" setting:"REELTALLY_WEBHOOK_KEY" placeholder:"KEY" help:"Encrypts the secrets of webhooks in the database; at least 32 characters. Without it, a key that the database contains is used. All servers need the same key."`
+	WebhookAllowPrivate bool        `name:"webhook-allow-private" setting:"REELTALLY_WEBHOOK_ALLOW_PRIVATE" help:"Allow webhooks with http URLs, and with private and loopback addresses. Use it only if every organisation may reach the network of the server."`
+
 	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before the API responds with 503, from 1s to 50s."`
 }
 
@@ -48,6 +53,9 @@ const maxRequestTimeout = 50 * time.Second
 
 // maxShutdownDelay is the largest allowed Config.ShutdownDelay.
 const maxShutdownDelay = time.Minute
+
+// minWebhookKey is the smallest allowed length of the key that encrypts the secrets of webhooks, in characters.
+const minWebhookKey = 32
 
 // Check returns an error for the first invalid setting.
 func (c Config) Check() error {
@@ -62,6 +70,9 @@ func (c Config) Check() error {
 	}
 	if c.PreviewAllowance < 1 {
 		return boot.InvalidSetting("preview-allowance", "REELTALLY_PREVIEW_ALLOWANCE", c.PreviewAllowance, "1 or more")
+	}
+	if c.WebhookKey != "" && len(c.WebhookKey) < minWebhookKey {
+		return boot.InvalidSetting("webhook-key", "REELTALLY_WEBHOOK_KEY", c.WebhookKey, "at least 32 characters")
 	}
 	if c.RequestTimeout < time.Second || c.RequestTimeout > maxRequestTimeout {
 		return boot.InvalidSetting("request-timeout", "REELTALLY_REQUEST_TIMEOUT", c.RequestTimeout, "from 1s to 50s")
@@ -191,10 +202,14 @@ func New(ctx context.Context, c Config, st *store.Store, status http.Handler, re
 		return nil, errors.Join(err, listener.Close())
 	}
 	a.closeRates = closeRates
+	webhooks := server.WebhookOptions{AllowPrivate: c.WebhookAllowPrivate}
+	if c.WebhookKey != "" {
+		webhooks.Key = []byte(c.WebhookKey.Reveal())
+	}
 	a.server, err = server.New(server.Options{
 		RateStore: rates, TierLimits: c.TierLimits, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
 		TrustedProxies: proxies, Sandbox: kind == store.DemoData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
-		RequestTimeout: c.RequestTimeout, Status: status,
+		RequestTimeout: c.RequestTimeout, Status: status, Webhooks: webhooks,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -218,7 +233,8 @@ func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) 
 // Close closes the listener and the connections to Redis.
 func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
-// Run serves requests until Config.ShutdownDelay after ctx has ended. It then waits for the running requests and closes the API.
+// Run serves requests until Config.ShutdownDelay after ctx has ended, and sends events to webhooks until ctx ends. It then waits for the running
+// requests and attempts, and closes the API.
 func (a *API) Run(ctx context.Context) error {
 	a.logger.InfoContext(ctx, "serving", "address", a.Address)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -227,7 +243,12 @@ func (a *API) Run(ctx context.Context) error {
 		a.server.Drain()
 		time.AfterFunc(a.delay, stop)
 	})
+	sending, stopSending := context.WithCancel(ctx)
+	var senders sync.WaitGroup
+	senders.Go(func() { a.server.SendWebhooks(sending) })
 	err := boot.Serve(serving, a.listener, boot.CountRequests(a.registry, a.server.Handler()), a.logger)
+	stopSending()
+	senders.Wait()
 	a.server.Close()
 	a.logger.InfoContext(ctx, "stopped serving")
 	return errors.Join(err, a.closeRates())

@@ -51,6 +51,8 @@ const (
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour
+	// EventRetention is how long an event and its deliveries are kept.
+	EventRetention = 7 * Day
 	// ShortLinkLife is how long the link to which a short link redirects is kept.
 	ShortLinkLife = 30 * Day
 )
@@ -98,6 +100,11 @@ var Tables = map[string]Table{
 	"idempotency_keys":     {Class: Distributed, Bound: ByTime, Retention: IdempotencyLife},
 	"idempotency_usage":    {Class: Distributed, Bound: ByTenantData},
 	"reports":              {Class: Distributed, Bound: ByTenantData},
+	"event_feeds":          {Class: Distributed, Bound: ByTenantData},
+	"events":               {Class: Distributed, Bound: ByTime, Retention: EventRetention},
+	"video_milestones":     {Class: Distributed, Bound: ByTenantData},
+	"webhooks":             {Class: Distributed, Bound: ByTenantData},
+	"webhook_deliveries":   {Class: Distributed, Bound: ByTime, Retention: EventRetention},
 
 	"fetch_targets":       {Class: Coordinator, Bound: ByTenantData},
 	"fetch_subscriptions": {Class: Coordinator, Bound: ByTenantData},
@@ -115,5 +122,6 @@ var Tables = map[string]Table{
 	"login_links":         {Class: Coordinator, Bound: ByTime, Retention: sessionRetention},
 	"share_pages":         {Class: Coordinator, Bound: ByTenantData},
 	"thumbnails":          {Class: Coordinator, Bound: ByTenantData},
+	"webhook_queue":       {Class: Coordinator, Bound: ByTenantData},
 	"clock_state":         {Class: Coordinator, Bound: ByInstallation},
 }

@@ -37,9 +37,17 @@ class ReelTally(Client):
         """Create a token. `POST /tokens`"""
         return cast("t.CreatedToken", self.request("POST", "/tokens", body=body, keyed=True, idempotency_key=idempotency_key))
 
+    def create_webhook(self, body: t.CreateWebhookRequest, *, idempotency_key: str | None = None) -> t.CreatedWebhook:
+        """Create a webhook. `POST /webhooks`"""
+        return cast("t.CreatedWebhook", self.request("POST", "/webhooks", body=body, keyed=True, idempotency_key=idempotency_key))
+
     def delete_collection(self, collection_id: str, body: t.EmptyObject | None = None) -> t.DeletedCollection:
         """Delete a collection. `DELETE /collections/{collection_id}`"""
         return cast("t.DeletedCollection", self.request("DELETE", f"/collections/{quote(collection_id)}", body=body))
+
+    def delete_webhook(self, webhook_id: str) -> None:
+        """Delete a webhook. `DELETE /webhooks/{webhook_id}`"""
+        self.request("DELETE", f"/webhooks/{quote(webhook_id)}")
 
     def export_history(self, *, updated_since: str | None = None, limit: int | None = None, cursor: str | None = None) -> t.HistoryExport:
         """Export the stored points of all videos. `GET /history/export`"""
@@ -93,6 +101,10 @@ class ReelTally(Client):
         """Count the videos. `GET /statistics/videos`"""
         return cast("t.Statistics", self.request("GET", "/statistics/videos"))
 
+    def get_webhook(self, webhook_id: str) -> t.Webhook:
+        """Read a webhook. `GET /webhooks/{webhook_id}`"""
+        return cast("t.Webhook", self.request("GET", f"/webhooks/{quote(webhook_id)}"))
+
     def list_account_videos(self, account_id: str, *, start_date: str | None = None, end_date: str | None = None, page: int | None = None, limit: int | None = None, cursor: str | None = None, order_by: t.AccountVideoOrder | None = None, order_direction: t.OrderDirection | None = None, include_removed: bool | None = None, fetch_status: t.FetchStatus | None = None) -> t.AccountVideoPage:
         """List the videos of an account. `GET /accounts/{account_id}/videos`"""
         return cast("t.AccountVideoPage", self.request("GET", f"/accounts/{quote(account_id)}/videos", query={"start_date": start_date, "end_date": end_date, "page": page, "limit": limit, "cursor": cursor, "order_by": order_by, "order_direction": order_direction, "include_removed": include_removed, "fetch_status": fetch_status, "paginated": True}))
@@ -133,6 +145,10 @@ class ReelTally(Client):
         """Reads all pages of list_collections, one after the other, and yields their entries."""
         return self.pages(lambda after: cast(dict[str, Any], self.list_collections(parent_id=parent_id, include_children=include_children, limit=limit, cursor=after, order_by=order_by, order_direction=order_direction)), cursor)
 
+    def list_events(self, *, types: list[t.EventType] | None = None, limit: int | None = None, cursor: str | None = None) -> t.EventFeed:
+        """Read the event feed. `GET /events`"""
+        return cast("t.EventFeed", self.request("GET", "/events", query={"types": types, "limit": limit, "cursor": cursor}))
+
     def list_reports(self, collection_id: str, *, page: int | None = None, limit: int | None = None, cursor: str | None = None, order_direction: t.OrderDirection | None = None) -> t.ReportPage:
         """List the reports of a collection. `GET /collections/{collection_id}/reports`"""
         return cast("t.ReportPage", self.request("GET", f"/collections/{quote(collection_id)}/reports", query={"page": page, "limit": limit, "cursor": cursor, "order_direction": order_direction}))
@@ -153,6 +169,18 @@ class ReelTally(Client):
         """Reads all pages of list_videos, one after the other, and yields their entries."""
         return self.pages(lambda after: cast(dict[str, Any], self.list_videos(limit=limit, cursor=after, order_by=order_by, order_direction=order_direction, username=username, linked_account_id=linked_account_id, uploaded_at_start=uploaded_at_start, uploaded_at_end=uploaded_at_end, latest_updated_at_start=latest_updated_at_start, latest_updated_at_end=latest_updated_at_end, ad_info_shop=ad_info_shop, ad_product_id_shop=ad_product_id_shop, has_metrics=has_metrics, collections=collections, link=link, platform=platform, hashtag=hashtag, q=q, include_removed=include_removed, fetch_status=fetch_status)), cursor)
 
+    def list_webhook_deliveries(self, webhook_id: str, *, page: int | None = None, limit: int | None = None, cursor: str | None = None, order_direction: t.OrderDirection | None = None) -> t.WebhookDeliveryPage:
+        """List the deliveries to a webhook. `GET /webhooks/{webhook_id}/deliveries`"""
+        return cast("t.WebhookDeliveryPage", self.request("GET", f"/webhooks/{quote(webhook_id)}/deliveries", query={"page": page, "limit": limit, "cursor": cursor, "order_direction": order_direction}))
+
+    def all_webhook_deliveries(self, webhook_id: str, *, limit: int | None = None, cursor: str | None = None, order_direction: t.OrderDirection | None = None) -> Iterator[t.WebhookDelivery]:
+        """Reads all pages of list_webhook_deliveries, one after the other, and yields their entries."""
+        return self.pages(lambda after: cast(dict[str, Any], self.list_webhook_deliveries(webhook_id, limit=limit, cursor=after, order_direction=order_direction)), cursor)
+
+    def list_webhooks(self) -> t.WebhookList:
+        """List the webhooks of the organisation. `GET /webhooks`"""
+        return cast("t.WebhookList", self.request("GET", "/webhooks"))
+
     def refresh_account(self, body: t.RefreshAccountRequest, *, idempotency_key: str | None = None) -> t.RefreshNotDue:
         """Fetch an account now. `POST /refresh/accounts`"""
         return cast("t.RefreshNotDue", self.request("POST", "/refresh/accounts", body=body, keyed=True, idempotency_key=idempotency_key))
@@ -169,9 +197,17 @@ class ReelTally(Client):
         """Take videos out of a collection. `DELETE /collections/{collection_id}/videos`"""
         return cast("t.RemovedVideos", self.request("DELETE", f"/collections/{quote(collection_id)}/videos", body=body))
 
+    def replay_webhook_delivery(self, webhook_id: str, delivery_id: str, *, idempotency_key: str | None = None) -> t.WebhookDelivery:
+        """Send the event of a delivery again. `POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay`"""
+        return cast("t.WebhookDelivery", self.request("POST", f"/webhooks/{quote(webhook_id)}/deliveries/{quote(delivery_id)}/replay", keyed=True, idempotency_key=idempotency_key))
+
     def revoke_token(self, token_id: str) -> None:
         """Revoke a token. `DELETE /tokens/{token_id}`"""
         self.request("DELETE", f"/tokens/{quote(token_id)}")
+
+    def rotate_webhook_secret(self, webhook_id: str, *, idempotency_key: str | None = None) -> t.WebhookSecret:
+        """Replace the secret of a webhook. `POST /webhooks/{webhook_id}/rotate-secret`"""
+        return cast("t.WebhookSecret", self.request("POST", f"/webhooks/{quote(webhook_id)}/rotate-secret", keyed=True, idempotency_key=idempotency_key))
 
     def stop_account(self, body: t.StopAccountRequest) -> t.Message:
         """Stop tracking an account, by id or link. `DELETE /accounts`"""
@@ -197,6 +233,10 @@ class ReelTally(Client):
         """Stop tracking many videos. `DELETE /videos/bulk`"""
         return cast("t.StopResult", self.request("DELETE", "/videos/bulk", body=body))
 
+    def test_webhook(self, webhook_id: str, *, idempotency_key: str | None = None) -> t.WebhookDelivery:
+        """Send a test event to a webhook. `POST /webhooks/{webhook_id}/test`"""
+        return cast("t.WebhookDelivery", self.request("POST", f"/webhooks/{quote(webhook_id)}/test", keyed=True, idempotency_key=idempotency_key))
+
     def track_account(self, body: t.TrackAccountRequest, *, idempotency_key: str | None = None) -> t.TrackAccountResult:
         """Track an account. `POST /accounts`"""
         return cast("t.TrackAccountResult", self.request("POST", "/accounts", body=body, keyed=True, idempotency_key=idempotency_key))
@@ -216,3 +256,7 @@ class ReelTally(Client):
     def update_collection(self, collection_id: str, body: t.UpdateCollectionRequest) -> None:
         """Change a collection. `PATCH /collections/{collection_id}`"""
         self.request("PATCH", f"/collections/{quote(collection_id)}", body=body)
+
+    def update_webhook(self, webhook_id: str, body: t.UpdateWebhookRequest) -> t.Webhook:
+        """Change a webhook. `PATCH /webhooks/{webhook_id}`"""
+        return cast("t.Webhook", self.request("PATCH", f"/webhooks/{quote(webhook_id)}", body=body))

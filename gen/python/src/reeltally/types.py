@@ -405,6 +405,17 @@ class CreateTokenRequest(TypedDict):
     scopes: Scopes
 
 
+class CreateWebhookRequest(TypedDict):
+    """A new webhook."""
+
+    # A note about the webhook.
+    description: NotRequired[str]
+    # The types of events that are sent.
+    event_types: NotRequired[list[EventType]]
+    # The address to which events are sent: an https URL without user name and fragment.
+    url: str
+
+
 class CreatedCollection(TypedDict):
     """The new collection."""
 
@@ -435,6 +446,35 @@ class CreatedToken(TypedDict):
     scopes: Scopes
     # The token itself, for the header Authorization.
     secret: str | None
+
+
+class CreatedWebhook(TypedDict):
+    """A new webhook with its secret."""
+
+    # When it was created.
+    created_at: str
+    # A note about the webhook.
+    description: str
+    # Why the webhook is disabled: `by_request`, `gone` if its server answered with status 410, or `failing` if all attempts failed for three days.
+    disabled_reason: str | None
+    # Whether events are sent.
+    enabled: bool
+    # The types of events that are sent.
+    event_types: EventTypes
+    # When the first of the failed attempts since the last success was made; null if the last attempt was successful.
+    failing_since: str | None
+    # Its id.
+    id: str
+    # When an event was last accepted; null if none was accepted yet.
+    last_success_at: str | None
+    # Until when requests are also signed with the previous secret; null if there is none.
+    previous_secret_expires_at: str | None
+    # The secret that signs the requests.
+    secret: str | None
+    # When it was last changed by a request.
+    updated_at: str
+    # The address to which events are sent.
+    url: str
 
 
 class DateRange(TypedDict):
@@ -472,6 +512,163 @@ class DisplaySettings(TypedDict):
     theme: NotRequired[Literal["light", "dark", "auto"]]
     # The heading of the share page.
     title: NotRequired[str]
+
+
+class Event(TypedDict):
+    """Something that has happened."""
+
+    # When it happened.
+    created_at: str
+    # What the event is about.
+    data: EventData
+    # Its id.
+    id: str
+    # What has happened.
+    type: EventType
+
+
+class EventAccount(TypedDict):
+    """An account as it was after the event."""
+
+    # The id of the account.
+    account_id: str
+    # The canonical link of the account.
+    account_link: str
+    # When the account was last fetched; null before the first fetch.
+    checked_at: str | None
+    # Whether a video or account can be fetched.
+    fetch_status: FetchStatus
+    # The followers.
+    latest_followers_count: int | None
+    # The accounts that the account follows.
+    latest_following_count: int | None
+    # True if the organisation's tier does not show metrics.
+    metrics_masked: NotRequired[bool]
+    # The platform of a video or account.
+    platform: Platform
+    # The state of the account before the event.
+    previous: NotRequired[EventAccountState]
+    # The handle of the account.
+    username: str
+
+
+class EventAccountState(TypedDict):
+    """The state of the account before the event."""
+
+    # When the account was last fetched; null before the first fetch.
+    checked_at: str | None
+    # Whether a video or account can be fetched.
+    fetch_status: FetchStatus
+    # The followers.
+    latest_followers_count: int | None
+    # The accounts that the account follows.
+    latest_following_count: int | None
+
+
+class EventData(TypedDict):
+    """What the event is about."""
+
+    # An account as it was after the event.
+    account: NotRequired[EventAccount]
+    # A threshold that a metric of the video has reached.
+    threshold: NotRequired[EventThreshold]
+    # A video as it was after the event.
+    video: NotRequired[EventVideo]
+    # A webhook.
+    webhook: NotRequired[EventWebhook]
+
+
+class EventFeed(TypedDict):
+    """A part of the events of an organisation."""
+
+    # The events, the oldest first.
+    data: list[Event]
+    # True if there are more events now.
+    has_more: bool
+    # The place after the last event of this answer, for the next request.
+    next_cursor: str
+
+
+class EventThreshold(TypedDict):
+    """A threshold that a metric of the video has reached."""
+
+    # The member of the video.
+    member: Literal["latest_views", "outlier_multiplier"]
+    # The threshold; null if the organisation's tier does not show metrics.
+    value: int | None
+
+
+class EventVideo(TypedDict):
+    """A video as it was after the event."""
+
+    # The id of the video.
+    ad_id: str
+    # The canonical link of the video.
+    ad_link: str
+    # Whether a video or account can be fetched.
+    fetch_status: FetchStatus
+    # The bookmarks.
+    latest_bookmarks: int | None
+    # The comments.
+    latest_comments: int | None
+    # Likes, comments, bookmarks and shares added up, as far as they are known.
+    latest_engagement: int | None
+    # The likes.
+    latest_likes: int | None
+    # The shares.
+    latest_shares: int | None
+    # When the metrics were fetched; null before the first fetch.
+    latest_updated_at: str | None
+    # The views.
+    latest_views: int | None
+    # The id of the account that posted the video; null while it is unknown.
+    linked_account_id: str | None
+    # True if the organisation's tier does not show metrics.
+    metrics_masked: NotRequired[bool]
+    # The views divided by the median views of the account's tracked videos.
+    outlier_multiplier: float | None
+    # The platform of a video or account.
+    platform: Platform
+    # The state of the video before the event.
+    previous: NotRequired[EventVideoState]
+    # True if the tracking of the video was stopped.
+    removed: bool
+    # The handle of the account; empty while it is unknown.
+    username: str
+
+
+class EventVideoState(TypedDict):
+    """The state of the video before the event."""
+
+    # Whether a video or account can be fetched.
+    fetch_status: FetchStatus
+    # The bookmarks.
+    latest_bookmarks: int | None
+    # The comments.
+    latest_comments: int | None
+    # Likes, comments, bookmarks and shares added up, as far as they are known.
+    latest_engagement: int | None
+    # The likes.
+    latest_likes: int | None
+    # The shares.
+    latest_shares: int | None
+    # When the metrics were fetched; null before the first fetch.
+    latest_updated_at: str | None
+    # The views.
+    latest_views: int | None
+    # The views divided by the median views of the account's tracked videos.
+    outlier_multiplier: float | None
+
+
+class EventWebhook(TypedDict):
+    """A webhook."""
+
+    # The id of the webhook.
+    id: str
+    # The `disabled_reason` of the webhook; null in a test.
+    reason: str | None
+    # The address to which events are sent.
+    url: str
 
 
 class ExportedPoint(TypedDict):
@@ -1230,6 +1427,19 @@ class UpdateCollectionRequest(TypedDict):
     password: NotRequired[str]
 
 
+class UpdateWebhookRequest(TypedDict):
+    """The members of a webhook to change."""
+
+    # A note about the webhook.
+    description: NotRequired[str]
+    # Whether events are sent.
+    enabled: NotRequired[bool]
+    # The types of events that are sent.
+    event_types: NotRequired[list[EventType]]
+    # The address to which events are sent: an https URL without user name and fragment.
+    url: NotRequired[str]
+
+
 class Video(TypedDict):
     """A video of the organisation."""
 
@@ -1411,6 +1621,91 @@ class VideoPagination(TypedDict):
     total_pages: int
 
 
+class Webhook(TypedDict):
+    """An endpoint to which events are sent."""
+
+    # When it was created.
+    created_at: str
+    # A note about the webhook.
+    description: str
+    # Why the webhook is disabled: `by_request`, `gone` if its server answered with status 410, or `failing` if all attempts failed for three days.
+    disabled_reason: str | None
+    # Whether events are sent.
+    enabled: bool
+    # The types of events that are sent.
+    event_types: EventTypes
+    # When the first of the failed attempts since the last success was made; null if the last attempt was successful.
+    failing_since: str | None
+    # Its id.
+    id: str
+    # When an event was last accepted; null if none was accepted yet.
+    last_success_at: str | None
+    # Until when requests are also signed with the previous secret; null if there is none.
+    previous_secret_expires_at: str | None
+    # When it was last changed by a request.
+    updated_at: str
+    # The address to which events are sent.
+    url: str
+
+
+class WebhookDelivery(TypedDict):
+    """An event that is sent to a webhook, with the result of the last attempt."""
+
+    # How many attempts were made.
+    attempts: int
+    # When the delivery was made.
+    created_at: str
+    # How many milliseconds the last attempt took.
+    duration_ms: int | None
+    # Why the last attempt failed; null if it was successful or not made yet.
+    error: str | None
+    # The id of the event, which is sent as `webhook-id`.
+    event_id: str
+    # What has happened.
+    event_type: EventType
+    # Its id.
+    id: str
+    # When the last attempt was made; null before the first attempt.
+    last_attempt_at: str | None
+    # When the next attempt is due; null if no attempt is due any more.
+    next_attempt_at: str | None
+    # The first bytes of the last response; null if there was no response.
+    response_body: str | None
+    # The HTTP status of the last response; null if there was no response.
+    response_status: int | None
+    # Whether an attempt is due (`pending`), the event was accepted (`delivered`), or all attempts failed (`failed`).
+    status: WebhookDeliveryStatus
+    # The id of the webhook.
+    webhook_id: str
+
+
+class WebhookDeliveryPage(TypedDict):
+    """One page of the deliveries to a webhook."""
+
+    # The deliveries, in the requested order.
+    data: list[WebhookDelivery]
+    # Describes one page of a list.
+    pagination: Pagination
+
+
+class WebhookList(TypedDict):
+    """The webhooks of an organisation."""
+
+    # The webhooks, the newest first.
+    data: list[Webhook]
+
+
+class WebhookSecret(TypedDict):
+    """The new secret of a webhook."""
+
+    # The id of the webhook.
+    id: str
+    # Until when requests are also signed with the previous secret.
+    previous_secret_expires_at: str
+    # The secret that signs the requests.
+    secret: str | None
+
+
 Access: TypeAlias = "Literal[\"private\", \"public\", \"protected\"]"
 
 AccountArray: TypeAlias = "list[Account]"
@@ -1434,6 +1729,10 @@ CollectionVideoOrder: TypeAlias = "Literal[\"created_at\", \"uploaded_at\", \"la
 EmptyObject: TypeAlias = "dict[str, Any]"
 
 EntryType: TypeAlias = "Literal[\"video\", \"account\"]"
+
+EventType: TypeAlias = "Literal[\"video.metrics.updated\", \"video.milestone.reached\", \"video.outlier.detected\", \"video.views.fell\", \"video.status.changed\", \"video.removed\", \"account.video.discovered\", \"account.metrics.updated\", \"account.status.changed\", \"webhook.disabled\", \"webhook.test\"]"
+
+EventTypes: TypeAlias = "list[EventType]"
 
 FetchStatus: TypeAlias = "Literal[\"pending\", \"ok\", \"delayed\", \"failing\", \"private\", \"restricted\", \"gone\", \"unsupported\", \"stopped\"]"
 
@@ -1466,3 +1765,5 @@ VideoArray: TypeAlias = "list[Video]"
 VideoHistory: TypeAlias = "list[VideoHistoryPoint]"
 
 VideoOrder: TypeAlias = "Literal[\"created_at\", \"uploaded_at\", \"latest_updated_at\", \"latest_views\", \"latest_likes\", \"latest_comments\", \"latest_bookmarks\", \"latest_shares\", \"latest_engagement\", \"outlier_multiplier\", \"increase_1d\", \"increase_7d\", \"increase_14d\", \"increase_30d\", \"views_gained_7d\"]"
+
+WebhookDeliveryStatus: TypeAlias = "Literal[\"pending\", \"delivered\", \"failed\"]"

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+)
+
+// defaultEvents is how many events an answer has at most if the request has no limit.
+const defaultEvents = 100
+
+// ListEvents answers GET /events with the organisation's events.
+func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
+	p := r.Params
+	limit := int32(defaultEvents)
+	if p.Limit != nil {
+		limit = *p.Limit
+	}
+	page, err := s.readPage(ctx, "listEvents", pageParams{limit: &limit, cursor: p.Cursor, paginated: true}, store.Order{Column: "position"}, nil, p.Types)
+	if err != nil {
+		return nil, err
+	}
+	missing, err := CallerFrom(ctx).Org.OpenFeed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFeedPosition(page.after, missing); err != nil {
+		return nil, err
+	}
+	var query store.EventQuery
+	for _, t := range p.Types {
+		query.Types = append(query.Types, store.EventType(t))
+	}
+	var found *store.List[store.Event]
+	var failed error
+	list, err := answerList(ctx, s, listRequest[store.Event]{page: page, tag: []any{p}, encode: marshalled(toAPIEvent), allRows: true,
+		find: func(o *store.Org, w store.Window) (*store.List[store.Event], error) {
+			query.Window = w
+			found, failed = o.ListEvents(ctx, query)
+			return found, failed
+		},
+		members: func(pageFacts, int) any {
+			var members feedMembers
+			members, failed = s.feedMembers(page, found, missing)
+			return members
+		}})
+	if err == nil {
+		err = failed
+	}
+	return list, err
+}
+
+// checkFeedPosition returns an error if events after a position are missing.
+func checkFeedPosition(after *store.Position, missing int64) error {
+	if after == nil {
+		return nil
+	}
+	if position, err := strconv.ParseInt(after.Value, 10, 64); err != nil || position < missing {
+		return invalid(queryFault("cursor", "cursor_expired", "events after this cursor were deleted or not recorded; start again without a cursor, and read the videos once"))
+	}
+	return nil
+}
+
+// feedMembers are the members of an answer of listEvents besides data.
+type feedMembers struct {
+	HasMore    bool   `json:"has_more"`
+	NextCursor string `json:"next_cursor"`
+}
+
+// feedMembers returns the members of an answer with the events found. If there are none, the next cursor is the place at which page begins.
+func (s *Server) feedMembers(page pageRequest, found *store.List[store.Event], missing int64) (feedMembers, error) {
+	after := store.EventPosition(missing, uuid.Nil)
+	if page.after != nil {
+		after = *page.after
+	}
+	if n := len(found.Rows); n > 0 {
+		last := &found.Rows[n-1]
+		after = store.EventPosition(last.Position, last.ID)
+	}
+	cursor, err := s.sealCursor(cursorContent{After: after, Page: 1}, page.cursor)
+	return feedMembers{HasMore: found.Next() != nil, NextCursor: cursor}, err
+}
+
+// toAPIEvent converts an event to the JSON type of the API. If view is MaskedView, the metrics are null.
+func toAPIEvent(e store.Event, view View) api.Event {
+	out := api.Event{ID: e.ID, Type: api.EventType(e.Type), CreatedAt: toAPITime(e.CreatedAt)}
+	if v := e.Data.Video; v != nil {
+		is := toAPIVideoState(v.VideoState, view)
+		out.Data.Video = &api.EventVideo{AdID: v.ID, AdLink: v.Link, Platform: api.Platform(v.Platform), Username: v.Username, LinkedAccountID: v.AccountID, Removed: v.Removed,
+			FetchStatus: is.FetchStatus, LatestViews: is.LatestViews, LatestLikes: is.LatestLikes, LatestComments: is.LatestComments, LatestBookmarks: is.LatestBookmarks,
+			LatestShares: is.LatestShares, LatestEngagement: is.LatestEngagement, LatestUpdatedAt: is.LatestUpdatedAt, OutlierMultiplier: is.OutlierMultiplier,
+			MetricsMasked: view.MetricsMasked()}
+		if v.Previous != nil {
+			out.Data.Video.Previous = new(toAPIVideoState(*v.Previous, view))
+		}
+	}
+	if a := e.Data.Account; a != nil {
+		is := toAPIAccountState(a.AccountState, view)
+		out.Data.Account = &api.EventAccount{AccountID: a.ID, AccountLink: a.Link, Platform: api.Platform(a.Platform), Username: a.Username, FetchStatus: is.FetchStatus,
+			LatestFollowersCount: is.LatestFollowersCount, LatestFollowingCount: is.LatestFollowingCount, CheckedAt: is.CheckedAt, MetricsMasked: view.MetricsMasked()}
+		if a.Previous != nil {
+			out.Data.Account.Previous = new(toAPIAccountState(*a.Previous, view))
+		}
+	}
+	if t := e.Data.Threshold; t != nil {
+		out.Data.Threshold = &api.EventThreshold{Member: api.EventThresholdMember(t.Member), Value: view.Count(&t.Value)}
+	}
+	if w := e.Data.Webhook; w != nil {
+		out.Data.Webhook = &api.EventWebhook{ID: w.ID, URL: w.URL, Reason: (*string)(w.Reason)}
+	}
+	return out
+}
+
+// toAPIVideoState converts the state of a video to the JSON type of the API. If view is MaskedView, the metrics are null.
+func toAPIVideoState(v store.VideoState, view View) api.EventVideoState {
+	return api.EventVideoState{FetchStatus: api.FetchStatus(v.Status), LatestViews: view.Count(v.Views), LatestLikes: view.Count(v.Likes), LatestComments: view.Count(v.Comments),
+		LatestBookmarks: view.Count(v.Bookmarks), LatestShares: view.Count(v.Shares), LatestEngagement: view.Count(v.Engagement),
+		LatestUpdatedAt: view.Text(toAPITimePtr(v.UpdatedAt)), OutlierMultiplier: view.Ratio(v.OutlierMultiplier)}
+}
+
+// toAPIAccountState converts the state of an account to the JSON type of the API. If view is MaskedView, the metrics are null.
+func toAPIAccountState(a store.AccountState, view View) api.EventAccountState {
+	return api.EventAccountState{FetchStatus: api.FetchStatus(a.Status), LatestFollowersCount: view.Count(a.Followers), LatestFollowingCount: view.Count(a.Following),
+		CheckedAt: toAPITimePtr(a.CheckedAt)}
+}

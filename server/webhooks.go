@@ -1,0 +1,197 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/outbound"
+	"github.com/reeltally/reeltally/store"
+)
+
+// faultURL is the fault code for a URL to which nothing can be sent.
+const faultURL = "invalid_url"
+
+// ListWebhooks answers GET /webhooks with the webhooks of the caller's organisation.
+func (s *Server) ListWebhooks(ctx context.Context, _ api.ListWebhooksRequestObject) (api.ListWebhooksResponseObject, error) {
+	webhooks, err := CallerFrom(ctx).Org.Webhooks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := api.WebhookList{Data: make([]api.Webhook, len(webhooks))}
+	for i := range webhooks {
+		list.Data[i] = s.toAPIWebhook(&webhooks[i])
+	}
+	return api.ListWebhooks200JSONResponse(list), nil
+}
+
+// CreateWebhook answers POST /webhooks: it makes a webhook and returns its secret.
+func (s *Server) CreateWebhook(ctx context.Context, r api.CreateWebhookRequestObject) (api.CreateWebhookResponseObject, error) {
+	if err := s.checkWebhookURL(r.Body.URL); err != nil {
+		return nil, err
+	}
+	org := CallerFrom(ctx).Org
+	n := store.NewWebhook{ID: effectID(ctx), URL: r.Body.URL, Types: eventTypes(r.Body.EventTypes)}
+	if n.ID == uuid.Nil {
+		n.ID = store.NewID()
+	}
+	if r.Body.Description != nil {
+		n.Description = *r.Body.Description
+	}
+	secret, sealed, err := s.webhookSeal.newSecret(org.ID(), n.ID)
+	if err != nil {
+		return nil, err
+	}
+	n.Secret = sealed
+	made, err := org.CreateWebhook(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	w := s.toAPIWebhook(&made)
+	return api.CreateWebhook201JSONResponse(api.CreatedWebhook{ID: w.ID, URL: w.URL, Description: w.Description, EventTypes: w.EventTypes, Enabled: w.Enabled,
+		DisabledReason: w.DisabledReason, CreatedAt: w.CreatedAt, UpdatedAt: w.UpdatedAt, LastSuccessAt: w.LastSuccessAt, FailingSince: w.FailingSince,
+		PreviousSecretExpiresAt: w.PreviousSecretExpiresAt, Secret: &secret}), nil
+}
+
+// GetWebhook answers GET /webhooks/{webhook_id} with a webhook.
+func (s *Server) GetWebhook(ctx context.Context, r api.GetWebhookRequestObject) (api.GetWebhookResponseObject, error) {
+	w, err := CallerFrom(ctx).Org.Webhook(ctx, r.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	return api.GetWebhook200JSONResponse(s.toAPIWebhook(&w)), nil
+}
+
+// UpdateWebhook answers PATCH /webhooks/{webhook_id}: it changes a webhook.
+func (s *Server) UpdateWebhook(ctx context.Context, r api.UpdateWebhookRequestObject) (api.UpdateWebhookResponseObject, error) {
+	c := store.WebhookChange{URL: r.Body.URL, Description: r.Body.Description, Enabled: r.Body.Enabled}
+	if r.Body.URL != nil {
+		if err := s.checkWebhookURL(*r.Body.URL); err != nil {
+			return nil, err
+		}
+	}
+	if types, err := r.Body.EventTypes.Get(); err == nil {
+		c.Types = new(eventTypes(types))
+	}
+	w, err := CallerFrom(ctx).Org.UpdateWebhook(ctx, r.WebhookID, c)
+	if err != nil {
+		return nil, err
+	}
+	return api.UpdateWebhook200JSONResponse(s.toAPIWebhook(&w)), nil
+}
+
+// DeleteWebhook answers DELETE /webhooks/{webhook_id}: it deletes a webhook.
+func (s *Server) DeleteWebhook(ctx context.Context, r api.DeleteWebhookRequestObject) (api.DeleteWebhookResponseObject, error) {
+	return api.DeleteWebhook204Response{}, CallerFrom(ctx).Org.DeleteWebhook(ctx, r.WebhookID)
+}
+
+// TestWebhook answers POST /webhooks/{webhook_id}/test: it sends a test event.
+func (s *Server) TestWebhook(ctx context.Context, r api.TestWebhookRequestObject) (api.TestWebhookResponseObject, error) {
+	d, err := CallerFrom(ctx).Org.TestWebhook(ctx, r.WebhookID, effectID(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return api.TestWebhook202JSONResponse(toAPIDelivery(d, FullView)), nil
+}
+
+// RotateWebhookSecret answers POST /webhooks/{webhook_id}/rotate-secret: it replaces the secret of a webhook.
+func (s *Server) RotateWebhookSecret(ctx context.Context, r api.RotateWebhookSecretRequestObject) (api.RotateWebhookSecretResponseObject, error) {
+	org := CallerFrom(ctx).Org
+	secret, sealed, err := s.webhookSeal.newSecret(org.ID(), r.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	w, err := org.RotateWebhookSecret(ctx, r.WebhookID, effectID(ctx), sealed)
+	if err != nil {
+		return nil, err
+	}
+	return api.RotateWebhookSecret200JSONResponse(api.WebhookSecret{ID: w.ID, Secret: &secret, PreviousSecretExpiresAt: toAPITime(*w.PreviousSecretUntil)}), nil
+}
+
+// ListWebhookDeliveries answers GET /webhooks/{webhook_id}/deliveries with the deliveries to a webhook.
+func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDeliveriesRequestObject) (api.ListWebhookDeliveriesResponseObject, error) {
+	p := r.Params
+	query := store.DeliveryQuery{WebhookID: r.WebhookID, Order: store.Order{Column: "created_at", Descending: p.OrderDirection == nil || *p.OrderDirection == api.OrderDirectionDesc}}
+	page, err := s.readPage(ctx, "listWebhookDeliveries", pageParams{p.Page, memberLimit(p.Limit), p.Cursor, true}, query.Order, nil, r.WebhookID)
+	if err != nil {
+		return nil, err
+	}
+	return answerList(ctx, s, listRequest[store.Delivery]{page: page, tag: []any{r.WebhookID, p}, encode: marshalled(toAPIDelivery),
+		allRows: true, find: func(o *store.Org, w store.Window) (*store.List[store.Delivery], error) {
+			query.Window = w
+			return o.ListDeliveries(ctx, query)
+		}})
+}
+
+// ReplayWebhookDelivery answers POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay: it sends the event of a delivery again.
+func (s *Server) ReplayWebhookDelivery(ctx context.Context, r api.ReplayWebhookDeliveryRequestObject) (api.ReplayWebhookDeliveryResponseObject, error) {
+	d, err := CallerFrom(ctx).Org.ReplayDelivery(ctx, r.WebhookID, r.DeliveryID, effectID(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return api.ReplayWebhookDelivery202JSONResponse(toAPIDelivery(d, FullView)), nil
+}
+
+// eventTypes converts the types of events of a request. An empty list means all types.
+func eventTypes(types []api.EventType) []store.EventType {
+	out := make([]store.EventType, len(types))
+	for i, t := range types {
+		out[i] = store.EventType(t)
+	}
+	return out
+}
+
+// checkWebhookURL returns an error response if nothing can be sent to a URL. The addresses of a host name are checked when a request is sent.
+func (s *Server) checkWebhookURL(text string) error {
+	refuse := func(format string, args ...any) error { return invalid(bodyFault("/url", faultURL, format, args...)) }
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Hostname() == "":
+		return refuse("url is not a web address")
+	case u.Scheme != "https" && !(s.webhooks.AllowPrivate && u.Scheme == "http"):
+		return refuse("url begins with %q; it must begin with \"https://\"", u.Scheme+"://")
+	case u.User != nil:
+		return refuse("url has a user name; a receiver recognises requests by their signature")
+	case u.Fragment != "" || strings.Contains(text, "#"):
+		return refuse("url has a fragment, which is never sent")
+	}
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && s.webhookReach(net.JoinHostPort(addr.String(), "443")) != outbound.Operated && !outbound.IsPublic(addr) {
+		return refuse("url has the address %s, which is not public", addr)
+	}
+	return nil
+}
+
+// toAPIWebhook converts a webhook to the JSON type of the API, without its secret.
+func (s *Server) toAPIWebhook(w *store.Webhook) api.Webhook {
+	out := api.Webhook{ID: w.ID, URL: w.URL, Description: w.Description, EventTypes: api.EventTypes{}, Enabled: w.Enabled, DisabledReason: (*string)(w.DisabledReason),
+		CreatedAt: toAPITime(w.CreatedAt), UpdatedAt: toAPITime(w.UpdatedAt), LastSuccessAt: toAPITimePtr(w.LastSuccessAt), FailingSince: toAPITimePtr(w.FailingSince)}
+	for _, t := range w.Types() {
+		out.EventTypes = append(out.EventTypes, api.EventType(t))
+	}
+	if w.PreviousSecretUntil != nil && *w.PreviousSecretUntil > store.InstantOf(s.now()) {
+		out.PreviousSecretExpiresAt = toAPITimePtr(w.PreviousSecretUntil)
+	}
+	return out
+}
+
+// toAPIDelivery converts a delivery to the JSON type of the API. It has no metrics, so View changes nothing.
+func toAPIDelivery(d store.Delivery, _ View) api.WebhookDelivery {
+	out := api.WebhookDelivery{ID: d.ID, WebhookID: d.WebhookID, EventID: d.EventID, EventType: api.EventType(d.EventType), Status: api.WebhookDeliveryStatusFailed,
+		CreatedAt: toAPITime(d.CreatedAt), Attempts: int32(d.Attempts), NextAttemptAt: toAPITimePtr(d.NextAt), LastAttemptAt: toAPITimePtr(d.LastAttemptAt), //nolint:gosec // there are at most ten attempts
+		DurationMs: d.DurationMS, ResponseBody: d.ResponseBody, Error: d.Error}
+	if d.ResponseStatus != nil {
+		out.ResponseStatus = new(int32(*d.ResponseStatus)) //nolint:gosec // an HTTP status
+	}
+	switch {
+	case d.Delivered:
+		out.Status = api.WebhookDeliveryStatusDelivered
+	case d.NextAt != nil:
+		out.Status = api.WebhookDeliveryStatusPending
+	}
+	return out
+}

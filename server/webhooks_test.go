@@ -1,0 +1,465 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// receiver is the HTTP server of a caller. It records the requests that it gets.
+type receiver struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	requests []received
+	answer   func(w http.ResponseWriter, r *http.Request) // nil means status 200
+}
+
+// received is a request that a receiver got.
+type received struct {
+	header http.Header
+	body   []byte
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.Server = httptest.NewServer(http.HandlerFunc(r.handle))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) handle(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	r.requests = append(r.requests, received{request.Header.Clone(), body})
+	answer := r.answer
+	r.mu.Unlock()
+	if answer != nil {
+		answer(w, request)
+	}
+}
+
+// answers makes the receiver answer with a status.
+func (r *receiver) answers(status int) {
+	r.answersBy(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+}
+
+func (r *receiver) answersBy(answer func(http.ResponseWriter, *http.Request)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer
+}
+
+// take returns the requests since the last call.
+func (r *receiver) take() []received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.requests
+	r.requests = nil
+	return taken
+}
+
+// allowPrivate lets webhooks have the addresses of test servers.
+func allowPrivate(o *server.Options) { o.Webhooks.AllowPrivate = true }
+
+// eachWebhookApp calls run with a server that can send to test servers, on each engine.
+func eachWebhookApp(t *testing.T, run func(t *testing.T, a *app)) {
+	t.Helper()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) { run(t, newApp(t, db, allowPrivate)) })
+}
+
+// createWebhook makes a webhook by the API.
+func (c *caller) createWebhook(url string, types ...store.EventType) client.CreatedWebhook {
+	c.t.Helper()
+	body := map[string]any{"url": url}
+	if len(types) > 0 {
+		body["event_types"] = types
+	}
+	return decode[client.CreatedWebhook](c.send(http.MethodPost, "/webhooks", body).requireStatus(http.StatusCreated))
+}
+
+// testWebhook sends a test event to a webhook and returns its delivery.
+func (c *caller) testWebhook(id uuid.UUID) client.WebhookDelivery {
+	c.t.Helper()
+	return decode[client.WebhookDelivery](c.send(http.MethodPost, "/webhooks/"+id.String()+"/test", nil).requireStatus(http.StatusAccepted))
+}
+
+// deliveries returns the deliveries to a webhook, the newest first.
+func (c *caller) deliveries(webhook uuid.UUID) []client.WebhookDelivery {
+	c.t.Helper()
+	return decode[client.WebhookDeliveryPage](c.send(http.MethodGet, "/webhooks/"+webhook.String()+"/deliveries", nil).requireStatus(http.StatusOK)).Data
+}
+
+// events returns the events in the feed after a cursor, and the next cursor.
+func (c *caller) events(query string) client.EventFeed {
+	c.t.Helper()
+	return decode[client.EventFeed](c.send(http.MethodGet, "/events"+query, nil).requireStatus(http.StatusOK))
+}
+
+// sendDue sends all due events.
+func (a *app) sendDue(t *testing.T) {
+	t.Helper()
+	require.NoError(t, a.server.SendDueWebhooks(t.Context()))
+}
+
+// verify requires that the reference library accepts the request. The library compares the time of the request with the real time, so it checks the signature only.
+func (r received) verify(t *testing.T, secret string) {
+	t.Helper()
+	library, err := standardwebhooks.NewWebhook(secret)
+	require.NoError(t, err)
+	require.NoError(t, library.VerifyIgnoringTimestamp(r.body, r.header))
+}
+
+func typesOf(requests []received) []string {
+	var types []string
+	for _, r := range requests {
+		var e struct{ Type string }
+		if err := json.Unmarshal(r.body, &e); err == nil {
+			types = append(types, e.Type)
+		}
+	}
+	return types
+}
+
+func TestWebhooks_sendSignedEvents(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		id := c.track(tiktokLink)
+		a.fetch(views(900))
+		hook := c.createWebhook(r.URL + "/hook?a=b")
+		require.Regexp(t, `^whsec_`, *hook.Secret)
+		a.sendDue(t)
+		require.Empty(t, r.take(), "events before the webhook was made are not sent")
+
+		a.Clock.Advance(24 * time.Hour)
+		a.fetch(views(12_000))
+		a.sendDue(t)
+		got := r.take()
+		require.ElementsMatch(t, []string{"video.metrics.updated", "video.milestone.reached", "video.milestone.reached"}, typesOf(got))
+		feed := c.events("")
+		require.Len(t, feed.Data, 3)
+		for _, request := range got {
+			request.verify(t, *hook.Secret)
+			require.Equal(t, "application/json", request.header.Get("Content-Type"))
+			var e client.Event
+			require.NoError(t, json.Unmarshal(request.body, &e))
+			require.Equal(t, e.ID.String(), request.header.Get("webhook-id"))
+			require.Contains(t, feed.Data, e)
+			require.Equal(t, id, e.Data.Video.AdID)
+			require.EqualValues(t, 12_000, *e.Data.Video.LatestViews)
+			require.Nil(t, e.Data.Video.LatestLikes)
+			require.EqualValues(t, 900, *e.Data.Video.Previous.LatestViews)
+		}
+		for _, d := range c.deliveries(hook.ID) {
+			require.Equal(t, client.WebhookDeliveryStatusDelivered, d.Status)
+			require.EqualValues(t, 200, *d.ResponseStatus)
+			require.EqualValues(t, 1, d.Attempts)
+		}
+		a.sendDue(t)
+		require.Empty(t, r.take())
+		require.NotContains(t, a.log.String(), *hook.Secret)
+
+		c.send(http.MethodDelete, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)
+		a.sendDue(t)
+		got = r.take()
+		require.Equal(t, []string{"video.removed"}, typesOf(got))
+		require.Contains(t, string(got[0].body), `"removed":true`)
+	})
+}
+
+func TestWebhooks_repeatAFailedDeliveryWithTheSameIDForADay(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		hook := c.createWebhook(r.URL)
+		r.answersBy(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "not \x00 now "+strings.Repeat("ü", 2000), http.StatusServiceUnavailable)
+		})
+		made := decode[client.WebhookDelivery](c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted))
+		require.Equal(t, client.WebhookDeliveryStatusPending, made.Status)
+		start := a.Clock.Now()
+		attempts := 0
+		for {
+			a.sendDue(t)
+			got := r.take()
+			require.Len(t, got, 1)
+			require.Equal(t, made.EventID.String(), got[0].header.Get("webhook-id"))
+			attempts++
+			d := c.deliveries(hook.ID)[0]
+			require.EqualValues(t, attempts, d.Attempts)
+			require.Equal(t, "The response has status 503.", *d.Error)
+			require.Contains(t, *d.ResponseBody, "not  now ü")
+			require.LessOrEqual(t, len(*d.ResponseBody), 1024)
+			if d.NextAttemptAt == nil {
+				require.Equal(t, client.WebhookDeliveryStatusFailed, d.Status)
+				break
+			}
+			a.sendDue(t)
+			require.Empty(t, r.take(), "the next attempt is not due yet")
+			a.Clock.Advance(d.NextAttemptAt.Sub(a.Clock.Now()))
+		}
+		require.Equal(t, 9, attempts)
+		require.GreaterOrEqual(t, a.Clock.Now().Sub(start), 24*time.Hour)
+
+		r.answers(http.StatusNoContent)
+		again := decode[client.WebhookDelivery](c.send(http.MethodPost, fmt.Sprintf("/webhooks/%s/deliveries/%s/replay", hook.ID, made.ID), nil).requireStatus(http.StatusAccepted))
+		require.NotEqual(t, made.ID, again.ID)
+		a.sendDue(t)
+		require.Equal(t, made.EventID.String(), r.take()[0].header.Get("webhook-id"))
+		require.Equal(t, client.WebhookDeliveryStatusDelivered, c.deliveries(hook.ID)[0].Status)
+		require.NotNil(t, decode[client.Webhook](c.send(http.MethodGet, "/webhooks/"+hook.ID.String(), nil).requireStatus(http.StatusOK)).LastSuccessAt)
+	})
+}
+
+func TestWebhooks_areDisabledByStatus410(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		c, r, other := a.newCaller(t, store.TierPremium), newReceiver(t), newReceiver(t)
+		hook := c.createWebhook(r.URL)
+		c.createWebhook(other.URL, store.EventWebhookDisabled)
+		r.answers(http.StatusGone)
+		path := "/webhooks/" + hook.ID.String()
+		c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
+		a.sendDue(t)
+		require.Len(t, r.take(), 1)
+		got := decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK))
+		require.False(t, got.Enabled)
+		require.Equal(t, "gone", *got.DisabledReason)
+		require.Equal(t, []string{"webhook.disabled"}, typesOf(other.take()))
+		feed := c.events("?types=webhook.disabled")
+		require.Len(t, feed.Data, 1)
+		require.Equal(t, hook.ID, feed.Data[0].Data.Webhook.ID)
+		c.send(http.MethodPost, path+"/test", nil).requireProblem(http.StatusConflict, server.CodeWebhookDisabled)
+		c.send(http.MethodPost, path+"/deliveries/"+c.deliveries(hook.ID)[0].ID.String()+"/replay", nil).requireProblem(http.StatusConflict, server.CodeWebhookDisabled)
+
+		r.answers(http.StatusOK)
+		enabled := decode[client.Webhook](c.send(http.MethodPatch, path, map[string]any{"enabled": true}).requireStatus(http.StatusOK))
+		require.True(t, enabled.Enabled)
+		require.Nil(t, enabled.DisabledReason)
+		a.Clock.Advance(time.Minute)
+		a.sendDue(t)
+		require.Equal(t, []string{"webhook.test"}, typesOf(r.take()), "the delivery has attempts left")
+	})
+}
+
+func TestWebhooks_areDisabledAfterThreeDaysOfFailures(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		hook := c.createWebhook(r.URL)
+		path := "/webhooks/" + hook.ID.String()
+		r.answers(http.StatusInternalServerError)
+		for day := range 4 {
+			require.True(t, decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)).Enabled, "day %d", day)
+			c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
+			a.sendDue(t)
+			a.Clock.Advance(24 * time.Hour)
+		}
+		got := decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK))
+		require.False(t, got.Enabled)
+		require.Equal(t, "failing", *got.DisabledReason)
+		require.Len(t, c.events("?types=webhook.disabled").Data, 1)
+	})
+}
+
+func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		t.Run("redirect", func(t *testing.T) {
+			a := newApp(t, db, allowPrivate)
+			c, r, inside := a.newCaller(t, store.TierPremium), newReceiver(t), newReceiver(t)
+			hook := c.createWebhook(r.URL)
+			r.answersBy(func(w http.ResponseWriter, request *http.Request) {
+				http.Redirect(w, request, inside.URL, http.StatusTemporaryRedirect)
+			})
+			c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
+			a.sendDue(t)
+			require.Len(t, r.take(), 1)
+			require.Empty(t, inside.take())
+			require.Equal(t, "The response has status 307. Redirects are not followed.", *c.deliveries(hook.ID)[0].Error)
+		})
+		t.Run("private address", func(t *testing.T) {
+			a := newApp(t, db)
+			c, inside := a.newCaller(t, store.TierPremium), newReceiver(t)
+			for _, url := range []string{"http://example.com/", "https://127.0.0.1/", "https://[::1]/", "https://10.1.2.3:8443/x", "https://169.254.169.254/", "https://user@example.com/",
+				"https://user:secret@example.com/", "https://example.com/#x", "https://", "https:///x", "ftp://example.com/", "https://exa mple.com"} {
+				c.send(http.MethodPost, "/webhooks", map[string]any{"url": url}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+			}
+			hook := c.createWebhook(strings.Replace(inside.URL, "http://127.0.0.1", "https://localhost", 1))
+			c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
+			a.sendDue(t)
+			require.Empty(t, inside.take())
+			d := c.deliveries(hook.ID)[0]
+			require.Equal(t, "The host has no address to which events may be sent.", *d.Error)
+			require.Nil(t, d.ResponseStatus)
+			c.send(http.MethodPatch, "/webhooks/"+hook.ID.String(), map[string]any{"url": "https://192.168.0.1"}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+		})
+	})
+}
+
+func TestRotateWebhookSecret_signsWithBothSecretsForADay(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		hook := c.createWebhook(r.URL)
+		path := "/webhooks/" + hook.ID.String()
+		rotated := decode[client.WebhookSecret](c.send(http.MethodPost, path+"/rotate-secret", nil).requireStatus(http.StatusOK))
+		require.NotEqual(t, *hook.Secret, *rotated.Secret)
+		test := func() received {
+			c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
+			a.sendDue(t)
+			return r.take()[0]
+		}
+		both := test()
+		require.Len(t, strings.Fields(both.header.Get("webhook-signature")), 2)
+		both.verify(t, *hook.Secret)
+		both.verify(t, *rotated.Secret)
+
+		a.Clock.Advance(24*time.Hour + time.Second)
+		one := test()
+		require.Len(t, strings.Fields(one.header.Get("webhook-signature")), 1)
+		one.verify(t, *rotated.Secret)
+		require.Nil(t, decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)).PreviousSecretExpiresAt)
+	})
+}
+
+func TestWebhooks_aSlowReceiverDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		slow, fast := newReceiver(t), newReceiver(t)
+		release := make(chan struct{})
+		slow.answersBy(func(http.ResponseWriter, *http.Request) { <-release })
+		arrived := make(chan struct{}, 1)
+		fast.answersBy(func(http.ResponseWriter, *http.Request) { arrived <- struct{}{} })
+		for _, r := range []*receiver{slow, fast} {
+			c := a.newCaller(t, store.TierPremium)
+			c.send(http.MethodPost, "/webhooks/"+c.createWebhook(r.URL).ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
+		}
+		done := make(chan error, 1)
+		go func() { done <- a.server.SendDueWebhooks(t.Context()) }()
+		<-arrived
+		close(release)
+		require.NoError(t, <-done)
+		require.Len(t, slow.take(), 1)
+	})
+}
+
+func TestWebhooks_ofOtherOrganisationsAreUnknown(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		theirs, mine, r := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium), newReceiver(t)
+		hook := theirs.createWebhook(r.URL)
+		path := "/webhooks/" + hook.ID.String()
+		theirs.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
+		delivery := theirs.deliveries(hook.ID)[0].ID.String()
+		for _, request := range [][2]string{{http.MethodGet, path}, {http.MethodDelete, path}, {http.MethodPost, path + "/test"}, {http.MethodPost, path + "/rotate-secret"},
+			{http.MethodGet, path + "/deliveries"}, {http.MethodPost, path + "/deliveries/" + delivery + "/replay"}} {
+			mine.send(request[0], request[1], nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		}
+		mine.send(http.MethodPatch, path, map[string]any{"enabled": false}).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		own := mine.createWebhook(r.URL)
+		mine.send(http.MethodPost, "/webhooks/"+own.ID.String()+"/deliveries/"+delivery+"/replay", nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		require.Empty(t, mine.events("").Data)
+		listed := decode[client.WebhookList](mine.send(http.MethodGet, "/webhooks", nil).requireStatus(http.StatusOK)).Data
+		require.Len(t, listed, 1)
+		theirs.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)
+	})
+}
+
+func TestCreateWebhook_refusesMoreWebhooksThanTheLimit(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		for n := range store.MaxWebhooks {
+			c.createWebhook(fmt.Sprintf("https://hooks.example.com/%d", n))
+		}
+		p := c.send(http.MethodPost, "/webhooks", map[string]any{"url": "https://hooks.example.com/x"}).requireProblem(http.StatusConflict, server.CodeTooManyWebhooks)
+		require.Contains(t, p.Detail, "20 webhooks")
+		listed := decode[client.WebhookList](c.send(http.MethodGet, "/webhooks", nil).requireStatus(http.StatusOK))
+		c.send(http.MethodDelete, "/webhooks/"+listed.Data[0].ID.String(), nil).requireStatus(http.StatusNoContent)
+		c.send(http.MethodGet, "/webhooks/"+listed.Data[0].ID.String(), nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		c.createWebhook("https://hooks.example.com/x")
+	})
+}
+
+func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierBasic), newReceiver(t)
+		c.createWebhook(r.URL)
+		c.track(tiktokLink)
+		a.fetch(views(777_777))
+		a.Clock.Advance(24 * time.Hour)
+		a.fetch(views(1_888_888))
+		a.sendDue(t)
+		got := r.take()
+		require.Len(t, got, 3)
+		feed := c.events("?limit=2")
+		require.Len(t, feed.Data, 2, "every tier gets all events")
+		require.True(t, feed.HasMore)
+		require.Len(t, c.events("?limit=2&cursor="+feed.NextCursor).Data, 1)
+		whole := string(c.send(http.MethodGet, "/events", nil).requireStatus(http.StatusOK).body)
+		for _, request := range got {
+			whole += string(request.body)
+			require.Contains(t, string(request.body), `"metrics_masked":true`)
+		}
+		for _, secret := range []string{"777777", "1888888", "1000000"} {
+			require.NotContains(t, whole, secret)
+		}
+	})
+}
+
+func TestEvents_areReadWithACursor(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		c.track(tiktokLink)
+		a.fetch(views(5))
+		first := c.events("")
+		require.Empty(t, first.Data, "the first call begins the recording")
+		a.Clock.Advance(24 * time.Hour)
+		a.fetch(views(4))
+		c.track(videoURL(1))
+		a.fetch(views(20))
+		second := c.events("?cursor=" + first.NextCursor)
+		types := make([]string, len(second.Data))
+		for i, e := range second.Data {
+			types[i] = string(e.Type)
+		}
+		require.Equal(t, []string{"video.metrics.updated", "video.views.fell", "video.metrics.updated"}, types)
+		require.False(t, second.HasMore)
+		third := c.events("?cursor=" + second.NextCursor)
+		require.Empty(t, third.Data)
+		require.Equal(t, second.NextCursor, third.NextCursor)
+		fell := c.events("?types=video.views.fell")
+		require.Len(t, fell.Data, 1)
+		c.send(http.MethodGet, "/events?cursor="+fell.NextCursor, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+
+		a.Clock.Advance(8 * 24 * time.Hour)
+		_, err := a.Writer.DeleteExpired(t.Context(), storetest.NeverStop)
+		require.NoError(t, err)
+		p := c.send(http.MethodGet, "/events?cursor="+first.NextCursor, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+		require.Equal(t, "cursor_expired", p.Errors[0].Code)
+		require.Empty(t, c.events("").Data)
+	})
+}

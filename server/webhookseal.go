@@ -1,0 +1,62 @@
+package server
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+
+	"github.com/google/uuid"
+)
+
+// webhookSeal encrypts the secrets of webhooks for the database with AES-256-GCM.
+type webhookSeal struct{ aead cipher.AEAD }
+
+// newWebhookSeal returns a webhookSeal whose key is derived from key.
+func newWebhookSeal(key []byte) (webhookSeal, error) {
+	derived, err := hkdf.Key(sha256.New, key, nil, "reeltally webhook secret", 32)
+	if err != nil {
+		return webhookSeal{}, err
+	}
+	block, err := aes.NewCipher(derived)
+	if err != nil {
+		return webhookSeal{}, err
+	}
+	aead, err := cipher.NewGCM(block)
+	return webhookSeal{aead}, err
+}
+
+// newSecret returns a new secret of a webhook, and the encrypted secret. An encrypted secret can be decrypted only for the same organisation and
+// webhook.
+func (s webhookSeal) newSecret(org, webhook uuid.UUID) (secret string, sealed []byte, err error) {
+	random, nonce := make([]byte, 32), make([]byte, s.aead.NonceSize())
+	if _, err := rand.Read(random); err != nil {
+		return "", nil, err
+	}
+	if _, err := rand.Read(nonce); err != nil {
+		return "", nil, err
+	}
+	secret = "whsec_" + base64.StdEncoding.EncodeToString(random)
+	return secret, s.aead.Seal(nonce, nonce, []byte(secret), sealContext(org, webhook)), nil
+}
+
+var errWebhookSealed = errors.New("the stored secret was encrypted with another key")
+
+// open decrypts an encrypted secret of a webhook.
+func (s webhookSeal) open(org, webhook uuid.UUID, sealed []byte) (string, error) {
+	n := s.aead.NonceSize()
+	if len(sealed) < n {
+		return "", errWebhookSealed
+	}
+	secret, err := s.aead.Open(nil, sealed[:n], sealed[n:], sealContext(org, webhook))
+	if err != nil {
+		return "", errWebhookSealed
+	}
+	return string(secret), nil
+}
+
+// sealContext returns the data to which an encrypted secret is bound.
+func sealContext(org, webhook uuid.UUID) []byte { return append(org[:], webhook[:]...) }

@@ -1,0 +1,297 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/reeltally/reeltally/outbound"
+	"github.com/reeltally/reeltally/store"
+)
+
+const (
+	// webhookTimeout is the time limit of an attempt to send an event.
+	webhookTimeout = 10 * time.Second
+	// maxSendingWebhooks is the number of webhooks to which a server sends at the same time.
+	maxSendingWebhooks = 64
+	// webhookBatch is the number of deliveries that are sent to a webhook before the webhook is claimed again.
+	webhookBatch = 40
+	// webhookConcurrency is the number of events that are sent to a webhook at the same time.
+	webhookConcurrency = 8
+	// webhookLease is how long a webhook stays claimed after its server has died. It is longer than a batch of attempts that reach webhookTimeout.
+	webhookLease = 2 * time.Minute
+	// webhookPoll is the time between two searches for due webhooks.
+	webhookPoll = time.Second
+	// maxResponseBytes is the number of bytes of a response that are stored.
+	maxResponseBytes = 1024
+	webhookAgent     = "ReelTally-Webhooks (+https://github.com/reeltally/reeltally)"
+)
+
+// WebhookOptions are the settings for sending events to webhooks. The zero value sends to public addresses over https.
+type WebhookOptions struct {
+	// Key encrypts the secrets of webhooks in the database. By default, the key is derived from Options.CursorKey.
+	Key []byte
+	// AllowPrivate allows http URLs, and hosts with private and loopback addresses.
+	AllowPrivate bool
+	// RootCAs are the trusted root certificates. nil means the root certificates of the system.
+	RootCAs *x509.CertPool
+	// Lookup and Dial are the fields of [outbound.Guard] with the same names. nil means the default of the field.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// webhookReach returns to which addresses the host in an address may resolve.
+func (s *Server) webhookReach(address string) outbound.Reach {
+	if !s.webhooks.AllowPrivate {
+		return outbound.Public
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return outbound.NoAddress
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && !outbound.IsPublic(addr) && !addr.IsLoopback() && !addr.IsPrivate() {
+		return outbound.NoAddress // for example a link-local address, at which clouds offer credentials
+	}
+	return outbound.Operated
+}
+
+// newWebhookTransport returns the transport for requests to webhooks.
+func (s *Server) newWebhookTransport() *http.Transport {
+	t := outbound.NewTransport(&outbound.Guard{Reach: s.webhookReach, Lookup: s.webhooks.Lookup, Dial: s.webhooks.Dial})
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.webhooks.RootCAs}
+	return t
+}
+
+// SendWebhooks sends the events of all organisations to their webhooks until ctx ends. It then waits for the running attempts. Several servers
+// can send at the same time.
+func (s *Server) SendWebhooks(ctx context.Context) {
+	defer s.webhookTransport.CloseIdleConnections()
+	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
+	defer sending.wait.Wait()
+	tick := time.NewTicker(webhookPoll)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		started, err := s.startSenders(ctx, &sending)
+		if err != nil && ctx.Err() == nil {
+			s.logger.ErrorContext(ctx, "cannot claim webhooks", "error", err)
+		}
+		if started > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// SendDueWebhooks sends all events that are due, and waits until they are sent. Tests call it instead of SendWebhooks.
+func (s *Server) SendDueWebhooks(ctx context.Context) error {
+	defer s.webhookTransport.CloseIdleConnections()
+	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
+	for {
+		started, err := s.startSenders(ctx, &sending)
+		sending.wait.Wait()
+		if err != nil || started == 0 {
+			return err
+		}
+	}
+}
+
+// webhookSenders are the running senders of a server.
+type webhookSenders struct {
+	slots chan struct{} // one element for each running sender
+	wait  sync.WaitGroup
+}
+
+// startSenders claims due webhooks, at most as many as there are free slots, and starts a sender for each of them. It returns how many it has started.
+func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int, error) {
+	free := cap(sending.slots) - len(sending.slots)
+	if free == 0 {
+		return 0, nil
+	}
+	claims, err := s.store.ClaimWebhooks(ctx, free, webhookLease)
+	for _, c := range claims {
+		sending.slots <- struct{}{}
+		sending.wait.Go(func() {
+			defer func() { <-sending.slots }()
+			if err := s.sendBatch(ctx, c); err != nil {
+				s.logger.ErrorContext(ctx, "cannot send to a webhook", "webhook", c.WebhookID, "error", err)
+			}
+		})
+	}
+	return len(claims), err
+}
+
+// sendBatch sends due deliveries to a claimed webhook and ends the claim. If the last attempt has failed, it begins with one delivery. It stops
+// after a failed attempt.
+func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
+	w, org, due, err := s.store.DueDeliveries(ctx, c, webhookBatch)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	view := MaskedView
+	if facts, err := s.factsOfTier(org.Tier); err == nil && !facts.masked {
+		view = FullView
+	}
+	var attempts []store.Attempt
+	if len(due) > 0 && w.Failures > 0 {
+		attempts = append(attempts, s.attempt(ctx, &w, due[0], view))
+		if due = due[1:]; attempts[0].Error != "" {
+			due = nil
+		}
+	}
+	attempts = append(attempts, s.attemptAll(ctx, &w, due, view)...)
+	// The results are stored even if the server is stopping.
+	return s.store.FinishClaim(context.WithoutCancel(ctx), c, attempts)
+}
+
+// attemptAll sends deliveries to a webhook, several of them at the same time. It begins no further attempt after a failed attempt, or if the server
+// is stopping. It returns the results in the order in which the attempts ended.
+func (s *Server) attemptAll(ctx context.Context, w *store.Webhook, due []store.DueDelivery, view View) []store.Attempt {
+	var (
+		mu       sync.Mutex
+		attempts []store.Attempt
+		failed   bool
+		workers  sync.WaitGroup
+	)
+	next := func() (d store.DueDelivery, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed || len(due) == 0 || ctx.Err() != nil {
+			return d, false
+		}
+		d, due = due[0], due[1:]
+		return d, true
+	}
+	for range min(webhookConcurrency, len(due)) {
+		workers.Go(func() {
+			for d, ok := next(); ok; d, ok = next() {
+				result := s.attempt(ctx, w, d, view)
+				mu.Lock()
+				attempts, failed = append(attempts, result), failed || result.Error != ""
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	return attempts
+}
+
+// attempt sends a delivery to a webhook. It does not stop when the server is stopping, because the receiver may have handled the event already.
+func (s *Server) attempt(ctx context.Context, w *store.Webhook, d store.DueDelivery, view View) store.Attempt {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookTimeout)
+	defer cancel()
+	start := s.now()
+	a := store.Attempt{DeliveryID: d.ID}
+	status, body, err := s.post(ctx, w, d.Event, view)
+	a.At, a.Status, a.Body = store.InstantOf(s.now()), status, body
+	a.Duration = a.At.Time().Sub(start)
+	switch {
+	case err != nil:
+		a.Error = sendingError(err)
+		s.logger.DebugContext(ctx, "an attempt to send an event has failed", "webhook", w.ID, "event", d.EventID, "error", err)
+	case status >= http.StatusMultipleChoices && status < http.StatusBadRequest:
+		a.Error = fmt.Sprintf("The response has status %d. Redirects are not followed.", status)
+	case status < http.StatusOK || status >= http.StatusMultipleChoices:
+		a.Error = fmt.Sprintf("The response has status %d.", status)
+	}
+	return a
+}
+
+// post sends an event to a webhook. It returns the status of the response and its first bytes.
+func (s *Server) post(ctx context.Context, w *store.Webhook, e store.Event, view View) (status int, body string, err error) {
+	payload, err := json.Marshal(toAPIEvent(e, view))
+	if err != nil {
+		return 0, "", err
+	}
+	at := s.now()
+	signature, err := s.sign(w, e.ID.String(), at, payload)
+	if err != nil {
+		return 0, "", err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(payload))
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", webhookAgent)
+	r.Header.Set(standardwebhooks.HeaderWebhookID, e.ID.String())
+	r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
+	r.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	resp, err := s.webhookTransport.RoundTrip(r) // without an http.Client, because a client would follow redirects
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = resp.Body.Close() }() // the status decides; an error of the connection does not matter any more
+	start, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
+	if err != nil {
+		start = append(start, "…"...)
+	}
+	return resp.StatusCode, cleanText(start), nil
+}
+
+// sign returns the signatures of a request, separated by spaces: one for the secret of the webhook, and one for the previous secret if it is still valid.
+func (s *Server) sign(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
+	sealed := [][]byte{w.Secret}
+	if w.PreviousSecretUntil != nil && *w.PreviousSecretUntil > store.InstantOf(at) {
+		sealed = append(sealed, w.PreviousSecret)
+	}
+	signatures := make([]string, len(sealed))
+	for i, encrypted := range sealed {
+		secret, err := s.webhookSeal.open(w.OrganisationID, w.ID, encrypted)
+		if err != nil {
+			return "", err
+		}
+		signer, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			return "", err
+		}
+		if signatures[i], err = signer.Sign(id, at, payload); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(signatures, " "), nil
+}
+
+// sendingError returns a sentence about an error for the caller of the API. It never contains an address, because the addresses of a host can say
+// something about the network of this server.
+func sendingError(err error) string {
+	var (
+		refused *outbound.RefusedError
+		dns     *net.DNSError
+		cert    *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.Is(err, errWebhookSealed):
+		return "The secret of the webhook cannot be decrypted, because the key of the server has changed. Replace the secret."
+	case errors.As(err, &refused):
+		return "The host has no address to which events may be sent."
+	case errors.As(err, &dns):
+		return "The name of the host cannot be resolved."
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("There was no response within %s.", inSeconds(webhookTimeout))
+	case errors.As(err, &cert):
+		return "The certificate of the host is not valid."
+	}
+	return "The connection has failed."
+}
+
+// cleanText returns the beginning of a text that the database and JSON can hold: without NUL characters and invalid UTF-8.
+func cleanText(b []byte) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(string(b), ""), "\x00", "")
+}

@@ -1,0 +1,564 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// EventType is the type of an event.
+type EventType string
+
+// The types of events. docs/webhooks.md says when each event is recorded.
+const (
+	EventVideoMetrics    EventType = "video.metrics.updated"
+	EventVideoMilestone  EventType = "video.milestone.reached"
+	EventVideoOutlier    EventType = "video.outlier.detected"
+	EventVideoViewsFell  EventType = "video.views.fell"
+	EventVideoStatus     EventType = "video.status.changed"
+	EventVideoRemoved    EventType = "video.removed"
+	EventVideoDiscovered EventType = "account.video.discovered"
+	EventAccountMetrics  EventType = "account.metrics.updated"
+	EventAccountStatus   EventType = "account.status.changed"
+	EventWebhookDisabled EventType = "webhook.disabled"
+	EventWebhookTest     EventType = "webhook.test"
+)
+
+// EventTypes lists all types of events.
+var EventTypes = []EventType{EventVideoMetrics, EventVideoMilestone, EventVideoOutlier, EventVideoViewsFell, EventVideoStatus, EventVideoRemoved,
+	EventVideoDiscovered, EventAccountMetrics, EventAccountStatus, EventWebhookDisabled, EventWebhookTest}
+
+// Event is a change of an organisation's data, or of one of its webhooks.
+type Event struct {
+	// Position orders the events of the organisation. A later commit has a higher position.
+	Position  int64
+	ID        uuid.UUID
+	Type      EventType
+	CreatedAt db.Instant
+	Data      EventData
+}
+
+// EventData says what an event is about. It is stored as JSON. Fields that do not belong to the type of the event are nil.
+type EventData struct {
+	Video     *EventVideo   `json:"video,omitempty"`
+	Account   *EventAccount `json:"account,omitempty"`
+	Threshold *Threshold    `json:"threshold,omitempty"` // the threshold that a video has reached
+	Webhook   *EventWebhook `json:"webhook,omitempty"`
+}
+
+// EventVideo is the video of an event.
+type EventVideo struct {
+	ID        uuid.UUID     `json:"id"`
+	Link      string        `json:"link"`
+	Platform  link.Platform `json:"platform"`
+	Username  string        `json:"username"`
+	AccountID *uuid.UUID    `json:"account_id"`
+	Removed   bool          `json:"removed"`
+	VideoState
+	Previous *VideoState `json:"previous,omitempty"` // the state before the event; nil if the event does not change it
+}
+
+// VideoState is what events report about the numbers and the fetch status of a video at one time.
+type VideoState struct {
+	Counts
+	Engagement        *int64      `json:"engagement"`
+	UpdatedAt         *db.Instant `json:"updated_at"`
+	OutlierMultiplier *float64    `json:"outlier"`
+	Status            FetchStatus `json:"status"`
+}
+
+// EventAccount is the account of an event.
+type EventAccount struct {
+	ID       uuid.UUID     `json:"id"`
+	Link     string        `json:"link"`
+	Platform link.Platform `json:"platform"`
+	Username string        `json:"username"`
+	AccountState
+	Previous *AccountState `json:"previous,omitempty"` // the state before the event; nil if the event does not change it
+}
+
+// AccountState is what events report about the numbers and the fetch status of an account at one time.
+type AccountState struct {
+	Followers *int64      `json:"followers"`
+	Following *int64      `json:"following"`
+	CheckedAt *db.Instant `json:"checked_at"`
+	Status    FetchStatus `json:"status"`
+}
+
+// Threshold is a value that a number of a video has reached.
+type Threshold struct {
+	Member string `json:"member"` // thresholdViews or thresholdOutlier
+	Value  int64  `json:"value"`
+}
+
+// The members of a video that have thresholds.
+const (
+	thresholdViews   = "latest_views"
+	thresholdOutlier = "outlier_multiplier"
+)
+
+var (
+	viewThresholds    = []int64{1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000}
+	outlierThresholds = []int64{10, 25}
+)
+
+// EventWebhook is the webhook of an event.
+type EventWebhook struct {
+	ID     uuid.UUID       `json:"id"`
+	URL    string          `json:"url"`
+	Reason *DisabledReason `json:"reason"` // why the webhook was disabled; nil in a test
+}
+
+// videoState returns the state of a video.
+func videoState(v *Video) VideoState {
+	return VideoState{Counts: v.LatestCounts(), Engagement: v.LatestEngagement, UpdatedAt: v.LatestUpdatedAt, OutlierMultiplier: v.OutlierMultiplier, Status: v.FetchStatus}
+}
+
+// eventVideo returns the video of an event. before is the state before the event, or nil if the event does not change the state.
+func eventVideo(v *Video, before *VideoState) *EventVideo {
+	return &EventVideo{ID: v.ID, Link: v.Link, Platform: v.Platform, Username: v.Username, AccountID: v.LinkedAccountID, Removed: v.Removed,
+		VideoState: videoState(v), Previous: before}
+}
+
+// eventAccount returns the account of an event. before is the state before the event, or nil if the event does not change the state.
+func eventAccount(a *Account, before *AccountState) *EventAccount {
+	return &EventAccount{ID: a.ID, Link: a.Link, Platform: a.Platform, Username: a.Username, AccountState: accountState(a), Previous: before}
+}
+
+// accountState returns the state of an account.
+func accountState(a *Account) AccountState {
+	return AccountState{Followers: a.LatestFollowersCount, Following: a.LatestFollowingCount, CheckedAt: a.CheckedAt, Status: a.FetchStatus}
+}
+
+// EventRecorder records the events of one transaction. Only organisations that have a webhook or read their feed have events. The caller adds
+// events and then calls Save in the same transaction.
+type EventRecorder struct {
+	tx        *gorm.DB
+	at        db.Instant
+	receivers map[uuid.UUID][]receiver // the webhooks of each organisation whose events are recorded
+	pending   []pendingEvent
+}
+
+// receiver is an enabled webhook and the types of the events that it gets.
+type receiver struct {
+	id    uuid.UUID
+	types eventTypeList
+}
+
+// pendingEvent is an event that is not saved yet.
+type pendingEvent struct {
+	org uuid.UUID
+	Event
+	only     *uuid.UUID // the only webhook to which the event is sent; nil for all webhooks that want it
+	delivery uuid.UUID  // the id of the delivery if only is set, or zero
+}
+
+// NewEventRecorder returns a recorder for the events of organisations. The transaction must have raised the versions of these organisations,
+// so that the webhooks cannot change before it ends. at is the time of the events.
+func NewEventRecorder(tx *gorm.DB, at db.Instant, orgs ...uuid.UUID) (*EventRecorder, error) {
+	r := &EventRecorder{tx: tx, at: at, receivers: map[uuid.UUID][]receiver{}}
+	if orgs = db.Distinct(orgs); len(orgs) == 0 {
+		return r, nil
+	}
+	list, args := db.WithOrgs(tx, orgs)
+	var rows []struct {
+		OrganisationID uuid.UUID
+		ID             *uuid.UUID
+		EventTypes     *string
+	}
+	err := tx.Raw(list+`SELECT f.organisation_id, w.id, w.event_types FROM wanted CROSS JOIN event_feeds f
+ LEFT JOIN webhooks w ON w.organisation_id = f.organisation_id AND w.enabled
+ WHERE f.organisation_id = wanted.organisation_id AND f.enabled ORDER BY f.organisation_id, w.id`, args...).Scan(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		of := r.receivers[row.OrganisationID]
+		if row.ID != nil {
+			of = append(of, receiver{*row.ID, parseEventTypes(*row.EventTypes)})
+		}
+		r.receivers[row.OrganisationID] = of
+	}
+	return r, nil
+}
+
+// Records returns true if events of the organisation are recorded.
+func (r *EventRecorder) Records(org uuid.UUID) bool {
+	_, on := r.receivers[org]
+	return on
+}
+
+// RecordsAny returns true if events of any of the organisations are recorded.
+func (r *EventRecorder) RecordsAny() bool { return len(r.receivers) > 0 }
+
+// add adds an event if events of the organisation are recorded.
+func (r *EventRecorder) add(org uuid.UUID, kind EventType, data EventData) {
+	if r.Records(org) {
+		r.pending = append(r.pending, pendingEvent{org: org, Event: Event{ID: db.NewID(), Type: kind, CreatedAt: r.at, Data: data}})
+	}
+}
+
+// VideoFetched adds the events that follow from a fetch of a video. before is the video before the fetch was written. If rounded is true, the
+// source has probably rounded the counts, so fewer views do not mean that views fell.
+func (r *EventRecorder) VideoFetched(before, after *Video, rounded bool) {
+	org := after.OrganisationID
+	if !r.Records(org) {
+		return
+	}
+	was, is := videoState(before), videoState(after)
+	if !is.Equal(was.Counts) {
+		r.add(org, EventVideoMetrics, EventData{Video: eventVideo(after, &was)})
+		if was.Views != nil && is.Views != nil && *is.Views < *was.Views && !rounded {
+			r.add(org, EventVideoViewsFell, EventData{Video: eventVideo(after, &was)})
+		}
+	}
+	if was.Views != nil && is.Views != nil { // a video that was never fetched reached its thresholds at an unknown time
+		for _, value := range viewThresholds {
+			if *was.Views < value && value <= *is.Views {
+				r.add(org, EventVideoMilestone, EventData{Video: eventVideo(after, &was), Threshold: &Threshold{thresholdViews, value}})
+			}
+		}
+	}
+	if is.OutlierMultiplier != nil {
+		for _, value := range outlierThresholds {
+			if reached := float64(value); *is.OutlierMultiplier >= reached && (was.OutlierMultiplier == nil || *was.OutlierMultiplier < reached) {
+				r.add(org, EventVideoOutlier, EventData{Video: eventVideo(after, &was), Threshold: &Threshold{thresholdOutlier, value}})
+			}
+		}
+	}
+	r.VideoStatus(before, after)
+}
+
+// VideoStatus adds an event if the fetch status of a video has changed. The first success after tracking began is no change.
+func (r *EventRecorder) VideoStatus(before, after *Video) {
+	if before.FetchStatus != after.FetchStatus && !isFirstStatus(before.FetchStatus, after.FetchStatus) {
+		was := videoState(before)
+		r.add(after.OrganisationID, EventVideoStatus, EventData{Video: eventVideo(after, &was)})
+	}
+}
+
+// AccountFetched adds the events that follow from a fetch of an account. before is the account before the fetch was written.
+func (r *EventRecorder) AccountFetched(before, after *Account) {
+	was := accountState(before)
+	if !equalCounts(was.Followers, after.LatestFollowersCount) || !equalCounts(was.Following, after.LatestFollowingCount) {
+		r.add(after.OrganisationID, EventAccountMetrics, EventData{Account: eventAccount(after, &was)})
+	}
+	if was.Status != after.FetchStatus && !isFirstStatus(was.Status, after.FetchStatus) {
+		r.add(after.OrganisationID, EventAccountStatus, EventData{Account: eventAccount(after, &was)})
+	}
+}
+
+// isFirstStatus returns true if the first fetch since tracking began has succeeded.
+func isFirstStatus(before, after FetchStatus) bool {
+	return before == queue.FetchPending && after == queue.FetchOK
+}
+
+// videosRemoved adds an event for each video of an organisation whose tracking has ended.
+func (r *EventRecorder) videosRemoved(videos []Video) {
+	for i := range videos {
+		r.add(videos[i].OrganisationID, EventVideoRemoved, EventData{Video: eventVideo(&videos[i], nil)})
+	}
+}
+
+// VideoDiscovered adds an event about a video that was found in the list of an account's videos.
+func (r *EventRecorder) VideoDiscovered(a *Account, v *Video) {
+	r.add(v.OrganisationID, EventVideoDiscovered, EventData{Account: eventAccount(a, nil), Video: eventVideo(v, nil)})
+}
+
+// equalCounts returns true if both counts are unknown or have the same value.
+func equalCounts(a, b *int64) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+// Save stores the events and a delivery for each webhook that wants them.
+func (r *EventRecorder) Save() error {
+	if len(r.pending) == 0 {
+		return nil
+	}
+	if err := r.skipAnnounced(); err != nil {
+		return err
+	}
+	if len(r.pending) == 0 {
+		return nil
+	}
+	if err := r.setPositions(); err != nil {
+		return err
+	}
+	return r.insert()
+}
+
+// skipAnnounced removes the events about thresholds that were announced before. A count can fall below its threshold and reach it again.
+func (r *EventRecorder) skipAnnounced() error {
+	type announced struct {
+		OrganisationID, VideoID uuid.UUID
+		Member                  string
+		Threshold               int64
+	}
+	key := func(e pendingEvent) announced {
+		return announced{e.org, e.Data.Video.ID, e.Data.Threshold.Member, e.Data.Threshold.Value}
+	}
+	var rows [][]any
+	for _, e := range r.pending {
+		if e.Data.Threshold != nil {
+			k := key(e)
+			rows = append(rows, []any{k.OrganisationID, k.VideoID, k.Member, k.Threshold})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	list, args := db.WithRows(r.tx, "u", []string{"organisation_id uuid", "video_id uuid", "member text", "threshold bigint"}, rows)
+	var inserted []announced
+	err := r.tx.Raw(list+`INSERT INTO video_milestones (organisation_id, video_id, member, threshold)
+ SELECT u.organisation_id, u.video_id, u.member, u.threshold FROM u WHERE u.threshold > 0
+ ON CONFLICT (organisation_id, video_id, member, threshold) DO NOTHING RETURNING organisation_id, video_id, member, threshold`, args...).Scan(&inserted).Error
+	if err != nil {
+		return err
+	}
+	fresh := map[announced]bool{}
+	for _, k := range inserted {
+		fresh[k] = true
+	}
+	r.pending = slices.DeleteFunc(r.pending, func(e pendingEvent) bool { return e.Data.Threshold != nil && !fresh[key(e)] })
+	return nil
+}
+
+// setPositions takes the next positions of each organisation. The row of the organisation in event_feeds stays locked until the commit, so
+// the events become visible in the order of their positions.
+func (r *EventRecorder) setPositions() error {
+	count := map[uuid.UUID]int64{}
+	for _, e := range r.pending {
+		count[e.org]++
+	}
+	rows := make([][]any, 0, len(count))
+	for org, n := range count {
+		rows = append(rows, []any{org, n})
+	}
+	list, args := db.WithRows(r.tx, "u", []string{"organisation_id uuid", "n bigint"}, rows)
+	var updated []struct {
+		OrganisationID uuid.UUID
+		Position       int64
+	}
+	err := r.tx.Raw(list+`UPDATE event_feeds SET position = event_feeds.position + u.n FROM u WHERE event_feeds.organisation_id = u.organisation_id
+ RETURNING event_feeds.organisation_id, event_feeds.position`, args...).Scan(&updated).Error
+	if err != nil {
+		return err
+	}
+	next := map[uuid.UUID]int64{}
+	for _, row := range updated {
+		next[row.OrganisationID] = row.Position - count[row.OrganisationID] + 1
+	}
+	for i := range r.pending {
+		e := &r.pending[i]
+		e.Position = next[e.org]
+		next[e.org]++
+	}
+	return nil
+}
+
+// eventRow is a row of events.
+type eventRow struct {
+	OrganisationID uuid.UUID `gorm:"primaryKey"`
+	Position       int64     `gorm:"primaryKey"`
+	ID             uuid.UUID
+	Type           EventType
+	CreatedAt      db.Instant `gorm:"autoCreateTime:false"`
+	Data           string
+}
+
+func (eventRow) TableName() string { return "events" }
+
+// event converts the row to an Event.
+func (r eventRow) event() (Event, error) {
+	e := Event{Position: r.Position, ID: r.ID, Type: r.Type, CreatedAt: r.CreatedAt}
+	return e, json.Unmarshal([]byte(r.Data), &e.Data)
+}
+
+// insert inserts the events and their deliveries, and makes the webhooks due.
+func (r *EventRecorder) insert() error {
+	events := make([]eventRow, len(r.pending))
+	var deliveries []Delivery
+	due := map[db.RowKey]bool{}
+	for i, e := range r.pending {
+		data, err := json.Marshal(e.Data)
+		if err != nil {
+			return err
+		}
+		events[i] = eventRow{OrganisationID: e.org, Position: e.Position, ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Data: string(data)}
+		for _, to := range r.receivers[e.org] {
+			if e.only == nil && !to.types.contains(e.Type) || e.only != nil && *e.only != to.id {
+				continue
+			}
+			deliveries = append(deliveries, newDelivery(e.org, to.id, e.delivery, e.Event, r.at))
+			due[db.RowKey{Org: e.org, ID: to.id}] = true
+		}
+	}
+	if err := r.tx.CreateInBatches(events, db.InsertChunk).Error; err != nil {
+		return err
+	}
+	if len(deliveries) == 0 {
+		return nil
+	}
+	if err := r.tx.CreateInBatches(deliveries, db.InsertChunk).Error; err != nil {
+		return err
+	}
+	return makeDue(r.tx, r.at, db.SortedKeys(due))
+}
+
+// eventTypeList is a list of types of events. An empty list means all types.
+type eventTypeList []EventType
+
+// parseEventTypes parses a list with commas.
+func parseEventTypes(s string) eventTypeList {
+	if s == "" {
+		return nil
+	}
+	var types eventTypeList
+	for name := range strings.SplitSeq(s, ",") {
+		types = append(types, EventType(name))
+	}
+	return types
+}
+
+// String returns the list that parseEventTypes parses.
+func (l eventTypeList) String() string {
+	names := make([]string, len(l))
+	for i, t := range l {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ",")
+}
+
+// contains returns true if the list contains a type.
+func (l eventTypeList) contains(t EventType) bool { return len(l) == 0 || slices.Contains(l, t) }
+
+// eventFeed is a row of event_feeds.
+type eventFeed struct {
+	OrganisationID uuid.UUID `gorm:"primaryKey"`
+	Enabled        bool
+	Position       int64
+	Deleted        int64
+	ReadAt         db.Instant
+}
+
+// feedReadAccuracy is how exactly eventFeed.ReadAt is stored.
+const feedReadAccuracy = time.Hour
+
+// enableFeed makes the organisation's events be recorded from now on. Events between an earlier end of the recording and now are missing.
+func (o *Org) enableFeed(tx *gorm.DB) error {
+	now := o.s.db.Now()
+	return tx.Clauses(clause.OnConflict{Columns: db.Columns([]string{"organisation_id"}), DoUpdates: clause.Assignments(map[string]any{
+		"deleted": gorm.Expr("CASE WHEN event_feeds.enabled THEN event_feeds.deleted ELSE event_feeds.position END"), "enabled": true, "read_at": now})}).
+		Create(&eventFeed{OrganisationID: o.id, Enabled: true, ReadAt: now}).Error
+}
+
+// OpenFeed prepares a read of the organisation's events. The first call makes events be recorded from now on. It returns the position up to
+// which events are missing, because they were deleted, or because no events were recorded.
+func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
+	now := o.s.db.Now()
+	var feeds []eventFeed
+	if err := o.q(ctx, "event_feeds").Find(&feeds).Error; err != nil {
+		return 0, db.Translate(err)
+	}
+	if len(feeds) == 1 && feeds[0].Enabled && feeds[0].ReadAt > now.Add(-feedReadAccuracy) {
+		return feeds[0].Deleted, nil
+	}
+	err = o.change(ctx, func(tx *gorm.DB) error {
+		if err := o.enableFeed(tx); err != nil {
+			return err
+		}
+		return db.Scoped(tx, "event_feeds", o.id).Pluck("deleted", &missing).Error
+	})
+	return missing, err
+}
+
+// EventQuery selects events.
+type EventQuery struct {
+	Types  []EventType // only events of these types; empty for all types
+	Window db.Window
+}
+
+// EventOrders are the columns by which events can be ordered.
+var EventOrders = db.SortColumns{"position": db.SortBy("events", "position", db.IntegerColumn)}
+
+// EventPosition returns the position of an event as the position in a list.
+func EventPosition(position int64, id uuid.UUID) Position {
+	return Position{Value: strconv.FormatInt(position, 10), ID: id}
+}
+
+// ListEvents returns a list of the organisation's events, the oldest first.
+func (o *Org) ListEvents(ctx context.Context, query EventQuery) (*db.List[Event], error) {
+	q := o.q(ctx, "events")
+	if len(query.Types) > 0 {
+		q = q.Where("events.type IN ?", query.Types)
+	}
+	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Event]{Sort: EventOrders, Table: "events", Columns: eventColumns, ID: func(e *Event) uuid.UUID { return e.ID }},
+		db.Order{Column: "position"}, query.Window)
+}
+
+// eventColumns are the columns of events that lists of events set.
+var eventColumns = []db.Column[Event]{
+	{Name: "position", Set: func(e *Event, row *db.Values, i int) { e.Position = row.Count(i) }},
+	{Name: "id", Set: func(e *Event, row *db.Values, i int) { e.ID = row.ID(i) }},
+	{Name: "type", Set: func(e *Event, row *db.Values, i int) { e.Type = EventType(row.String(i)) }},
+	{Name: "created_at", Set: func(e *Event, row *db.Values, i int) { e.CreatedAt = row.Instant(i) }},
+	{Name: "data", Set: func(e *Event, row *db.Values, i int) {
+		if err := json.Unmarshal([]byte(row.String(i)), &e.Data); err != nil {
+			panic(err) // only EventRecorder writes the column
+		}
+	}},
+}
+
+// DeleteExpiredEvents deletes up to db.DeleteBatch events that are older than db.EventRetention, and their deliveries. It returns the number of
+// deleted events.
+func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
+	before := o.s.db.Now().Add(-db.EventRetention)
+	old := func(q *gorm.DB) *gorm.DB { return q.Where("events.created_at < ?", before) }
+	var found []int64
+	if err := old(o.q(ctx, "events")).Limit(1).Pluck("position", &found).Error; err != nil || len(found) == 0 {
+		return 0, db.Translate(err)
+	}
+	err = o.change(ctx, func(tx *gorm.DB) error {
+		var positions []int64
+		err := old(db.Scoped(tx, "events", o.id)).Order("events.created_at, events.position").Limit(db.DeleteBatch).Pluck("position", &positions).Error
+		if err != nil || len(positions) == 0 {
+			return err
+		}
+		last := slices.Max(positions)
+		if err := db.Scoped(tx, "event_feeds", o.id).Where("deleted < ?", last).Update("deleted", last).Error; err != nil {
+			return err
+		}
+		deleted := tx.Exec("DELETE FROM events WHERE organisation_id = ? AND position IN ?", o.id, positions)
+		n = deleted.RowsAffected
+		return deleted.Error
+	})
+	return n, err
+}
+
+// unusedFeed is a condition on event_feeds: events are recorded, but the organisation has no webhook, and has not read its events since the
+// time of the parameter.
+const unusedFeed = `event_feeds.enabled AND event_feeds.read_at < ?
+ AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.organisation_id = event_feeds.organisation_id AND w.enabled)`
+
+// PauseUnusedFeed ends the recording of events if the organisation has no enabled webhook and has not read its events for EventRetention.
+func (o *Org) PauseUnusedFeed(ctx context.Context) error {
+	before := o.s.db.Now().Add(-db.EventRetention)
+	var unused int64
+	if err := o.q(ctx, "event_feeds").Where(unusedFeed, before).Count(&unused).Error; err != nil || unused == 0 {
+		return db.Translate(err)
+	}
+	return o.change(ctx, func(tx *gorm.DB) error {
+		return db.Scoped(tx, "event_feeds", o.id).Where(unusedFeed, before).Update("enabled", false).Error
+	})
+}

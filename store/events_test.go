@@ -1,0 +1,194 @@
+package store_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// eventsAfter returns up to limit events of an organisation after a position.
+func eventsAfter(t *testing.T, o *store.Org, after *store.Position, limit int) []store.Event {
+	t.Helper()
+	list, err := o.ListEvents(t.Context(), store.EventQuery{Window: store.Window{Limit: limit, After: after}})
+	require.NoError(t, err)
+	return list.Rows
+}
+
+// typesOf returns the types of events.
+func typesOf(events []store.Event) []store.EventType {
+	types := make([]store.EventType, len(events))
+	for i, e := range events {
+		types[i] = e.Type
+	}
+	return types
+}
+
+// openFeed makes the events of an organisation be recorded.
+func openFeed(t *testing.T, o *store.Org) {
+	t.Helper()
+	_, err := o.OpenFeed(t.Context())
+	require.NoError(t, err)
+}
+
+func TestListEvents_aCursorSkipsAndRepeatsNothingWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		const writers, rounds = 6, 25
+		o := storetest.NewOrg(t, db)
+		hook, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: "https://hooks.example.com/", Secret: []byte("s")})
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		made := make([][]uuid.UUID, writers)
+		for w := range writers {
+			wg.Go(func() {
+				for range rounds {
+					d, err := o.TestWebhook(t.Context(), hook.ID, uuid.Nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					made[w] = append(made[w], d.EventID)
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() { wg.Wait(); close(done) }()
+		var seen []store.Event
+		var after *store.Position
+		for finished := false; ; {
+			select {
+			case <-done:
+				finished = true
+			default:
+			}
+			found := eventsAfter(t, o, after, 3)
+			for _, e := range found {
+				after = new(store.EventPosition(e.Position, e.ID))
+			}
+			if seen = append(seen, found...); finished && len(found) == 0 {
+				break
+			}
+		}
+		ids := make([]uuid.UUID, len(seen))
+		for i, e := range seen {
+			ids[i] = e.ID
+			require.EqualValues(t, i+1, e.Position)
+		}
+		require.ElementsMatch(t, slices.Concat(made...), ids)
+	})
+}
+
+func TestEvents_areRecordedOnlyForOrganisationsThatReadThem(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		reader, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+		clip := storetest.Clip(t, 1)
+		storetest.Track(t, reader, clip)
+		storetest.Track(t, other, clip)
+		openFeed(t, reader)
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clip: storetest.Views(5)})
+		require.Equal(t, []store.EventType{store.EventVideoMetrics}, typesOf(eventsAfter(t, reader, nil, 10)))
+		require.Empty(t, eventsAfter(t, other, nil, 10))
+		require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM events"))
+
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clip: storetest.Views(5)})
+		require.Len(t, eventsAfter(t, reader, nil, 10), 1, "an answer that is stored twice has no second event")
+	})
+}
+
+func TestEvents_announceEachThresholdOnce(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		clips := storetest.Clips(t, 3)
+		storetest.Track(t, o, clips...)
+		openFeed(t, o)
+		measure := func(views ...int64) []store.EventType {
+			db.Clock.Advance(24 * time.Hour)
+			before := len(eventsAfter(t, o, nil, 1000))
+			facts := map[link.Link]ingest.VideoFacts{}
+			for i, n := range views {
+				facts[clips[i]] = ingest.VideoFacts{Views: &n, Username: new("someone")}
+			}
+			storetest.Measure(t, db, db.Clock.Now(), facts)
+			return slices.DeleteFunc(typesOf(eventsAfter(t, o, nil, 1000)[before:]), func(kind store.EventType) bool { return kind == store.EventVideoMetrics })
+		}
+		require.Empty(t, measure(5_000_000, 5_000_000, 5_000_000), "the time at which a video reached its first count is unknown")
+		require.Equal(t, []store.EventType{store.EventVideoViewsFell}, measure(4_000_000))
+		require.Equal(t, []store.EventType{store.EventVideoMilestone}, measure(10_000_000))
+		require.Equal(t, []store.EventType{store.EventVideoViewsFell}, measure(9_999_999))
+		require.Empty(t, measure(10_000_001), "the threshold was announced")
+		require.Equal(t, []store.EventType{store.EventVideoOutlier}, measure(50_000_000))
+		require.Equal(t, []store.EventType{store.EventVideoViewsFell}, measure(49_000_000))
+		require.Empty(t, measure(51_000_000))
+		require.Equal(t, []store.EventType{store.EventVideoMilestone, store.EventVideoMilestone, store.EventVideoOutlier}, slices.Sorted(slices.Values(measure(2_000_000_000))))
+	})
+}
+
+func TestEvents_areLostIfTheirChangeIsRolledBack(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		clip := storetest.Clip(t, 1)
+		storetest.Track(t, o, clip)
+		openFeed(t, o)
+		_, err := o.StopVideos(t.Context(), []store.VideoRef{{Link: clip}, {Link: storetest.Clip(t, 2)}}, true)
+		require.NoError(t, err)
+		require.Empty(t, eventsAfter(t, o, nil, 10))
+		storetest.Stop(t, o, clip)
+		events := eventsAfter(t, o, nil, 10)
+		require.Equal(t, []store.EventType{store.EventVideoRemoved}, typesOf(events))
+		require.True(t, events[0].Data.Video.Removed)
+	})
+}
+
+func TestEvents_reportAccountsAndTheirVideos(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		openFeed(t, o)
+		storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
+		clip := storetest.Clip(t, 1)
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{Followers: new(int64(7)), Listed: true, Videos: []ingest.FoundVideo{{ID: clip.ID, Link: clip.Canonical}}})
+		events := eventsAfter(t, o, nil, 10)
+		require.Equal(t, []store.EventType{store.EventVideoDiscovered, store.EventAccountMetrics}, typesOf(events))
+		require.Equal(t, clip.Canonical, events[0].Data.Video.Link)
+		require.Nil(t, events[0].Data.Video.Views)
+		require.Nil(t, events[1].Data.Account.Previous.Followers)
+		require.EqualValues(t, 7, *events[1].Data.Account.Followers)
+	})
+}
+
+func TestEvents_recordingEndsIfNobodyReads(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		clip := storetest.Clip(t, 1)
+		storetest.Track(t, o, clip)
+		openFeed(t, o)
+		measure := func(views int64) {
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clip: storetest.Views(views)})
+		}
+		measure(1)
+		db.Clock.Advance(8 * 24 * time.Hour)
+		_, err := db.DeleteExpired(t.Context(), storetest.NeverStop)
+		require.NoError(t, err)
+		measure(2)
+		require.Empty(t, eventsAfter(t, o, nil, 10))
+		missing, err := o.OpenFeed(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, missing)
+		db.Clock.Advance(time.Hour)
+		measure(3)
+		require.Len(t, eventsAfter(t, o, nil, 10), 1)
+	})
+}

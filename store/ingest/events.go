@@ -1,0 +1,65 @@
+package ingest
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// compareVideos returns a function that adds the events which follow from the changes of videos since the call of compareVideos.
+func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
+	if !w.events.RecordsAny() {
+		return func() {}
+	}
+	before := slices.Clone(videos)
+	return func() {
+		for i := range videos {
+			o := w.outcomes[videos[i].Key()]
+			w.events.VideoFetched(&before[i], &videos[i], o.Facts != nil && o.Facts.Rounded)
+		}
+	}
+}
+
+// compareStates returns a function that adds the events which follow from the changes of the fetch statuses of videos since the call of
+// compareStates. The videos need only their keys and statuses.
+func (w videoWriter) compareStates(videos []store.Video) (addEvents func() error) {
+	if !w.events.RecordsAny() {
+		return func() error { return nil }
+	}
+	before := make([]store.FetchStatus, len(videos))
+	for i := range videos {
+		before[i] = videos[i].FetchStatus
+	}
+	return func() error {
+		changed := map[uuid.UUID]map[uuid.UUID]store.FetchStatus{} // the new statuses, by organisation and video
+		for i := range videos {
+			v := &videos[i]
+			if v.FetchStatus == before[i] || !w.events.Records(v.OrganisationID) {
+				continue
+			}
+			if changed[v.OrganisationID] == nil {
+				changed[v.OrganisationID] = map[uuid.UUID]store.FetchStatus{}
+			}
+			changed[v.OrganisationID][v.ID] = v.FetchStatus
+		}
+		for org, statuses := range changed {
+			ids := make([]uuid.UUID, 0, len(statuses))
+			for id := range statuses {
+				ids = append(ids, id)
+			}
+			var stored []store.Video
+			if err := db.Scoped(w.tx, "videos", org).Where("videos.id IN ?", ids).Order("videos.id").Find(&stored).Error; err != nil {
+				return err
+			}
+			for i := range stored {
+				after := stored[i]
+				after.FetchStatus = statuses[after.ID]
+				w.events.VideoStatus(&stored[i], &after)
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,329 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+const (
+	// MaxWebhooks is the highest number of webhooks of an organisation.
+	MaxWebhooks = 20
+	// PreviousSecretLife is how long deliveries are also signed with the previous secret after a secret was replaced.
+	PreviousSecretLife = 24 * time.Hour
+)
+
+// TooManyWebhooksError reports that the organisation has as many webhooks as it may have.
+type TooManyWebhooksError struct{ Limit int }
+
+func (e *TooManyWebhooksError) Error() string {
+	return fmt.Sprintf("an organisation may have %d webhooks", e.Limit)
+}
+
+// ErrWebhookDisabled reports that nothing can be sent to a webhook, because the webhook is disabled.
+var ErrWebhookDisabled = errors.New("the webhook is disabled")
+
+// DisabledReason says why a webhook is disabled.
+type DisabledReason string
+
+// The reasons why a webhook is disabled.
+const (
+	DisabledByRequest DisabledReason = "by_request" // a caller of the API disabled it
+	DisabledGone      DisabledReason = "gone"       // its server answered with status 410
+	DisabledFailing   DisabledReason = "failing"    // every attempt failed for DisableAfter
+)
+
+// Webhook is an endpoint to which the events of an organisation are sent.
+type Webhook struct {
+	OrganisationID uuid.UUID `gorm:"primaryKey"`
+	ID             uuid.UUID `gorm:"primaryKey"`
+	URL            string
+	Description    string
+	EventTypes     string // see Types
+	Enabled        bool
+	DisabledReason *DisabledReason // nil if the webhook is enabled
+	CreatedAt      db.Instant      `gorm:"autoCreateTime:false"`
+	UpdatedAt      db.Instant      `gorm:"autoUpdateTime:false"` // when a caller of the API last changed the webhook
+	// Secret signs the deliveries. It is encrypted, and the store never decrypts it. PreviousSecret also signs them until PreviousSecretUntil.
+	Secret              []byte
+	PreviousSecret      []byte
+	PreviousSecretUntil *db.Instant
+	RotationID          *uuid.UUID  // the effect of the last RotateWebhookSecret; nil if it had none
+	Failures            int         // number of failed attempts since the last successful attempt
+	FailingSince        *db.Instant // time of the first failed attempt since the last successful attempt; nil if the last attempt was successful
+	LastSuccessAt       *db.Instant // nil if no attempt was successful
+}
+
+// Types returns the types of the events that are sent to the webhook. An empty list means all types.
+func (w *Webhook) Types() []EventType { return parseEventTypes(w.EventTypes) }
+
+// NewWebhook is a webhook to be made.
+type NewWebhook struct {
+	ID          uuid.UUID // the EffectID of the request's IdempotencyKey; if it is zero, CreateWebhook makes an id
+	URL         string
+	Description string
+	Types       []EventType // empty for all types
+	Secret      []byte      // the encrypted secret
+}
+
+// CreateWebhook makes an enabled webhook. From now on, the organisation's events are recorded. If a webhook with n.ID exists, an earlier attempt
+// of the request made the webhook, but its server crashed before it answered; the webhook then gets the secret n.Secret. CreateWebhook returns
+// *TooManyWebhooksError if the organisation has MaxWebhooks webhooks.
+func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) {
+	now := o.s.db.Now()
+	if n.ID == uuid.Nil {
+		n.ID = db.NewID()
+	}
+	w := Webhook{OrganisationID: o.id, ID: n.ID, URL: n.URL, Description: n.Description, EventTypes: eventTypeList(n.Types).String(), Enabled: true,
+		CreatedAt: now, UpdatedAt: now, Secret: n.Secret}
+	err := o.change(ctx, func(tx *gorm.DB) error {
+		repeated := db.Scoped(tx, "webhooks", o.id).Where("id = ?", w.ID).Update("secret", w.Secret)
+		if repeated.Error != nil || repeated.RowsAffected > 0 {
+			return repeated.Error
+		}
+		var have int64
+		if err := db.Scoped(tx, "webhooks", o.id).Count(&have).Error; err != nil {
+			return err
+		}
+		if have >= MaxWebhooks {
+			return &TooManyWebhooksError{Limit: MaxWebhooks}
+		}
+		if err := tx.Create(&w).Error; err != nil {
+			return err
+		}
+		if err := o.enableFeed(tx); err != nil {
+			return err
+		}
+		return enqueueWebhook(tx, o.id, w.ID, now)
+	})
+	return w, err
+}
+
+// Webhooks returns the organisation's webhooks, the newest first.
+func (o *Org) Webhooks(ctx context.Context) ([]Webhook, error) {
+	var found []Webhook
+	err := o.q(ctx, "webhooks").Order("created_at DESC, id DESC").Find(&found).Error
+	return found, db.Translate(err)
+}
+
+// Webhook returns the webhook with the given id, or ErrNotFound.
+func (o *Org) Webhook(ctx context.Context, id uuid.UUID) (Webhook, error) {
+	w, err := findWebhook(o.q(ctx, "webhooks"), id)
+	return w, db.Translate(err)
+}
+
+// findWebhook returns the webhook with the given id, or ErrNotFound. webhooks is a query for all webhooks of the organisation.
+func findWebhook(webhooks *gorm.DB, id uuid.UUID) (Webhook, error) {
+	found := make([]Webhook, 0, 1)
+	err := webhooks.Where("webhooks.id = ?", id).Limit(1).Find(&found).Error
+	if err == nil && len(found) == 0 {
+		err = db.NotFound("webhook", id.String())
+	}
+	if err != nil {
+		return Webhook{}, err
+	}
+	return found[0], nil
+}
+
+// WebhookChange is a change of a webhook. A nil field keeps its value.
+type WebhookChange struct {
+	URL         *string
+	Description *string
+	Types       *[]EventType
+	Enabled     *bool
+}
+
+// UpdateWebhook changes a webhook and returns it. It returns ErrNotFound for an unknown id. If the webhook was disabled and is now enabled, its
+// failures are forgotten, and the deliveries that have attempts left are sent.
+func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) (Webhook, error) {
+	var w Webhook
+	err := o.change(ctx, func(tx *gorm.DB) (err error) {
+		if w, err = findWebhook(db.Scoped(tx, "webhooks", o.id), id); err != nil {
+			return err
+		}
+		w.UpdatedAt = o.s.db.Now()
+		db.Assign(&w.URL, c.URL)
+		db.Assign(&w.Description, c.Description)
+		if c.Types != nil {
+			w.EventTypes = eventTypeList(*c.Types).String()
+		}
+		switch {
+		case c.Enabled == nil || *c.Enabled == w.Enabled:
+		case *c.Enabled:
+			w.Enabled, w.DisabledReason, w.Failures, w.FailingSince = true, nil, 0, nil
+			if err := o.enableFeed(tx); err != nil {
+				return err
+			}
+			if err := enqueueWebhook(tx, o.id, id, w.UpdatedAt); err != nil { // the row was deleted when the webhook was disabled
+				return err
+			}
+		default:
+			if err := disable(tx, &w, DisabledByRequest); err != nil {
+				return err
+			}
+		}
+		return o.saveWebhook(tx, &w)
+	})
+	return w, err
+}
+
+// saveWebhook stores the fields of a webhook that can change.
+func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
+	return db.Scoped(tx, "webhooks", o.id).Where("webhooks.id = ?", w.ID).Updates(map[string]any{"url": w.URL, "description": w.Description, "event_types": w.EventTypes,
+		"enabled": w.Enabled, "disabled_reason": w.DisabledReason, "updated_at": w.UpdatedAt, "failures": w.Failures, "failing_since": w.FailingSince,
+		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "rotation_id": w.RotationID}).Error
+}
+
+// disable disables a webhook, without saving it, and removes it from the queue. Its deliveries keep their attempts.
+func disable(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
+	w.Enabled, w.DisabledReason = false, &reason
+	return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", w.OrganisationID, w.ID).Error
+}
+
+// DeleteWebhook deletes a webhook. Its deliveries are deleted with their events. DeleteWebhook returns ErrNotFound for an unknown id.
+func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
+	return o.change(ctx, func(tx *gorm.DB) error {
+		deleted := tx.Exec("DELETE FROM webhooks WHERE organisation_id = ? AND id = ?", o.id, id)
+		if deleted.Error == nil && deleted.RowsAffected == 0 {
+			return db.NotFound("webhook", id.String())
+		}
+		if deleted.Error != nil {
+			return deleted.Error
+		}
+		return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", o.id, id).Error
+	})
+}
+
+// RotateWebhookSecret replaces the encrypted secret of a webhook. Deliveries are also signed with the previous secret for
+// PreviousSecretLife. It returns the changed webhook, or ErrNotFound. effect is the EffectID of the request's IdempotencyKey, or zero. If the webhook
+// has the secret of an earlier attempt of the request, whose server crashed before it answered, nobody knows this secret. It is then replaced, and the
+// previous secret stays.
+func (o *Org) RotateWebhookSecret(ctx context.Context, id, effect uuid.UUID, secret []byte) (Webhook, error) {
+	var w Webhook
+	err := o.change(ctx, func(tx *gorm.DB) (err error) {
+		if w, err = findWebhook(db.Scoped(tx, "webhooks", o.id), id); err != nil {
+			return err
+		}
+		w.UpdatedAt = o.s.db.Now()
+		until := w.UpdatedAt.Add(PreviousSecretLife)
+		if effect == uuid.Nil || w.RotationID == nil || *w.RotationID != effect {
+			w.PreviousSecret, w.PreviousSecretUntil, w.RotationID = w.Secret, &until, nil
+		}
+		if w.Secret = secret; effect != uuid.Nil {
+			w.RotationID = &effect
+		}
+		return o.saveWebhook(tx, &w)
+	})
+	return w, err
+}
+
+// TestWebhook records an event of the type EventWebhookTest and returns the delivery that sends it to the webhook. It returns ErrNotFound for
+// an unknown id, and ErrWebhookDisabled if the webhook is disabled. effect is the EffectID of the request's IdempotencyKey, or zero.
+func (o *Org) TestWebhook(ctx context.Context, id, effect uuid.UUID) (Delivery, error) {
+	var made Delivery
+	err := o.change(ctx, func(tx *gorm.DB) error {
+		w, repeated, err := o.enabledWebhook(tx, id, effect)
+		if err != nil || repeated != nil {
+			db.Assign(&made, repeated)
+			return err
+		}
+		recorder, err := NewEventRecorder(tx, o.s.db.Now(), o.id)
+		if err != nil {
+			return err
+		}
+		e := pendingEvent{org: o.id, Event: Event{ID: db.NewID(), Type: EventWebhookTest, CreatedAt: o.s.db.Now(), Data: EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL}}}}
+		e.only, e.delivery = &w.ID, effect
+		recorder.pending = append(recorder.pending, e)
+		if err := recorder.Save(); err != nil {
+			return err
+		}
+		if err := endPause(tx, o.id, w.ID); err != nil {
+			return err
+		}
+		return db.Scoped(tx, "webhook_deliveries", o.id).Where("position = ?", recorder.pending[0].Position).Take(&made).Error
+	})
+	return made, err
+}
+
+// enabledWebhook returns the webhook with the given id. It returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is disabled. If a
+// delivery to the webhook with the id effect exists, an earlier attempt of the request made the delivery, but its server crashed before it answered.
+// enabledWebhook then returns this delivery.
+func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Delivery, error) {
+	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
+	if err != nil {
+		return w, nil, err
+	}
+	var repeated []Delivery
+	if err := db.Scoped(tx, "webhook_deliveries", o.id).Where("webhook_id = ? AND id = ?", id, effect).Limit(1).Find(&repeated).Error; err != nil {
+		return w, nil, err
+	}
+	switch {
+	case len(repeated) == 1:
+		return w, &repeated[0], nil
+	case !w.Enabled:
+		return w, nil, ErrWebhookDisabled
+	}
+	return w, nil, nil
+}
+
+// ReplayDelivery makes a new delivery of the event of a delivery, and returns it. The new delivery has the same event id. ReplayDelivery
+// returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is disabled. effect is the EffectID of the request's IdempotencyKey, or
+// zero.
+func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effect uuid.UUID) (Delivery, error) {
+	var made Delivery
+	err := o.change(ctx, func(tx *gorm.DB) error {
+		_, repeated, err := o.enabledWebhook(tx, webhook, effect)
+		if err != nil || repeated != nil {
+			db.Assign(&made, repeated)
+			return err
+		}
+		var found []Delivery
+		err = db.Scoped(tx, "webhook_deliveries", o.id).Where("webhook_id = ? AND id = ?", webhook, id).Limit(1).Find(&found).Error
+		if err == nil && len(found) == 0 {
+			err = db.NotFound("delivery", id.String())
+		}
+		if err != nil {
+			return err
+		}
+		now := o.s.db.Now()
+		made = newDelivery(o.id, webhook, effect, Event{ID: found[0].EventID, Type: found[0].EventType, Position: found[0].Position}, now)
+		if err := tx.Create(&made).Error; err != nil {
+			return err
+		}
+		if err := endPause(tx, o.id, webhook); err != nil {
+			return err
+		}
+		return makeDue(tx, now, []db.RowKey{{Org: o.id, ID: webhook}})
+	})
+	return made, err
+}
+
+// DeliveryQuery selects the deliveries to a webhook.
+type DeliveryQuery struct {
+	WebhookID uuid.UUID
+	Order     db.Order // the column is one of DeliveryOrders
+	Window    db.Window
+}
+
+// DeliveryOrders are the columns by which deliveries can be ordered.
+var DeliveryOrders = db.SortColumns{"created_at": db.SortBy("webhook_deliveries", "created_at", db.IntegerColumn)}
+
+// ListDeliveries returns a list of the deliveries to a webhook, or ErrNotFound for an unknown webhook.
+func (o *Org) ListDeliveries(ctx context.Context, query DeliveryQuery) (*db.List[Delivery], error) {
+	if _, err := o.Webhook(ctx, query.WebhookID); err != nil {
+		return nil, err
+	}
+	q := o.q(ctx, "webhook_deliveries").Where("webhook_deliveries.webhook_id = ?", query.WebhookID)
+	var total int64
+	if err := q.Session(&gorm.Session{}).Count(&total).Error; err != nil {
+		return nil, db.Translate(err)
+	}
+	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Delivery]{Sort: DeliveryOrders, Table: "webhook_deliveries", Columns: deliveryColumns,
+		ID: func(d *Delivery) uuid.UUID { return d.ID }, Total: total}, query.Order, query.Window)
+}
