@@ -207,6 +207,7 @@ func TestPages_answerIdsOfOtherOrganisationsLikeUnknownIds(t *testing.T) {
 		report := decode[client.ReportSummary](theirs.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{}).requireStatus(http.StatusCreated))
 		token, _, err := a.CreateToken(t.Context(), theirs.org.ID, "theirs", []store.Scope{store.ScopeRead}, 0)
 		require.NoError(t, err)
+		hook := theirs.createWebhook("https://hooks.example.com/theirs").ID
 		v := mine.signedIn(t)
 		for _, page := range []struct {
 			before, after string
@@ -219,6 +220,7 @@ func TestPages_answerIdsOfOtherOrganisationsLikeUnknownIds(t *testing.T) {
 			{"/account/tiktok/", "/stop", *video.LinkedAccountID, []string{}}, {"/account/tiktok/", "/refresh", *video.LinkedAccountID, []string{}},
 			{"/collection/", "/delete", collection, []string{}}, {"/collection/", "/freeze", collection, []string{}},
 			{"/collection/", "/remove", collection, []string{"video", videos[0].String()}}, {"/settings/token/", "/revoke", token.ID, []string{}},
+			{"/settings/webhook/", "/delete", hook, []string{}}, {"/settings/webhook/", "/test", hook, []string{}}, {"/settings/webhook/", "/disable", hook, []string{}},
 		} {
 			ask := func(id uuid.UUID) response {
 				if page.post == nil {
@@ -232,6 +234,7 @@ func TestPages_answerIdsOfOtherOrganisationsLikeUnknownIds(t *testing.T) {
 			require.Equal(t, http.StatusNotFound, got.StatusCode, page.before+page.after)
 		}
 		require.NotContains(t, string(v.visit("/settings").body), token.ID.String())
+		require.NotContains(t, string(v.visit("/settings?webhook="+hook.String()).body), hook.String())
 		require.NotContains(t, string(v.visit("/video").body), videos[0].String())
 		progress := v.post("/track/progress", "total", "1", "rounds", "0", "waiting", "video:"+videos[0].String())
 		require.NotContains(t, string(progress.body), "views")
@@ -294,6 +297,35 @@ func TestPages_needTheScopeOfEachChange(t *testing.T) {
 	} {
 		require.Contains(t, string(v.post(path, fields...).requireStatus(http.StatusForbidden).body), "Scope missing", path)
 	}
+}
+
+func TestSettings_makeTestDisableAndDeleteWebhooks(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		v := c.signedIn(t)
+		page := v.post("/settings/webhook", "url", r.URL+"/?a=<b>", "type", "video.removed")
+		secret := strings.TrimSpace(textOf(elements(page.document(), "code")[0]))
+		require.Regexp(t, `^whsec_`, secret)
+		require.NotContains(t, string(page.body), "<b>")
+		require.NotContains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), secret, "the secret is shown once")
+		hook := decode[client.WebhookList](c.send(http.MethodGet, "/webhooks", nil).requireStatus(http.StatusOK)).Data[0]
+		require.Equal(t, []client.EventType{"video.removed"}, hook.EventTypes)
+		require.Contains(t, string(v.post("/settings/webhook", "url", "ftp://x").requireStatus(http.StatusBadRequest).body), `role="alert"`)
+
+		path := "/settings/webhook/" + hook.ID.String()
+		shown := v.post(path + "/test").requireStatus(http.StatusSeeOther).Header.Get("Location")
+		a.sendDue(t)
+		r.take()[0].verify(t, secret)
+		require.Contains(t, textOf(v.visit(shown).requireStatus(http.StatusOK).document()), "status 200")
+		v.post(path + "/disable").requireStatus(http.StatusSeeOther)
+		require.Contains(t, textOf(v.visit("/settings").document()), "disabled: by_request")
+		v.post(path + "/test").requireStatus(http.StatusConflict)
+		v.post(path + "/enable").requireStatus(http.StatusSeeOther)
+		v.post(path + "/other").requireStatus(http.StatusNotFound)
+		v.post(path + "/delete").requireStatus(http.StatusSeeOther)
+		require.Empty(t, decode[client.WebhookList](c.send(http.MethodGet, "/webhooks", nil).requireStatus(http.StatusOK)).Data)
+	})
 }
 
 func TestSettings_makeAndRevokeTokens(t *testing.T) {

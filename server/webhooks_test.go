@@ -423,6 +423,14 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 			whole += string(request.body)
 			require.Contains(t, string(request.body), `"metrics_masked":true`)
 		}
+		var decoded any
+		require.NoError(t, json.Unmarshal(c.send(http.MethodGet, "/events", nil).requireStatus(http.StatusOK).body, &decoded))
+		require.NotEmpty(t, withMetrics(decoded))
+		for _, object := range withMetrics(decoded) {
+			for name, value := range object {
+				require.False(t, isMetric(name) && value != nil, name)
+			}
+		}
 		for _, secret := range []string{"777777", "1888888", "1000000"} {
 			require.NotContains(t, whole, secret)
 		}

@@ -28,12 +28,11 @@ const (
 	webhookTimeout = 10 * time.Second
 	// maxSendingWebhooks is the number of webhooks to which a server sends at the same time.
 	maxSendingWebhooks = 64
-	// webhookBatch is the number of deliveries that are sent to a webhook before the webhook is claimed again.
-	webhookBatch = 40
-	// webhookConcurrency is the number of events that are sent to a webhook at the same time.
-	webhookConcurrency = 8
-	// webhookLease is how long a webhook stays claimed after its server has died. It is longer than a batch of attempts that reach webhookTimeout.
-	webhookLease = 2 * time.Minute
+	// webhookBatch is the number of deliveries that are sent to a webhook at the same time, before the webhook is claimed again.
+	webhookBatch = 8
+	// webhookLease is how long a webhook stays claimed after its server has died. It is longer than two attempts that reach webhookTimeout: one
+	// alone, and the others at the same time.
+	webhookLease = 3 * webhookTimeout
 	// webhookPoll is the time between two searches for due webhooks.
 	webhookPoll = time.Second
 	// maxResponseBytes is the number of bytes of a response that are stored.
@@ -137,8 +136,8 @@ func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int
 	return len(claims), err
 }
 
-// sendBatch sends due deliveries to a claimed webhook and ends the claim. If the last attempt has failed, it begins with one delivery. It stops
-// after a failed attempt.
+// sendBatch sends due deliveries to a claimed webhook and ends the claim. If the last attempt has failed, it begins with one delivery, and sends
+// the others only if this one succeeds.
 func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	w, org, due, err := s.store.DueDeliveries(ctx, c, webhookBatch)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -160,35 +159,20 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	return s.store.FinishClaim(context.WithoutCancel(ctx), c, attempts)
 }
 
-// attemptAll sends deliveries to a webhook, several of them at the same time. It begins no further attempt after a failed attempt, or if the server
-// is stopping. It returns the results in the order in which the attempts ended.
+// attemptAll sends deliveries to a webhook at the same time. It returns the results in the order in which the attempts ended. It sends nothing if the
+// server is stopping.
 func (s *Server) attemptAll(ctx context.Context, w *store.Webhook, due []store.DueDelivery, view View) []store.Attempt {
-	var (
-		mu       sync.Mutex
-		attempts []store.Attempt
-		failed   bool
-		workers  sync.WaitGroup
-	)
-	next := func() (d store.DueDelivery, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if failed || len(due) == 0 || ctx.Err() != nil {
-			return d, false
-		}
-		d, due = due[0], due[1:]
-		return d, true
+	if ctx.Err() != nil {
+		return nil
 	}
-	for range min(webhookConcurrency, len(due)) {
-		workers.Go(func() {
-			for d, ok := next(); ok; d, ok = next() {
-				result := s.attempt(ctx, w, d, view)
-				mu.Lock()
-				attempts, failed = append(attempts, result), failed || result.Error != ""
-				mu.Unlock()
-			}
-		})
+	results := make(chan store.Attempt, len(due))
+	for _, d := range due {
+		go func() { results <- s.attempt(ctx, w, d, view) }()
 	}
-	workers.Wait()
+	attempts := make([]store.Attempt, len(due))
+	for i := range attempts {
+		attempts[i] = <-results
+	}
 	return attempts
 }
 

@@ -17,13 +17,15 @@ import (
 
 // settingsPage is the content of the page of settings.
 type settingsPage struct {
-	Account client.Authentication
-	Tokens  []client.ListedToken // newest first; empty if the visitor may not manage tokens
-	Made    *client.CreatedToken // token that was just made, whose secret is shown once
-	Problem *Problem
-	History int               // how many days back the tier's histories reach
-	Manages bool              // true if the visitor may manage tokens
-	Fetched []fetchedPlatform // one entry for each platform; empty if no collector is running
+	Account     client.Authentication
+	Tokens      []client.ListedToken // newest first; empty if the visitor may not manage tokens
+	Made        *client.CreatedToken // token that was just made, whose secret is shown once
+	Webhooks    webhookSettings
+	MadeWebhook *client.CreatedWebhook // webhook that was just made, whose secret is shown once
+	Problem     *Problem
+	History     int               // how many days back the tier's histories reach
+	Manages     bool              // true if the visitor may manage tokens
+	Fetched     []fetchedPlatform // one entry for each platform; empty if no collector is running
 }
 
 // fetchedPlatform says in words which links of a platform the running collectors can fetch.
@@ -70,6 +72,10 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 			return err
 		}
 		content.Tokens = list.Data
+		var err error
+		if content.Webhooks, err = v.readWebhooks(); err != nil {
+			return err
+		}
 	}
 	served, err := v.Backend.Served(v.r.Context())
 	if err != nil {
@@ -100,7 +106,7 @@ func createToken(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{Made: &made})
 }
 
-// refuseToken shows the page of settings with the reason why no token was made.
+// refuseToken shows the page of settings with the reason why no token was made, or no webhook made or changed.
 func (v *visit) refuseToken(err error) error {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok || problem.Status != http.StatusBadRequest && problem.Status != http.StatusConflict {

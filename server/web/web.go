@@ -238,6 +238,8 @@ func (p *Pages) routes() http.Handler {
 	private("POST /settings/theme", setTheme)
 	private("POST /settings/token", createToken)
 	private("POST /settings/token/{id}/revoke", revokeToken)
+	private("POST /settings/webhook", createWebhook)
+	private("POST /settings/webhook/{id}/{action}", changeWebhook)
 	handle("/", func(*visit) error { return errNotFound })
 	return mux
 }
@@ -367,6 +369,10 @@ var notices = map[string]string{ //nolint:gosec // the texts contain no credenti
 	"share-saved":     "The share page was changed.",
 	"theme":           "The colours were changed in this browser.",
 	"token-revoked":   "The token was revoked.",
+	"webhook-delete":  "The webhook was deleted.",
+	"webhook-test":    "A test event will be sent within seconds. Reload the page to see the answer.",
+	"webhook-enable":  "The webhook was enabled.",
+	"webhook-disable": "The webhook was disabled.",
 }
 
 // loadTemplates parses the templates of all pages. Each page has its own file, which uses the definitions of layout.html and parts.html.

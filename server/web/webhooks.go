@@ -1,0 +1,93 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+// shownDeliveries is how many deliveries to a webhook the page of settings shows.
+const shownDeliveries = 10
+
+// webhookSettings are the webhooks on the page of settings.
+type webhookSettings struct {
+	Webhooks   []client.Webhook
+	Shown      string                   // id of the webhook whose deliveries are shown; "" if none are shown
+	Deliveries []client.WebhookDelivery // newest first
+	Types      []store.EventType        // the types that a visitor can choose
+}
+
+// readWebhooks returns the webhooks of the organisation, and the deliveries to the webhook in the query.
+func (v *visit) readWebhooks() (webhookSettings, error) {
+	var list client.WebhookList
+	if err := v.get("/webhooks", nil, &list); err != nil {
+		return webhookSettings{}, err
+	}
+	content := webhookSettings{Webhooks: list.Data}
+	for _, t := range store.EventTypes {
+		if t != store.EventWebhookTest {
+			content.Types = append(content.Types, t)
+		}
+	}
+	for _, w := range list.Data {
+		if w.ID.String() != v.r.URL.Query().Get("webhook") {
+			continue
+		}
+		var page client.WebhookDeliveryPage
+		if err := v.get("/webhooks/"+w.ID.String()+"/deliveries", url.Values{"limit": {strconv.Itoa(shownDeliveries)}}, &page); err != nil {
+			return content, err
+		}
+		content.Shown, content.Deliveries = w.ID.String(), page.Data
+	}
+	return content, nil
+}
+
+// webhookPath returns the path of an operation on a webhook. It returns the path of an unknown webhook if id is not an id.
+func webhookPath(id, operation string) string {
+	parsed, _ := uuid.Parse(id) // uuid.Nil is the id of no webhook
+	return "/webhooks/" + parsed.String() + operation
+}
+
+// createWebhook makes the webhook in the form and shows its secret once.
+func createWebhook(v *visit) error {
+	request := client.CreateWebhookRequest{URL: strings.TrimSpace(v.r.PostFormValue("url"))}
+	if t := v.r.PostFormValue("type"); t != "" {
+		request.EventTypes = append(request.EventTypes, client.EventType(t))
+	}
+	var made client.CreatedWebhook
+	if _, err := v.send(http.MethodPost, "/webhooks", request, &made); err != nil {
+		return v.refuseToken(err)
+	}
+	return v.renderSettings(http.StatusOK, settingsPage{MadeWebhook: &made})
+}
+
+// changeWebhook does what the pressed button of a webhook says.
+func changeWebhook(v *visit) error {
+	id, action := v.r.PathValue("id"), v.r.PathValue("action")
+	var err error
+	switch action {
+	case "delete":
+		_, err = v.call(http.MethodDelete, webhookPath(id, ""), nil, nil)
+	case "test":
+		_, err = v.call(http.MethodPost, webhookPath(id, "/test"), nil, nil)
+	case "enable", "disable":
+		_, err = v.send(http.MethodPatch, webhookPath(id, ""), map[string]any{"enabled": action == "enable"}, nil)
+	default:
+		return errNotFound
+	}
+	if err != nil {
+		return v.refuseToken(err)
+	}
+	target := "/settings?notice=webhook-" + action
+	if action == "test" {
+		target += "&webhook=" + url.QueryEscape(id)
+	}
+	v.redirect(target)
+	return nil
+}
