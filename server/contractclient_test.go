@@ -288,8 +288,8 @@ func internalText(body string) string {
 	return ""
 }
 
-// randomText matches the member next_cursor of a JSON text. A cursor is random text, so it can contain one of internalTexts by chance.
-var randomText = regexp.MustCompile(`"next_cursor":"[^"]*"`)
+// randomText matches the members next_cursor and secret of a JSON text. They are random texts, so they can contain one of internalTexts by chance.
+var randomText = regexp.MustCompile(`"(next_cursor|secret)":"[^"]*"`)
 
 // untestedResponses returns the operation id and status of each response that the contract declares and no test has received.
 func (c *contract) untestedResponses() []string {

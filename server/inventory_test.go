@@ -40,13 +40,14 @@ const (
 	tokenID        textKind = "token id"
 	webhookID      textKind = "webhook id"
 	deliveryID     textKind = "delivery id"
+	webhookURL     textKind = "webhook URL"
 	organisationID textKind = "organisation id"
 	freeText       textKind = "text"
 )
 
 // itemKinds contains all text kinds except freeText. The order is fixed, so that the same seed generates the same requests.
 var itemKinds = []textKind{videoID, videoLink, accountID, accountLinks, collectionID, collectionName, username, hashtag, captionWord,
-	pageCursor, entityTag, shareHash, reportID, tokenID, webhookID, deliveryID, organisationID}
+	pageCursor, entityTag, shareHash, reportID, tokenID, webhookID, deliveryID, webhookURL, organisationID}
 
 // kindsByField maps the name of a text field to the kinds of text that the field accepts. The key "videos link" means the field "link" in
 // operations whose path contains "videos". Tests that generate requests fail if a text field has no entry.
@@ -57,7 +58,7 @@ var kindsByField = map[string][]textKind{
 	"collections": {collectionName, collectionID}, "collection_names": {collectionName}, "name": {collectionName},
 	"username": {username}, "hashtag": {hashtag}, "hashtags": {hashtag}, "q": {captionWord}, "cursor": {pageCursor}, "If-Match": {entityTag},
 	"hash": {shareHash}, "organisation_id": {organisationID}, "token_id": {tokenID}, "report_id": {reportID},
-	"webhook_id": {webhookID}, "delivery_id": {deliveryID}, "url": {freeText},
+	"webhook_id": {webhookID}, "delivery_id": {deliveryID}, "url": {webhookURL},
 	"title": {freeText}, "description": {freeText}, "password": {freeText}, "Idempotency-Key": {freeText},
 
 	"videos link": {videoLink}, "videos links": {videoLink}, "videos id": {videoID, videoLink}, "videos ids": {videoID, videoLink},
@@ -179,6 +180,7 @@ func (c *caller) inventory(first int) inventory {
 	}
 	items[tokenID] = append(items[tokenID], c.createToken("Script").ID.String()) // not the token of c, which requests must not revoke
 	hook := c.createWebhook("https://hooks.example.com/")
+	items[webhookURL] = append(items[webhookURL], fmt.Sprintf("https://hooks.example.com/%d", first))
 	items[webhookID] = append(items[webhookID], hook.ID.String())
 	for range 2 { // so that the list of deliveries has a second page
 		items[deliveryID] = append(items[deliveryID], c.testWebhook(hook.ID).ID.String())

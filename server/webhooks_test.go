@@ -231,6 +231,19 @@ func TestWebhooks_repeatAFailedDeliveryWithTheSameIDForADay(t *testing.T) {
 	})
 }
 
+func TestWebhooks_oneKeyCannotBeUsedForTwoWebhooks(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	first, second := c.createWebhook("https://hooks.example.com/1"), c.createWebhook("https://hooks.example.com/2")
+	delivery := c.testWebhook(first.ID).ID.String()
+	for n, operation := range []string{"/test", "/rotate-secret", "/deliveries/" + delivery + "/replay"} {
+		key := fmt.Sprint("key-", n)
+		require.Less(t, c.send(http.MethodPost, "/webhooks/"+first.ID.String()+operation, nil, "Idempotency-Key", key).StatusCode, 300)
+		c.send(http.MethodPost, "/webhooks/"+second.ID.String()+operation, nil, "Idempotency-Key", key).requireProblem(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
+	}
+}
+
 func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {

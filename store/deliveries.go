@@ -92,11 +92,12 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 		Create(&webhookQueueEntry{OrganisationID: org, WebhookID: id, DueAt: now}).Error
 }
 
-// makeDue makes webhooks due now, unless they are due already.
+// makeDue makes webhooks due now, unless they are due already. It also locks the rows of webhooks that are due, so that a concurrent endClaim reads
+// the new deliveries.
 func makeDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
 	list, args := db.WithKeys(tx, webhooks)
-	return tx.Exec(list+`UPDATE webhook_queue SET due_at = ? FROM wanted
- WHERE webhook_queue.organisation_id = wanted.organisation_id AND webhook_queue.webhook_id = wanted.id AND webhook_queue.due_at > ?`, append(args, now, now)...).Error
+	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
+ WHERE webhook_queue.organisation_id = wanted.organisation_id AND webhook_queue.webhook_id = wanted.id`, append(args, now, now)...).Error
 }
 
 // endPause ends the pause after a failed attempt, because a caller wants to send to the webhook now. A claim of another process stays.

@@ -73,11 +73,14 @@ const maxNameLength = 100
 
 // CheckName returns an error if a name is empty or too long. kind is the kind of the named object in the error, such as "token".
 func CheckName(kind, name string) error {
-	if n := len([]rune(strings.TrimSpace(name))); n == 0 || n > maxNameLength {
+	if n := len([]rune(trimName(name))); n == 0 || n > maxNameLength {
 		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d", kind, n, maxNameLength)
 	}
 	return nil
 }
+
+// trimName removes the white space around a name: the characters that the contract counts as white space.
+func trimName(name string) string { return strings.Trim(name, " \t\n\f\r") }
 
 // CreateOrganisation adds an organisation. Several organisations can have the same name.
 func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, sub Subscription) (Organisation, error) {
@@ -94,7 +97,7 @@ func (s *Store) CreateOrganisation(ctx context.Context, name string, tier Tier, 
 
 // createOrganisation adds an organisation in the transaction tx. It chooses the id, and removes white space around the name.
 func (s *Store) createOrganisation(tx *gorm.DB, o Organisation) (Organisation, error) {
-	o.ID, o.Name, o.CreatedAt = db.NewID(), strings.TrimSpace(o.Name), s.db.Now()
+	o.ID, o.Name, o.CreatedAt = db.NewID(), trimName(o.Name), s.db.Now()
 	if err := tx.Create(&o).Error; err != nil {
 		return Organisation{}, err
 	}

@@ -203,7 +203,7 @@ func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 	secret := tokenPrefix + random
 	secret += checksumOf(secret)
 	hash := sha256.Sum256([]byte(secret))
-	row := tokenRow{ID: n.ID, OrganisationID: org, Name: strings.TrimSpace(n.Name), Hash: hash[:], Scopes: joinScopes(scopes), CreatedAt: now}
+	row := tokenRow{ID: n.ID, OrganisationID: org, Name: trimName(n.Name), Hash: hash[:], Scopes: joinScopes(scopes), CreatedAt: now}
 	if n.ID == uuid.Nil {
 		row.ID = db.NewID()
 	}

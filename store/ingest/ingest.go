@@ -140,7 +140,6 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 	if err := db.RaiseVersionsOnly(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
 		return err
 	}
-	var err error
 	if w.events, err = store.NewEventRecorder(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
 		return err
 	}
