@@ -20,7 +20,8 @@ NEED_END_TO_END := $(NEED_CHROMIUM) && .ci/need curl curl && \
 	.ci/need nginx,/usr/sbin/nginx nginx-light && .ci/need systemd-analyze systemd && .ci/need prometheus prometheus && \
 	.ci/need python3 python3 && .ci/need node nodejs
 
-# Examples: make test PKG=./store/... ARGS='-run TestVideos', make run ARGS='--help', make fuzz FUZZTIME=1m
+# These variables can be set on the command line, for example:
+# make test PKG=./store/... ARGS='-run TestVideos', make run ARGS='--help', make fuzz FUZZTIME=1m
 PKG ?=
 ARGS ?=
 FUZZTIME ?= 10s
@@ -57,11 +58,11 @@ test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=
 .PHONY: check
 check: gen-check lint test-all test-long dist-test ## run everything that CI runs: gen-check, lint, test-all, test-long, dist-test
 
-# The race detector needs a C compiler. The SQLite driver, which is C translated to Go, is compiled without the race detector:
-# with the race detector, the driver would take most of the test time and find no race of ReelTally.
+# The race detector needs a C compiler. The SQLite driver, which is C code translated to Go, is compiled without the race detector. With it,
+# the driver would take most of the time of the tests, and no more races of ReelTally would be found.
 RACE := -race -gcflags='modernc.org/...=-race=false'
-# LONG matches the simulations and the tests with thousands of generated hostile answers. They run for minutes in one goroutine. With the
-# race detector, they would take an hour. The other tests of the collector run the same code with the race detector.
+# LONG matches the names of the simulations and of the tests with thousands of generated hostile answers. These tests take minutes in one
+# goroutine. With the race detector, they would take an hour. The other tests of the collector run the same code with the race detector.
 LONG := ^(TestSimulation|TestHostile)_
 .PHONY: test-all
 test-all: ## run every test except those of test-long, with the race detector, also with a browser, nginx and Redis (PKG, ARGS)
@@ -119,7 +120,7 @@ hostile-requests: ## measure 100 expensive requests at the running server and wr
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests_useLittleTimeAndMemory$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
 
-# The fonts show captions with emoji, and in Chinese, Japanese, Korean and Hindi.
+# The command installs fonts, so that the pictures can show captions with emoji and captions in Chinese, Japanese, Korean and Hindi.
 .PHONY: screenshots
 screenshots: ## take pictures of the pages of the dashboard into docs/screenshots: light and dark, 360 and 1440 pixels wide
 	@$(NEED_CHROMIUM) && .ci/need fc-list fontconfig && { [ -n "$$(fc-list :lang=hi)" ] || .ci/apt fonts-noto-color-emoji fonts-wqy-microhei fonts-lohit-deva; }
@@ -132,8 +133,8 @@ full-rate: ## call every operation at the full rate of one organisation for 10 m
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestFullRate_maximumAllowedLoadNeedsLittleMemory$$' $(ARGS) -args -fullrate.for=$(or $(FULL_RATE_FOR),10m) -fullrate.out=$(CURDIR)/docs/evidence
 
-# SCALE=1 creates more than 1,000,000 videos instead of 100,000. ONLY='Lists' measures some cases. PEERS=all also measures the peers that need Node or other
-# modules. DOCS=1 also writes the results into docs/performance.md and docs/bench.svg.
+# SCALE=1 creates more than 1,000,000 videos instead of 100,000. ONLY='Lists' measures only the cases whose names match. PEERS=all also measures
+# fastify and PocketBase, which need Node or other Go modules. DOCS=1 also writes the results into docs/performance.md and docs/bench.svg.
 .PHONY: bench
 bench: ## compare the speed with limits such as COPY of PostgreSQL and write bench/latest.json (10 minutes; SCALE, ROUNDS, ONLY, PEERS, DOCS)
 	@mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/reeltally ./cmd/server ./bench ./bench/peers/bare ./bench/peers/gorm
@@ -207,7 +208,9 @@ fmt: $(BIN)/golangci-lint ## format all Go code
 clean: ## remove built tools, caches, releases, test output, and ./data with the database of make run
 	rm -rf .cache bin bench/latest.json data dist
 
-##### Tools: the versions of the tools are pinned in .ci/tools. Each tool is built from source once. go.mod does not contain the tools' dependencies.
+##### Tools
+
+# .ci/tools pins the versions of the tools. Each tool is built from source once. ReelTally's go.mod does not contain the tools' dependencies.
 
 TOOL_INSTALL = @echo "building $(@F)" && mkdir -p $(BIN) && CGO_ENABLED=0 GOBIN=$(abspath $(BIN)) go -C $(<D) install
 

@@ -14,8 +14,8 @@ const (
 	bulkAccounts = 25  // number of accounts among which the links are divided
 )
 
-// bulkSeries numbers the series of links. Each case tracks the links of its own series, so that no other case has tracked these links
-// before.
+// A series is a set of links with their own range of video ids. Each benchmark case tracks the links of its own series, so that no other case
+// has tracked these links before.
 const (
 	seriesNew = iota + 1
 	seriesComparison
@@ -24,7 +24,7 @@ const (
 	seriesExisting
 )
 
-// bulkIDs returns the ids of the videos of a bulk request. They differ for each series and round.
+// bulkIDs returns the ids of the videos of one bulk request. Each series and each round of the benchmark gets other ids.
 func bulkIDs(series, round int) []string {
 	ids := make([]string, bulkLinks)
 	for n := range ids {
@@ -33,7 +33,7 @@ func bulkIDs(series, round int) []string {
 	return ids
 }
 
-// bulkCases compares bulk requests with COPY of the rows that they made, and with each other.
+// bulkCases compares requests that track many links with COPY of the rows that they created, and with each other.
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.writes
 	return []benchCase{
@@ -49,12 +49,13 @@ func bulkCases(b *bench) []benchCase {
 	}
 }
 
-// tracks returns a step that tracks the links of a series for an organisation, in each round other links.
+// tracks returns a step that tracks links of one series of links for the organisation o. Each round of the benchmark tracks other links of
+// the series.
 func (b *bench) tracks(o *organisation, series int) step {
 	return timed(func(ctx context.Context, round int) error { return b.track(ctx, o, series, round) })
 }
 
-// track sends a bulk request with the links of a series and a round.
+// track sends the bulk request that tracks the links of one series and one round of the benchmark.
 func (b *bench) track(ctx context.Context, o *organisation, series, round int) error {
 	var body struct {
 		Links []string `json:"links"`

@@ -20,7 +20,8 @@ const (
 	callersLabel = "Callers: 50 callers and the collector"
 )
 
-// facts measures values without a goal: the times of callers that read long pages at the same time, while the collector stores batches.
+// facts measures how fast many concurrent callers read long pages while the collector stores batches. The report shows the results, but no
+// result can fail the benchmark.
 func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 	if !regexp.MustCompile(b.only).MatchString(callersLabel) {
 		return nil, nil
@@ -57,7 +58,7 @@ type collecting struct {
 	err  error
 }
 
-// collectUntil stores batches until the context until ends.
+// collectUntil stores batches of answers, as a collector does, until the context of the parameter until ends. It stores at least one batch.
 func (b *bench) collectUntil(ctx, until context.Context) (c collecting) {
 	for len(c.took) == 0 || until.Err() == nil {
 		took, err := stores(b.pg, b.batchSize())(ctx, 0)
@@ -70,14 +71,14 @@ func (b *bench) collectUntil(ctx, until context.Context) (c collecting) {
 	return c
 }
 
-// readers returns the organisations whose pages the callers read. They are several, because the server handles at most four requests of an
-// organisation at the same time.
+// readers returns the organisations whose pages the callers read. One organisation is not enough, because the server handles at most four
+// requests of an organisation at the same time.
 func (b *bench) readers() []*organisation {
 	return append([]*organisation{b.pg.writes}, b.pg.others...)
 }
 
-// readPages lets all callers read pages at the same time. It returns the time of each read page, the number of responses with status 503,
-// and the server's highest resident memory in MiB.
+// readPages lets all callers read pages at the same time. It returns how long each page took, the number of responses with status 503, and
+// the server's highest resident memory in MiB.
 func (b *bench) readPages(ctx context.Context) (took []time.Duration, refused int, peak float64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

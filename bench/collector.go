@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// collectorCases compares the storing of a batch of answers with COPY of the same points.
+// collectorCases compares storing a batch of answers of a source with COPY of the same history points.
 func collectorCases(b *bench) []benchCase {
 	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: stores(b.pg, b.batchSize()),
 		limit: b.copyIn("bench_points", b.batchSize(), func(int) string {
@@ -21,7 +21,8 @@ func collectorCases(b *bench) []benchCase {
 		})}}
 }
 
-// stores returns a step that stores a batch of answers for size videos of i.writes, on a new day.
+// stores returns a step that stores a batch of made-up answers for size videos of the organisation i.writes. Each run of the step stores them
+// on the next day.
 func stores(i *instance, size int) step {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		claim, outcomes, err := i.nextBatch(ctx, size)
@@ -34,10 +35,12 @@ func stores(i *instance, size int) step {
 	}
 }
 
-// batchDay returns the time of the last batch: noon of a day after today.
+// batchDay returns the time on the store's clock, which is the time of the last stored batch. Each batch is stored at noon of the day after
+// the batch before.
 func (i *instance) batchDay() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
-// nextBatch sets the clock of the store to the next day, claims size videos of i.writes, and returns answers with higher counts.
+// nextBatch sets the store's clock to noon of the next day, claims size videos of the organisation i.writes, and returns the claim and made-up
+// answers in which the counts of these videos are higher.
 func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []ingest.Outcome, error) {
 	at := i.batchDay().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
 	i.clock.Store(at.UnixMicro())
@@ -70,7 +73,7 @@ func higher(count *int64) *int64 {
 	return new(*count + *count/100 + 1)
 }
 
-// lease leases the targets of a claim, whether they are due or not.
+// lease marks the targets of a claim as leased to this claim, whether they are due or not.
 func (i *instance) lease(ctx context.Context, c queue.Claim) error {
 	return i.store.DB().Tx(ctx, func(tx *gorm.DB) error {
 		leased := int64(0)

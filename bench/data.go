@@ -18,13 +18,13 @@ import (
 	"github.com/reeltally/reeltally/bench/report"
 )
 
-// bench is the state of a run.
+// bench holds the databases, servers and connections of one run of the benchmark.
 type bench struct {
 	options
 	client *http.Client
-	admin  *pgx.Conn // connection to the database in which the databases of benchmarks are created
-	name   string    // name of the database
-	db     *pgx.Conn // connection on which the fastest possible speed, the limit of a case, is measured
+	admin  *pgx.Conn // connection with which the benchmark's database is created and dropped
+	name   string    // name of the benchmark's database
+	db     *pgx.Conn // connection for the statements with which a request is compared, such as COPY
 	stop   []func()  // functions that close calls, in reverse order
 
 	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; lite is empty until the first SQLite case starts its server
@@ -72,16 +72,17 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	return b, b.pg.startServer(ctx)
 }
 
-// readVideos returns the number of videos that the seed creates in the organisation that is read.
+// readVideos returns the number of videos of the organisation bench.pg.large, which most cases read.
 func (o options) readVideos() int { return int(100_000 * o.scale) }
 
-// writeVideos returns the number of videos of the organisation in which the collector writes, and of each of the other organisations.
+// writeVideos returns the number of videos of the organisation bench.pg.writes, for which the collector stores answers, and of each
+// organisation in bench.pg.others.
 func (o options) writeVideos() int { return min(10_000, o.readVideos()) }
 
-// batchSize returns the number of videos in a batch of the collector.
+// batchSize returns the number of videos whose answers the collector stores in one batch.
 func (o options) batchSize() int { return o.writeVideos() / 2 }
 
-// fill creates the organisations of the database on PostgreSQL.
+// fill creates all organisations in the PostgreSQL database, with their made-up data.
 func (b *bench) fill(ctx context.Context) error {
 	for _, part := range []struct {
 		orgs, videos, days int
@@ -110,7 +111,7 @@ func (b *bench) fill(ctx context.Context) error {
 	return nil
 }
 
-// findOld sets o.old to videos whose histories reach back to the first day.
+// findOld sets o.old to the ids of videos whose histories have the full length of readDays.
 func (b *bench) findOld(ctx context.Context, o *organisation) error {
 	rows, err := b.db.Query(ctx, `SELECT video_id::text FROM snapshots_weekly WHERE organisation_id = $1 GROUP BY video_id
  HAVING MIN(day) < CURRENT_DATE - $2::integer ORDER BY video_id LIMIT 40`, o.id, readDays-8)
@@ -124,7 +125,7 @@ func (b *bench) findOld(ctx context.Context, o *organisation) error {
 	return err
 }
 
-// close stops the servers and peers, and drops the database.
+// close stops all servers, including those of other implementations (see peers.go), and drops the database.
 func (b *bench) close() {
 	for n := range b.stop {
 		b.stop[len(b.stop)-1-n]()

@@ -29,7 +29,8 @@ func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(ti
 // organisationHistory returns the path of a history of 30 days of the organisation.
 func organisationHistory() string { return "/organisation/history?start_date=" + daysAgo(29) }
 
-// historyOf returns the path of a history of a video of o, and the query for its stored points.
+// historyOf returns functions for the path of a video's history and for the SQL query of its stored points. The video is one of o.old, another
+// one in each round.
 func historyOf(o *organisation, days int) (path, sql func(round int) string) {
 	first := daysAgo(days - 1)
 	path = func(round int) string {
@@ -45,8 +46,8 @@ func historyOf(o *organisation, days int) (path, sql func(round int) string) {
 	return path, sql
 }
 
-// videoHistory compares a history of a video with COPY of its stored points. A history has a point for each day, and of days older than 90
-// days only one point a week is stored.
+// videoHistory compares a request for a video's history with COPY of its stored points. The response has a point for each day. For days that
+// are more than 90 days ago, only one point a week is stored.
 func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase {
 	path, sql := historyOf(o, days)
 	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal,

@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// instance is a filled database with a running server. The store of this process has a separate clock, so that a benchmark can store the
-// points of later days.
+// instance is a filled database with a running server. The benchmark opens the database too, with a store that has its own clock, so that it
+// can store points of future days.
 type instance struct {
 	bin     string
 	url     string // URL of the database

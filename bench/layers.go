@@ -9,7 +9,8 @@ import (
 	"net/http"
 )
 
-// layerCases compares small requests with the least work that could answer them.
+// layerCases compares small requests with the least work that could answer them, such as one SQL query. They show the cost of the server's
+// layers.
 func layerCases(b *bench) []benchCase {
 	o := b.pg.large
 	var bare string // address of the server that uses only net/http
@@ -30,12 +31,13 @@ func layerCases(b *bench) []benchCase {
 	}
 }
 
-// oneVideo returns the path of a video of o, in each round of another one.
+// oneVideo returns a function for the path of a video of the organisation o. In each round of the benchmark, it is another video.
 func oneVideo(o *organisation) func(round int) string {
 	return func(round int) string { return "/videos/" + o.old[round%len(o.old)] }
 }
 
-// startBare starts the server bare with the answer of a GET request, checks that it answers with the same body, and returns its address.
+// startBare starts the program bench/peers/bare with ReelTally's answer to a GET request of the path. It checks that the program answers with
+// the same body, and returns the program's address.
 func (b *bench) startBare(ctx context.Context, path string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.pg.address+path, http.NoBody)
 	if err != nil {

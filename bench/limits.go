@@ -14,9 +14,10 @@ const videoColumns = `organisation_id, id, platform, link, username, linked_acco
  latest_bookmarks, latest_shares, latest_engagement, latest_updated_at, outlier_multiplier, increase_1d, increase_7d, increase_14d, increase_30d,
  views_gained_7d, fetch_status, fetch_reason, last_attempt_at, next_fetch_at`
 
-// createLimitTables creates the tables that only the limits use. Each table has only the rows and indexes that its limit needs:
+// createLimitTables creates the tables for the statements with which ReelTally is compared (benchCase.limit). Each table has only the rows and
+// indexes that its statements need:
 //
-//   - bench_videos: the videos of all organisations, with an index for each list
+//   - bench_videos: the videos of all organisations, with an index for each list that is measured
 //   - bench_collected: the videos of pg.large that are in collections, with an index by collection
 //   - bench_tracked: the videos of pg.writes, with the unique keys of videos
 //   - bench_points: the daily points of pg.writes, with the unique key of snapshots_daily
@@ -45,8 +46,8 @@ func (b *bench) createLimitTables(ctx context.Context) error {
 	return nil
 }
 
-// copyOut returns a step that copies the rows of a query out of the database and discards them. It returns an error if the number of rows is
-// not rows.
+// copyOut returns a step that copies the rows of a query out of the database and discards them. The step fails if the query does not have
+// exactly as many rows as the parameter rows says.
 func (b *bench) copyOut(rows int, query func(round int) string) step {
 	return timed(func(ctx context.Context, round int) error {
 		done, err := b.db.PgConn().CopyTo(ctx, io.Discard, "COPY ("+query(round)+") TO STDOUT")
@@ -63,7 +64,8 @@ func (b *bench) copyAll(ctx context.Context, query string) error {
 	return err
 }
 
-// copyIn returns a step that copies the rows of a query into a table. Only the copying into the table is counted.
+// copyIn returns a step that copies the rows of a query into a table with COPY. The measured time does not include reading the rows. The step
+// fails if the query does not have exactly as many rows as the parameter rows says.
 func (b *bench) copyIn(table string, rows int, query func(round int) string) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var text bytes.Buffer
@@ -80,7 +82,8 @@ func (b *bench) copyIn(table string, rows int, query func(round int) string) ste
 	}
 }
 
-// selects returns a step that reads the rows of a prepared query. It returns an error if the number of rows is not rows.
+// selects returns a step that runs a prepared query and reads its rows. The step fails if the query does not have exactly as many rows as the
+// parameter rows says.
 func (b *bench) selects(rows int, query string, arguments func(round int) []any) step {
 	return timed(func(ctx context.Context, round int) error {
 		found, err := b.db.Query(ctx, query, arguments(round)...) // pgx prepares each query once

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// listing is a list of videos, as a request and as SQL.
+// listing describes one page of a list of videos, both as a request to the API and as an SQL query.
 type listing struct {
 	name  string // how the videos are selected and ordered
 	query string // parameters of the request, except limit
-	table string // the table that the COPY of the limit reads; the table has an index for the list
+	table string // table that the SQL query reads, from createLimitTables; it has an index for the list
 	where string // SQL condition of the list, in addition to the condition on the organisation
 	order string // column that orders the list; the newest or highest value comes first
 	rows  int    // number of videos on the page
@@ -21,7 +21,8 @@ type listing struct {
 // path returns the path of the request, relative to the base URL.
 func (l listing) path() string { return fmt.Sprintf("/videos?limit=%d&%s", l.rows, l.query) }
 
-// times returns how often the list is read in a round. Short lists are read several times, because one reading takes too little time.
+// times returns how often the list is read in a round of the benchmark. Short lists are read several times, because one request is too short
+// to be measured.
 func (l listing) times() int {
 	if l.rows <= 100 {
 		return 5
@@ -29,21 +30,21 @@ func (l listing) times() int {
 	return 1
 }
 
-// lists returns a step that reads a list of the large organisation on PostgreSQL.
+// lists returns a step that requests the page l of the organisation bench.pg.large.
 func (b *bench) lists(l listing) step { return repeated(l.times(), b.gets(b.pg.large, same(l.path()))) }
 
-// sql returns the query for some columns of the page, for an organisation.
+// sql returns the SQL query for the given columns of the page, for the organisation o.
 func (l listing) sql(columns string, o *organisation) string {
 	return fmt.Sprintf("SELECT %s FROM %s WHERE organisation_id = '%s' AND NOT removed%s ORDER BY %s DESC NULLS LAST, id DESC LIMIT %d",
 		columns, l.table, o.id, l.where, l.order, l.rows)
 }
 
-// ordered returns a list of all videos.
+// ordered returns the first page of a list of all videos, in descending order of the column order.
 func ordered(order string, rows int) listing {
 	return listing{name: "by " + order, query: "order_by=" + order, table: "bench_videos", order: order, rows: rows}
 }
 
-// filtered returns lists of a part of the videos.
+// filtered returns pages of lists that are filtered by username, by upload date and by collection. Each page has the given number of rows.
 func filtered(rows int) []listing {
 	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly) }
 	const newest, oldest = 2, 3 * 365 // days since the upload
@@ -56,11 +57,12 @@ func filtered(rows int) []listing {
 	}
 }
 
-// orders are the values of order_by, except created_at, with which the others are compared.
+// orders are the measured values of the parameter order_by. Each one is compared with the order by created_at.
 var orders = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
-// listCases compares pages of lists with COPY of the same rows, and lists with each other.
+// listCases compares requests for pages of videos with COPY of the same rows. It also compares the orders of lists, and late pages with the
+// first page.
 func listCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase
@@ -115,7 +117,8 @@ type videoPage struct {
 	} `json:"pagination"`
 }
 
-// checks returns a function that requires a list of pg.large to have the same videos as its SQL, in the same order, and the exact total.
+// checks returns a function that requests the page l of the organisation bench.pg.large. The function fails unless the response has the same
+// videos as the SQL query, in the same order, and the exact total.
 func (b *bench) checks(l listing) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var answer videoPage

@@ -1,6 +1,9 @@
-// Command bench measures the speed of ReelTally against limits that are measured in the same run, such as COPY of the same rows by
-// PostgreSQL. It needs the programs of cmd and bench/peers in the folder -bin, and an empty PostgreSQL server in REELTALLY_TEST_POSTGRES_URL;
-// `make bench` gives it both. It prints one line for each case, and writes the same as JSON. docs/performance.md explains the cases.
+// Command bench compares the speed of ReelTally with the fastest known way to do the same work, such as COPY of the same rows by PostgreSQL.
+// Both are measured in the same run. In the code, the fastest way is called the limit of a case, and another implementation is called a peer.
+//
+// The command needs the programs of cmd and bench/peers in the folder -bin, and the URL of an empty PostgreSQL server in
+// REELTALLY_TEST_POSTGRES_URL; `make bench` provides both. It prints one line for each case, and writes the same results as JSON.
+// docs/performance.md explains the cases.
 //
 // Start reading at run.
 //
@@ -8,8 +11,8 @@
 //   - data.go, instance.go: the database of a run, its organisations, and its server
 //   - limits.go, requests.go: the pieces of which cases are made: COPY and requests
 //   - lists.go, history.go, bulk.go, collector.go, layers.go, growth.go, sqlite.go, peers.go: the cases
-//   - callers.go: what is measured without a goal
-//   - report: the results as text, table and picture
+//   - callers.go: measurements that are only reported and cannot fail the benchmark
+//   - report: the results as text, table and chart
 package main
 
 import (
@@ -119,7 +122,7 @@ func (b *bench) selected() []benchCase {
 	return chosen
 }
 
-// write prints the report, and writes it to the files that the flags name.
+// write prints the report, and writes it to the files that the flags -out and -docs name.
 func write(r report.Report, o options) error {
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

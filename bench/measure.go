@@ -10,21 +10,21 @@ import (
 	"github.com/reeltally/reeltally/bench/report"
 )
 
-// benchCase compares something of ReelTally with a limit. Both are timed from the caller's side.
+// benchCase compares the times of two steps: measured, and limit. Both times include the whole work from the caller's point of view.
 type benchCase struct {
 	group, name string
 	goal        float64 // highest allowed ratio of measured to limit
 	atLeast     bool    // the goal is the lowest allowed ratio
 	measured    step
 	limit       step                          // the step to compare with: the fastest known way to do the same work, or the same work in another situation
-	prepare     []func(context.Context) error // functions that run before the first round and check that the answers are correct
+	prepare     []func(context.Context) error // functions that run before the first round: they prepare the case and check answers
 }
 
-// step does one piece of work and returns how long it took. The returned time does not include preparations. round is the number of the
-// round, so that a step can use other data in each round.
+// step does the work that is measured and returns how long it took, without preparations. round is the number of the benchmark's round, so that
+// a step can use other data in each round.
 type step func(ctx context.Context, round int) (time.Duration, error)
 
-// timed returns a step that counts the whole time of f.
+// timed returns a step that runs f and returns how long f took.
 func timed(f func(ctx context.Context, round int) error) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		start := time.Now()
@@ -48,11 +48,12 @@ func repeated(times int, s step) step {
 	}
 }
 
-// warmUp is the number of rounds whose times are not used.
+// warmUp is the number of first rounds whose times are not used.
 const warmUp = 2
 
-// measure runs every case and its limit alternately, first in rounds of warming up and then rounds times. It returns the medians and
-// ratios. The limit runs after its case, so that the limit, and not the case, profits from filled caches.
+// measure runs warmUp rounds and then the given number of measured rounds. A round runs, for each case, the step benchCase.measured and directly
+// after it the step benchCase.limit. The limit runs second, so that only the limit profits from caches that the other step has filled. measure
+// returns the median times and their ratios.
 func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
 	for _, c := range cases {
 		for _, prepare := range c.prepare {

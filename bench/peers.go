@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// peer is another implementation of the list of videos, on the same database.
+// peer is another implementation of the list of videos, for comparison with ReelTally. It serves the same data.
 type peer struct {
 	name  string
 	path  func(o *organisation, rows int) string // path of a page by created_at
-	goals map[int]float64                        // by the size of the page: the goal, which is the time of the peer divided by the time of ReelTally
+	goals map[int]float64                        // by page size: the lowest allowed ratio of the peer's time to ReelTally's time
 	start func(ctx context.Context) (address string, err error)
 }
 
@@ -60,10 +60,11 @@ func peerCases(b *bench) []benchCase {
 	return out
 }
 
-// installed is the folder in which the peers of -peers=all are installed.
+// installed is the folder in which the flag -peers=all installs the implementations that are not built with ReelTally: fastify and PocketBase.
 const installed = ".cache/bench"
 
-// startFastify installs and starts the peer that uses fastify and pg. It needs Node and npm.
+// startFastify installs the list of videos that is written with fastify and pg (bench/peers/fastify), starts it and returns its address. It
+// needs Node and npm.
 func (b *bench) startFastify(ctx context.Context) (string, error) {
 	folder := filepath.Join(installed, "fastify")
 	if err := os.RemoveAll(folder); err != nil {
@@ -85,7 +86,8 @@ func (b *bench) startFastify(ctx context.Context) (string, error) {
 	return b.startPeer(node)
 }
 
-// startPocketBase builds and starts PocketBase, which copies the videos of pg.large.
+// startPocketBase builds and starts bench/peers/pocketbase and returns its address. The program first copies the videos of the organisation
+// bench.pg.large into its own database.
 func (b *bench) startPocketBase(ctx context.Context) (string, error) {
 	program, err := filepath.Abs(filepath.Join(installed, "pocketbase"))
 	if err != nil {
@@ -104,7 +106,8 @@ func (b *bench) startPocketBase(ctx context.Context) (string, error) {
 	return b.startPeer(b.pg.command(ctx, program, b.pg.large.id.String(), folder))
 }
 
-// checkPeer requires the answer of a peer to have as many videos as its page.
+// checkPeer returns an error unless the page at the given address of another implementation has exactly as many videos as the parameter rows
+// says.
 func (b *bench) checkPeer(ctx context.Context, address string, rows int) error {
 	var body bytes.Buffer
 	if err := b.getURL(ctx, address, &body); err != nil {
@@ -123,7 +126,7 @@ func (b *bench) checkPeer(ctx context.Context, address string, rows int) error {
 	return nil
 }
 
-// startPeer starts a program that prints its address, and returns the address. close kills the program.
+// startPeer starts a program that prints its address, and returns the address. bench.close kills the program.
 func (b *bench) startPeer(c *exec.Cmd) (string, error) {
 	stdout, err := c.StdoutPipe()
 	if err != nil {

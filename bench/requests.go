@@ -24,8 +24,8 @@ func (b *bench) request(ctx context.Context, i *instance, o *organisation, metho
 	return b.send(r, out)
 }
 
-// errUnavailable is the error of a request that the server has answered with status 503, because all its connections to the database were in
-// use for too long.
+// errUnavailable is the error of a request that the server answered with status 503. The server does this if all its connections to the
+// database were in use for too long.
 var errUnavailable = errors.New("503 Service Unavailable")
 
 // send sends a request and copies the body of the answer to out. It returns an error if the status is not 200, and errUnavailable if it is
@@ -58,7 +58,7 @@ func (b *bench) getURL(ctx context.Context, url string, out io.Writer) error {
 	return b.send(r, out)
 }
 
-// gets returns a step that sends a GET request for an organisation on PostgreSQL and reads the whole answer.
+// gets returns a step that sends a GET request for an organisation to the server on PostgreSQL, and reads the whole answer.
 func (b *bench) gets(o *organisation, path func(round int) string) step {
 	return timed(func(ctx context.Context, round int) error {
 		return b.request(ctx, b.pg, o, http.MethodGet, path(round), nil, io.Discard)

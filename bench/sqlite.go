@@ -26,7 +26,7 @@ func sqliteCases(b *bench) []benchCase {
 	}
 }
 
-// startLite creates a database on SQLite with the same organisations, and starts a server on it. Further calls do nothing.
+// startLite creates a SQLite database with the organisations that the SQLite cases use, and starts a server on it. Further calls do nothing.
 func (b *bench) startLite(ctx context.Context) error {
 	if b.lite.server != nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated documents instead of comparing them")
 
-// requireGenerated requires a document to equal want. With -update, it writes the document first.
+// requireGenerated requires the document with the given name to equal want. With the flag -update, it writes want to the document first.
 func requireGenerated(t *testing.T, name, want string) {
 	t.Helper()
 	if *update {
@@ -50,7 +50,7 @@ type testFunc struct {
 // marker matches the comment above a test that lists the requirements that the test checks.
 var marker = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
-// tests returns all test functions and fuzz targets of the repository, and the faults in the comments that list their requirements.
+// tests returns all test functions and fuzz targets of the repository. faults describes invalid comments that list requirements.
 var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -72,7 +72,7 @@ var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	return found, faults
 })
 
-// testsOf returns the test functions and fuzz targets of a file, and the faults in the comments that list their requirements.
+// testsOf returns the test functions and fuzz targets of a file. faults describes invalid comments that list requirements.
 func testsOf(path string) (found []testFunc, faults []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -112,7 +112,8 @@ func rowsIn(g *ast.CommentGroup) (rows []string) {
 	return rows
 }
 
-// hop matches a row of a table of steps in architecture.md: the number of the step, a file and a function.
+// hop matches a row of the tables in architecture.md that list the functions through which a request or a fetch passes. A row has a number, a
+// file and a function.
 var hop = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| `([^`]+)` \\|")
 
 func TestArchitecture_namesFunctionsThatExist(t *testing.T) {

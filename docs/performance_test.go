@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/bench/report"
 )
 
-// TestPerformance_pageAndPictureShowTheMeasuredResults requires performance.md and bench.svg to show the results in testdata/bench.json, which
-// `make bench DOCS=1` wrote.
+// TestPerformance_pageAndPictureShowTheMeasuredResults requires performance.md and the chart bench.svg to show the results in
+// testdata/bench.json. The command `make bench DOCS=1` writes these results.
 func TestPerformance_pageAndPictureShowTheMeasuredResults(t *testing.T) {
 	t.Parallel()
 	var r report.Report

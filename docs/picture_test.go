@@ -17,8 +17,8 @@ type point struct {
 	Views, Likes, Comments, Shares, Bookmarks, Gains int64
 }
 
-// TestPicture_showsRecordedHistory requires that history.svg, the picture in README.md, shows the history in testdata/history.json. The file
-// testdata/history.json is an answer of a server that `make run` started.
+// TestPicture_showsRecordedHistory requires that history.svg, the chart in README.md, shows the history in testdata/history.json. The file
+// testdata/history.json is a response of a server that `make run` started.
 func TestPicture_showsRecordedHistory(t *testing.T) {
 	t.Parallel()
 	var points []point
@@ -47,7 +47,7 @@ const pictureHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 43
   <rect class="back" width="960" height="430" rx="6"/>
 `
 
-// drawHistory returns an SVG with the latest counts, the views of each day, and the gain of each day.
+// drawHistory returns a chart as SVG. It shows the latest counts, the views on each day, and the views gained on each day.
 func drawHistory(t *testing.T, points []point) string {
 	t.Helper()
 	var b strings.Builder

@@ -2,7 +2,7 @@
 // libraries for TypeScript and Python.
 //
 // `make gen` generates all of them. `make gen-check` fails if they are out of date. Before the Go code is generated, api/overlay.yaml and
-// client/overlay.yaml remove the parts of openapi.yaml that this code does not need. The contract that servers serve is complete.
+// client/overlay.yaml remove the parts of openapi.yaml that this code does not need. Servers still serve the complete openapi.yaml.
 package gen
 
 import "embed"

@@ -1,4 +1,4 @@
-// Package outbound restricts to which hosts and IP addresses this program connects.
+// Package outbound restricts the hosts and IP addresses to which a program connects.
 //
 // A Guard is a dialer that allows only the hosts and ports that the caller configured. It checks the IP address immediately before it
 // connects, so that neither a redirect nor a name server can lead to another machine. NewTransport returns an HTTP transport that uses a
@@ -183,8 +183,8 @@ func (t target) check(addr netip.Addr) error {
 	return &RefusedError{Host: t.host, Addr: addr, Why: why}
 }
 
-// Instead returns a function for Guard.Reach that allows only the server of baseURL, which stands in for all hosts that a program would
-// otherwise connect to. It returns an error if baseURL is not an http or https URL without query.
+// Instead returns a function for Guard.Reach that allows only the server of baseURL. Programs use it if this server, for example the sandbox,
+// replaces all other hosts. Instead returns an error if baseURL is not an http or https URL, or if it has a query or fragment.
 func Instead(baseURL string) (func(address string) Reach, error) {
 	base, err := url.Parse(baseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" || base.Fragment != "" {

@@ -5,7 +5,8 @@ import uuid
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-# Error codes of rules that no schema can express. The server may refuse a request that fits the schemas only with these codes.
+# A schema of OpenAPI cannot express every rule of the server. These are the error codes of the rules that it cannot express. If a request is
+# valid for the schemas, the server may refuse it only with one of these codes.
 BEYOND_SCHEMAS = frozenset({
     "conflict",  # two parameters that exclude each other
     "encoding",  # NUL in a string, invalid UTF-8
@@ -18,7 +19,8 @@ BEYOND_SCHEMAS = frozenset({
 })
 
 
-# A part of the error for a year that is not allowed. Schemas cannot limit the years of dates, so the contract describes the limits in words.
+# This text occurs in the error for a year that is not allowed. A schema cannot limit the years of dates, so the contract states the limits in a
+# description.
 YEARS = "in the years 1970 to 2999"
 
 

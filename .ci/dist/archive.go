@@ -18,7 +18,8 @@ type packed struct {
 	mode int64
 }
 
-// writeArchive packs the programs of a folder, the README and the licence: a zip file for Windows, and a tar.gz file for other systems.
+// writeArchive packs the programs in a folder, the README and the licence into one archive. The archive is a zip file for Windows, and a tar.gz
+// file for other systems.
 func (r *release) writeArchive(t target, folder string) (err error) {
 	name := fmt.Sprintf("reeltally_%s_%s_%s", r.version, t.system, t.architecture)
 	var files []packed
@@ -54,7 +55,7 @@ func (r *release) writeTar(out io.Writer, files []packed) error {
 	return errors.Join(archive.Close(), compressed.Close())
 }
 
-// addToTar adds a file that belongs to a user to a tar archive.
+// addToTar adds a file to a tar archive. user is the id of the file's owner and group in the archive.
 func (r *release) addToTar(archive *tar.Writer, file packed, user int) error {
 	info, err := os.Stat(file.path)
 	if err != nil {

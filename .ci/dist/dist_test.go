@@ -30,7 +30,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// extract writes the files of a tar archive into a folder and returns the header of each entry by name.
+// extract writes the files of the tar archive in into a folder. It returns the header of each entry of the archive, by name.
 func extract(t *testing.T, in io.Reader, folder string) map[string]*tar.Header {
 	t.Helper()
 	found := map[string]*tar.Header{}
@@ -53,8 +53,8 @@ func extract(t *testing.T, in io.Reader, folder string) map[string]*tar.Header {
 	}
 }
 
-// TestDist_filesOfAReleaseAreCompleteAndRun builds a release for Linux on this machine's architecture, and runs the programs of its archive and of its
-// image.
+// TestDist_filesOfAReleaseAreCompleteAndRun builds a release for Linux on this machine's architecture. It runs the programs in the archive and
+// in the container image.
 func TestDist_filesOfAReleaseAreCompleteAndRun(t *testing.T) {
 	out := t.TempDir()
 	r := release{source: "../..", out: out, targets: []target{{"linux", runtime.GOARCH}}}
@@ -147,7 +147,7 @@ func requireRuns(t *testing.T, program, version string) {
 	}
 }
 
-// requireImage requires the image layout to be valid, to run as an unprivileged user and to contain programs that run.
+// requireImage requires the folder image to be a valid OCI image layout whose image runs as an unprivileged user and contains programs that run.
 func requireImage(t *testing.T, out string, r release) {
 	t.Helper()
 	index := must[v1.ImageIndex](t)(layout.ImageIndexFromPath(filepath.Join(out, "image")))

@@ -19,13 +19,13 @@ import (
 // user is the id of the operating system user that the programs run as in a container.
 const user = 65532
 
-// image is the folder with the programs for a platform of the image.
+// image describes the variant of the container image for one platform: the platform, and the folder with the programs that were built for it.
 type image struct {
 	target
 	folder string
 }
 
-// writeImages writes an image with one variant for each platform into the folder image, as an OCI image layout.
+// writeImages writes one container image as an OCI image layout into the folder r.out/image. The image has a variant for each platform.
 func (r *release) writeImages(images []image) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, i := range images {
@@ -40,8 +40,8 @@ func (r *release) writeImages(images []image) error {
 	return err
 }
 
-// newImage returns the image for a platform. It has nothing but the programs and the folders /data and /tmp. The programs contain the root
-// certificates.
+// newImage returns the variant of the container image for one platform. It contains only the programs and the folders /data and /tmp. The root
+// certificates are part of the programs.
 func (r *release) newImage(i image) (v1.Image, error) {
 	content, err := r.layerOf(i)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *release) newImage(i image) (v1.Image, error) {
 	return mutate.ConfigFile(built, config)
 }
 
-// layerOf returns the files of an image as a tar archive.
+// layerOf returns the files and folders of a container image as a tar archive.
 func (r *release) layerOf(i image) ([]byte, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)

@@ -1,7 +1,8 @@
-// Command dist builds the files of a release into a folder: an archive of the programs for each platform, an image for containers, the list of
-// the used modules (SBOM), checksums, and a statement of what was built from which commit. Start reading at build. `make dist` runs the command.
+// Command dist builds the files of a release into a folder: an archive of the programs for each platform, a container image, the list of the
+// used modules (SBOM), checksums, and a statement that names the commit and the built files (provenance). `make dist` runs the command. Start
+// reading at build.
 //
-// The same commit and the same version of Go give the same bytes.
+// If the commit and the version of Go are the same, the files have the same bytes.
 package main
 
 import (
@@ -39,10 +40,10 @@ func main() {
 // programs are the programs of a release: packages in the folder cmd of the repository.
 var programs = []string{"reeltally", "server", "collector"}
 
-// target is a platform, with the names that Go uses.
+// target is a platform: an operating system and an architecture, named as in GOOS and GOARCH.
 type target struct{ system, architecture string }
 
-// file returns the name of a program on the platform.
+// file returns the file name of a program on the platform, such as "server.exe" on Windows.
 func (t target) file(program string) string {
 	if t.system == "windows" {
 		return program + ".exe"
@@ -50,13 +51,13 @@ func (t target) file(program string) string {
 	return program
 }
 
-// release is a build of the repository.
+// release is one build of all files of a release, from the repository in source into the folder out.
 type release struct {
 	source, out string
 	targets     []target
 
-	version  string    // tag of the commit, or the commit if it has no tag; it ends in -dirty if the folder has changes
-	revision string    // commit
+	version  string    // output of git describe, such as "v1.2.0"; it ends in -dirty if files were changed after the commit
+	revision string    // hash of the commit
 	time     time.Time // time of the commit, which is the time of all files in archives
 }
 
@@ -146,7 +147,7 @@ func (r *release) compile(t target, folder string) error {
 	return build.Run()
 }
 
-// checksums returns the SHA-256 of each file in r.out in hexadecimal, by name. It leaves out folders.
+// checksums maps the name of each file in r.out to its SHA-256 in hexadecimal. It leaves out folders.
 func (r *release) checksums() (map[string]string, error) {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// The outcomes of a test, from the best to the worst. If a test ran several times (go test -count), its worst outcome counts.
+// The constants are the outcomes of a test, from the best to the worst. If a test ran several times (go test -count), its worst outcome counts.
 const (
 	missing    = "-" // the test case did not run on the engine
 	passed     = "ok"
@@ -17,7 +17,7 @@ const (
 	failed     = "FAIL"
 )
 
-// badness has the outcomes in the order in which a later outcome replaces an earlier one.
+// badness lists the outcomes from the best to the worst.
 var badness = []string{missing, passed, skipped, unfinished, failed}
 
 // testName is the package and the name of a test. In the name of a test case, * replaces the name of the database engine.
@@ -46,21 +46,21 @@ func (o outcomes) add(e event) {
 	}
 }
 
-// end sets the outcome of a test that has ended, except if an earlier run of the test had a worse outcome.
+// end sets the outcome of a test that has ended. If an earlier run of the same test had a worse outcome, end keeps the earlier outcome.
 func (o outcomes) end(t testName, outcome string) {
 	if o[t] == unfinished || slices.Index(badness, o[t]) < slices.Index(badness, outcome) {
 		o[t] = outcome
 	}
 }
 
-// testCase is a test case with its outcome on each database engine on which it ran.
+// testCase is a test that runs on several database engines, with its outcome on each engine on which it ran.
 type testCase struct {
 	testName
 	on map[string]string // outcome by name of the engine
 }
 
-// cases returns the test cases, sorted by package and name. A test case is a test that has the name of an engine in its name and has no
-// subtests.
+// cases returns the test cases, sorted by package and name. A test case is a test without subtests whose name contains the name of a database
+// engine.
 func (o outcomes) cases(engines []string) []testCase {
 	parents := map[testName]bool{}
 	for t := range o {
@@ -95,8 +95,8 @@ func (o outcomes) cases(engines []string) []testCase {
 	return sorted
 }
 
-// split replaces the name of an engine in a test's name by *. It returns the new name and the engine. If the name contains no engine, split
-// returns the unchanged name and "".
+// split replaces the name of a database engine in a test's name by *. It returns the new name and the engine. If the test's name contains no
+// engine, split returns the unchanged name and "".
 func split(name string, engines []string) (generic, engine string) {
 	parts := strings.Split(name, "/")
 	for i, part := range parts[1:] {
@@ -127,8 +127,8 @@ func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
 	return fmt.Errorf("skipped tests:\n%s", strings.Join(names, "\n"))
 }
 
-// report prints a line for each package and, under it, one line for each case of the package. It returns an error that lists
-// the cases that did not pass on every engine. With opts.short, a case may be skipped.
+// report prints a line for each package and, under it, one line for each test case of the package. It returns an error that lists
+// the test cases that did not pass on every database engine. With opts.short, skipped test cases are no error.
 func report(w io.Writer, cases []testCase, opts options) error {
 	engines := opts.engines
 	if len(cases) == 0 {

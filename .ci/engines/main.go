@@ -1,5 +1,5 @@
-// Command engines reads the events of `go test -json`, prints what `go test` would have printed, and then a table that
-// shows which test case ran on which database engine.
+// Command engines reads the events of `go test -json` from standard input. It prints the output that `go test` would have printed. At the end,
+// it prints a table that shows which test case ran on which database engine.
 //
 //	go test -json ./... | go run ./.ci/engines
 //
@@ -54,8 +54,8 @@ type event struct {
 	ImportPath                    string // the package whose build failed; Package is "" in such an event
 }
 
-// run reads events from r and prints the output of the tests and the table to w. On each tick, it prints the running packages if
-// nothing was printed since the last tick. The returned error lists all failures.
+// run reads events from r and prints the output of the tests and the table to w. For each value received from the channel tick, it prints the
+// running packages if nothing was printed since the value before. The returned error lists all failures.
 func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 	lines, broken := make(chan string), make(chan error, 1)
 	go func() {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// printer prints the events of `go test -json` in the format of the output of `go test`. For a package that passed, it prints the last
-// line. For a package that failed, it also prints the output of the failed tests, in the original order.
+// printer prints the events of `go test -json` in the format of `go test`. For a package that passed, it prints only the package's last line of
+// output. For a package that failed, it also prints the output of the failed tests, in the original order.
 type printer struct {
 	w       io.Writer
 	running map[string]*packageOutput
@@ -48,7 +48,7 @@ func (p *printer) printProgress() {
 	p.silent = true
 }
 
-// add collects the output in event e and prints the output of a package when the package has ended.
+// add stores the output in event e. If the event is the end of a package, add prints the output of the package.
 func (p *printer) add(e event) {
 	switch e.Action {
 	case "build-output":
@@ -97,7 +97,7 @@ func (p *printer) end(e event, out *packageOutput) {
 }
 
 // isNoise reports whether the printer leaves out a line of output of a test in a failed package. It returns true if the test passed or was
-// skipped, or if the line only marks progress. It returns false for tests that did not end, because such a test can have ended the process.
+// skipped, or if the line only marks progress. For a test that did not end, it returns false, because the test may have crashed the process.
 func (out *packageOutput) isNoise(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true

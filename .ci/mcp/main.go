@@ -4,8 +4,8 @@
 //	go run ./.ci/mcp URL TOKEN
 //
 // The token must belong to a premium organisation that has videos. The command changes the data of that organisation. The table in
-// docs/mcp.md lists the scenarios and says which scenarios apply. The check fails if a scenario is only in the table or only in the
-// conformance suite. The exit status is 1 if a check failed.
+// docs/mcp.md lists the conformance scenarios and says which of them apply to the server. The check fails if a scenario is only in the table or
+// only in the conformance suite. The exit status is 1 if a check failed.
 package main
 
 import (
@@ -167,7 +167,8 @@ func (j checker) inspect(ctx context.Context) error {
 	return nil
 }
 
-// call calls a tool through the inspector and adds the values of c.saves to known.
+// call calls a tool through the inspector. It replaces each {name} in the arguments by the value in known, and adds the values that c.saves
+// names to known.
 func (j checker) call(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {
@@ -197,7 +198,7 @@ func (j checker) call(ctx context.Context, c call, known map[string]string) erro
 	return nil
 }
 
-// ask runs the inspector with args and decodes its JSON output into the variable into.
+// ask runs the inspector with args and decodes its JSON output into the value to which the parameter into points.
 func (j checker) ask(ctx context.Context, into any, args ...string) error {
 	out, err := j.command(ctx, "mcp-inspector", append([]string{"--cli", j.endpoint, "--transport", "http"}, args...)...)
 	if err != nil {
@@ -206,8 +207,8 @@ func (j checker) ask(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal(out, into)
 }
 
-// at returns the string at a path of member names in the decoded JSON value v. If a value on the path is an array, at continues with its
-// first element and ignores the name.
+// at returns the string at a path in the decoded JSON value v. Each element of the path is the name of a member of an object. If a value on the
+// path is an array, at takes its first element and ignores the name. The second result is false if there is no such string.
 func at(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {

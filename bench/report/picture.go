@@ -13,7 +13,7 @@ const (
 	barLeft   = 440.0 // where the bars begin
 	barWidth  = 380.0 // width of a bar that uses maxShare of its goal
 	rowHeight = 20.0
-	maxShare  = 2.0 // a longer bar is cut
+	maxShare  = 2.0 // a bar for a larger share is cut at this share
 )
 
 const style = `  <style>
@@ -26,8 +26,8 @@ const style = `  <style>
   </style>
 `
 
-// Picture returns an SVG with a bar for each result. The length of the bar is the share of the goal that the result uses. A dashed line shows
-// the goal.
+// Picture returns a bar chart of the results as SVG. The length of a bar is the result's Share: a bar that ends at the dashed line meets its
+// goal exactly, and a longer bar misses it.
 func (r Report) Picture() string {
 	var b strings.Builder
 	groups := 0

@@ -1,5 +1,5 @@
-// Package report shows the results of the benchmark: as text for a terminal, as a table in Markdown, and as a picture. cmd bench and the tests
-// of docs use it, so that the documents always show the stored results.
+// Package report formats the results of the benchmark: as text for a terminal, as a table in Markdown, and as a chart. The command bench and the
+// tests of docs use it, so that the documents always show the stored results.
 package report
 
 import (
@@ -33,13 +33,14 @@ type Machine struct {
 
 // Data says how many rows a run used.
 type Data struct {
-	Videos       int   `json:"videos"`        // videos of the organisation that is read
+	Videos       int   `json:"videos"`        // videos of the organisation whose data is read
 	OtherVideos  int64 `json:"other_videos"`  // videos of all other organisations
 	Points       int64 `json:"points"`        // rows of snapshots_daily and snapshots_weekly
 	Organisation int   `json:"organisations"` // number of organisations
 }
 
-// Result is the outcome of one case: the median time of the case, the median time of its limit, and the ratio of the two.
+// Result is the outcome of one case: the median time of the measured step, the median time of the step with which it is compared (Limit), and
+// the ratio of the two.
 type Result struct {
 	Group    string  `json:"group"`
 	Name     string  `json:"name"`
@@ -50,7 +51,7 @@ type Result struct {
 	Limit    float64 `json:"limit_ms"`
 }
 
-// Fact is a measurement without a goal.
+// Fact is a measurement that is only reported. It has no goal, so it cannot fail the benchmark.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -60,7 +61,7 @@ type Fact struct {
 // machine.
 const Slack = 1.25
 
-// Share returns how much of the goal the result uses: 1 is exactly at the goal, and more is worse.
+// Share returns the ratio of the result to its goal, so that 1 means that the goal is met exactly. A share above 1 means that it is missed.
 func (r Result) Share() float64 {
 	if r.AtLeast {
 		return r.Goal / r.Ratio
@@ -160,7 +161,7 @@ func (r Report) Table() string {
 	return b.String()
 }
 
-// count returns the number of results that have the given verdict.
+// count returns the number of results that have the given verdict: "met", "close" or "missed".
 func (r Report) count(verdict string) int {
 	n := 0
 	for _, result := range r.Results {

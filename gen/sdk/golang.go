@@ -28,11 +28,11 @@ import (
 
 `
 
-// threeValued are the options for which false differs from absent. Their members stay pointers.
+// threeValued lists the boolean options with three values: true, false and absent. Their members stay pointers, so that nil can mean absent.
 var threeValued = []string{"AdInfoShop", "Enabled"}
 
-// goOperations returns the Go file with a method of ReelTally for each operation. client is the file that oapi-codegen generated from the same
-// contract; the methods use its types and its functions that send requests.
+// goOperations returns the source of a Go file in which the type ReelTally has a method for each operation. client is the path of the Go file
+// that oapi-codegen generated from the same contract. The methods use its types and its functions that send requests.
 func goOperations(client string, operations []operation) (string, error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, client, nil, parser.ParseComments)
@@ -78,7 +78,7 @@ type goGenerator struct {
 	out     bytes.Buffer
 }
 
-// readSenders reads the functions that send the requests.
+// readSenders stores the methods of oapi-codegen's interface client in g.senders.
 func (g *goGenerator) readSenders(client *ast.InterfaceType) {
 	for _, method := range client.Methods.List {
 		if f, ok := method.Type.(*ast.FuncType); ok {
@@ -87,7 +87,8 @@ func (g *goGenerator) readSenders(client *ast.InterfaceType) {
 	}
 }
 
-// operation writes the type of the options of an operation, its method, and the method that reads all pages.
+// operation writes the Go code of one operation: the type of its options, its method and, if the operation returns pages, the method that reads
+// all pages.
 func (g *goGenerator) operation(o *operation) error {
 	name := ""
 	for known := range g.senders {
@@ -100,7 +101,7 @@ func (g *goGenerator) operation(o *operation) error {
 		return errors.New("oapi-codegen has no function for the operation")
 	}
 	var params, passed, optionFields []string                             // parameters of the method, arguments of the sender, members of the options
-	for _, p := range sender.Params.List[1 : len(sender.Params.List)-1] { // between the context and the request editors
+	for _, p := range sender.Params.List[1 : len(sender.Params.List)-1] { // without the context (first) and the request editors (last)
 		paramName, paramType := p.Names[0].Name, g.source(p.Type)
 		typeName := strings.TrimPrefix(paramType, "*")
 		if paramName == "body" {

@@ -1,7 +1,8 @@
-// Command sdk generates the operations of the client libraries for Go (gen/client), TypeScript (gen/typescript) and Python (gen/python) from
-// openapi.yaml, and the types of the latter two; oapi-codegen generates the types in Go. All libraries have the same operations with the same
-// parameters. What does not depend on the contract, such as retries, is written by hand: client.go, client.js and _client.py. Start reading at run.
-// `go generate` runs this program in the folder gen.
+// Command sdk generates code of the client libraries from openapi.yaml: the operations for Go (gen/client), and the operations and types for
+// TypeScript (gen/typescript) and Python (gen/python). oapi-codegen generates the types for Go. All libraries have the same operations with the
+// same parameters. The code that does not depend on openapi.yaml, such as retries, is written by hand: client.go, client.js and _client.py.
+//
+// `go generate` runs this program in the folder gen. Start reading at run.
 package main
 
 import (
@@ -50,7 +51,7 @@ func run(contract string) error {
 	return nil
 }
 
-// operation is an operation of the contract as a method of the client.
+// operation describes an operation in openapi.yaml, for which the client libraries have a method.
 type operation struct {
 	id          string // operationId of the contract, such as "listVideos"
 	method      string
@@ -73,7 +74,7 @@ type parameter struct {
 	schema            *openapi3.SchemaRef
 }
 
-// all returns the name of the method that reads all pages, such as "allVideos".
+// all returns the name of the method that reads all pages of the operation, such as "allVideos".
 func (o *operation) all() string {
 	for _, verb := range []string{"list", "export"} {
 		if rest, ok := strings.CutPrefix(o.id, verb); ok {
@@ -122,7 +123,7 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 	return o
 }
 
-// endless returns true if a list has no last page, because later entries will follow: its next_cursor is never null.
+// endless returns true if a list has no last page, because new entries are added at its end. The next_cursor of such a list is never null.
 func endless(result *openapi3.SchemaRef) bool {
 	next := result.Value.Properties["next_cursor"]
 	return next != nil && !next.Value.Nullable
@@ -150,7 +151,7 @@ func resultOf(op *openapi3.Operation) *openapi3.SchemaRef {
 	return &openapi3.SchemaRef{Value: &openapi3.Schema{OneOf: results}}
 }
 
-// pageOf returns the schema of a page if the response is either an array or a page, and the schema itself otherwise.
+// pageOf returns the schema of the page if response is a schema for either an array or a page (oneOf). Otherwise it returns response.
 func pageOf(response *openapi3.SchemaRef) *openapi3.SchemaRef {
 	for _, either := range response.Value.OneOf {
 		if either.Value.Properties["data"] != nil {

@@ -10,7 +10,7 @@ import (
 
 const pythonHead = "# Generated from openapi.yaml by gen/sdk. Do not edit.\n"
 
-// pythonTypes returns the module with a type for each schema.
+// pythonTypes returns the source of the Python module types.py, which has a type for each schema.
 func pythonTypes(doc *openapi3.T) string {
 	p := pythonWriter{}
 	for _, name := range schemaNames(doc) {
@@ -25,10 +25,11 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, Union
 ` + p.objects.String() + p.aliases.String()
 }
 
-// pythonWriter collects classes and aliases. The aliases stand after the classes, because they are evaluated when the module is loaded.
+// pythonWriter collects the source of the classes and of the type aliases. The aliases are written after the classes, because Python evaluates
+// an alias when it loads the module.
 type pythonWriter struct{ objects, aliases strings.Builder }
 
-// schema writes the type of a schema.
+// schema writes the Python type with the given name for a schema: a class, or a type alias if the schema is not an object with members.
 func (p *pythonWriter) schema(name string, s *openapi3.Schema) {
 	if !s.Type.Is("object") || len(s.Properties) == 0 {
 		fmt.Fprintf(&p.aliases, "\n%s: TypeAlias = %q\n", name, p.plain(name, s))
@@ -50,7 +51,8 @@ func (p *pythonWriter) schema(name string, s *openapi3.Schema) {
 	p.objects.WriteString(body.String() + "\n")
 }
 
-// typeOf returns a schema as a Python type. An object without a name of its own gets the given name.
+// typeOf returns the Python type of a schema as source text. If the schema is an object without a name in openapi.yaml, its type gets the given
+// name.
 func (p *pythonWriter) typeOf(name string, ref *openapi3.SchemaRef) string {
 	t := refName(ref)
 	if t == "" {
@@ -106,7 +108,7 @@ func pascal(name string) string {
 	return strings.ToUpper(c[:1]) + c[1:]
 }
 
-// pythonAPI returns the module with the class of the operations.
+// pythonAPI returns the source of the Python module api.py, which has a class with a method for each operation.
 func pythonAPI(doc *openapi3.T, operations []operation) string {
 	var out strings.Builder
 	out.WriteString(pythonHead + `"""The operations of the API."""
@@ -200,7 +202,7 @@ class ReelTally(Client):
 	return out.String()
 }
 
-// qualified adds the name of the module to the names of schemas in a type.
+// qualified adds the name of the module types before each name of a schema in the Python type text. named contains the names of the schemas.
 func qualified(text string, named map[string]bool) string {
 	var out strings.Builder
 	for _, part := range splitNames(text) {
@@ -212,7 +214,7 @@ func qualified(text string, named map[string]bool) string {
 	return out.String()
 }
 
-// splitNames splits a type into names and the signs between them. Texts in quotes stay whole.
+// splitNames splits a Python type into names and the characters between them. A text in quotes is not split.
 func splitNames(text string) []string {
 	var parts []string
 	start, inName, inText := 0, false, false

@@ -9,7 +9,8 @@ import (
 
 const typeScriptHead = "// Generated from openapi.yaml by gen/sdk. Do not edit.\n\n"
 
-// typeScriptTypes returns the declarations of the TypeScript library: a type for each schema, and the class with the operations.
+// typeScriptTypes returns the source of index.d.ts, the declarations of the TypeScript library: a type for each schema, and the class with a
+// method for each operation.
 func typeScriptTypes(doc *openapi3.T, operations []operation) string {
 	var out strings.Builder
 	out.WriteString(typeScriptHead + "import { Client, type RequestOptions } from \"./client.js\";\n\n" +
@@ -54,7 +55,7 @@ func typeScriptTypes(doc *openapi3.T, operations []operation) string {
 // paramsName returns the name of the type of an operation's parameters.
 func paramsName(o *operation) string { return strings.ToUpper(o.id[:1]) + o.id[1:] + "Params" }
 
-// typeScriptParams returns the parameters of an operation's method.
+// typeScriptParams returns the parameters of an operation's method as TypeScript source.
 func typeScriptParams(o *operation) string {
 	var params []string
 	for _, name := range o.pathParams {
@@ -73,7 +74,7 @@ func typeScriptParams(o *operation) string {
 	return strings.Join(append(params, "options?: RequestOptions"), ", ")
 }
 
-// typeScriptType returns a schema as a TypeScript type.
+// typeScriptType returns the TypeScript type of a schema as source text.
 func typeScriptType(ref *openapi3.SchemaRef, indent string) string {
 	if name := refName(ref); name != "" {
 		if ref.Value.Nullable {
@@ -143,7 +144,7 @@ func typeScriptObject(s *openapi3.Schema, indent string) string {
 	return out.String()
 }
 
-// javaScript returns the class with the operations.
+// javaScript returns the source of index.js, which has the class with a method for each operation.
 func javaScript(operations []operation) string {
 	var out strings.Builder
 	out.WriteString(typeScriptHead + "import { Client, ReelTallyError } from \"./client.js\";\n\nexport { Client, ReelTallyError };\n\nexport class ReelTally extends Client {\n")
@@ -183,7 +184,7 @@ func javaScript(operations []operation) string {
 	return out.String()
 }
 
-// commentText returns a text that does not end a comment.
+// commentText returns text in a form that can be written into a comment: it replaces "*/", which would end the comment.
 func commentText(text string) string { return strings.ReplaceAll(text, "*/", "* /") }
 
 // withoutNull returns a copy of the schema that does not allow null.

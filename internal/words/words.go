@@ -1,4 +1,4 @@
-// Package words writes lists for messages.
+// Package words formats lists of values for sentences in messages.
 package words
 
 import (

@@ -20,18 +20,17 @@ type Link struct {
 	Caller string
 	// Redirect is the name of the check that refuses the link if a short link of TikTok redirects to it.
 	Redirect string
-	// Dialer is the name of the check that refuses the link if the link is requested without any check before the dialer.
+	// Dialer is the name of the check that refuses the link if only the dialer (outbound.Guard) checks it, and no code before the dialer.
 	Dialer string
 }
 
-// Names of the checks that refuse a hostile link, as they are used in links.txt. Each comment says why the check refuses the link. Platform
-// means that no check refuses the link.
+// The constants are the names of the checks in links.txt. Each comment says why the check refuses a link.
 const (
 	Parse        = "parse"        // the text is not a web address
 	Name         = "name"         // the URL has a host or a port to which links may not lead
 	Path         = "path"         // the host belongs to a platform, but the path is neither a video nor an account
 	Address      = "address"      // the host belongs to a platform and resolves to an internal address
-	Unresolvable = "unresolvable" // a host name below the domain of a platform that DNS does not resolve
+	Unresolvable = "unresolvable" // the host is a subdomain of a platform, but DNS does not resolve it
 	Platform     = "platform"     // no check refuses the link, because it leads to the platform at its public address
 )
 
@@ -57,7 +56,7 @@ func Links(t *testing.T, listener *LocalListener) []Link {
 	return links
 }
 
-// In returns a function that returns true if a host, with or without a port, is one of the domains or a subdomain.
+// In returns a function that reports whether a host is one of the domains or a subdomain of them. The host may have a port.
 func In(domains ...string) func(host string) bool {
 	return func(host string) bool {
 		if h, _, err := net.SplitHostPort(host); err == nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Answer is the answer of a name server to a question about a host.
+// Answer is the answer of a name server to a query for the addresses of a host.
 type Answer struct {
 	Addrs []netip.Addr // the IP addresses of the host; empty if the host does not exist
 	Via   string       // the target of the host's CNAME record; "" if the host has no CNAME record

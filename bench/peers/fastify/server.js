@@ -1,5 +1,6 @@
-// A peer of the benchmark: a list of videos as it is usually written with fastify and pg. A request reads the page and counts the matching
-// rows, at the same time. It reads the database of ReelTally in REELTALLY_DATABASE_URL, and prints its address.
+// This server is a list of videos as it is usually written with fastify and pg. The benchmark compares ReelTally with it. Each request reads the
+// rows of the page and counts the matching rows, both at the same time. The server reads ReelTally's database in REELTALLY_DATABASE_URL, and
+// prints its address.
 import Fastify from "fastify";
 import pg from "pg";
 

@@ -1,8 +1,8 @@
-// Command gorm is a peer of the benchmark: a list of videos as it is usually written with echo and GORM. A request counts the matching rows,
-// finds the rows of the page, preloads their collections, and writes the result with c.JSON. It reads the database of ReelTally in
-// REELTALLY_DATABASE_URL, and prints its address.
+// Command gorm is a server with a list of videos as it is usually written with echo and GORM. The benchmark compares ReelTally with it. Each
+// request counts the matching rows, finds the rows of the page, preloads their collections, and writes the result with c.JSON. The command reads
+// ReelTally's database in REELTALLY_DATABASE_URL, and prints its address.
 //
-// The peer does less than ReelTally: it has no tokens, rate limits, validation or checks of the answer's size.
+// The command does less than ReelTally: it has no tokens, rate limits, validation or checks of the answer's size.
 package main
 
 import (

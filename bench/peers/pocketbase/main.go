@@ -1,7 +1,8 @@
-// Command pocketbase is a peer of the benchmark: PocketBase with the videos of one organisation. At its start, it copies the videos from the
-// database of ReelTally in REELTALLY_DATABASE_URL into its own SQLite database, with an index for the list. Then it prints its address.
+// Command pocketbase runs PocketBase with the videos of one organisation. The benchmark compares ReelTally with it. When the command starts, it
+// copies the videos from ReelTally's database in REELTALLY_DATABASE_URL into its own SQLite database, with an index for the list. Then it prints
+// its address.
 //
-// The peer is a separate Go module, so that ReelTally does not depend on PocketBase.
+// The command is a separate Go module, so that ReelTally does not depend on PocketBase.
 package main
 
 import (
@@ -18,7 +19,7 @@ import (
 	_ "github.com/pocketbase/pocketbase/migrations" // the migrations of PocketBase itself
 )
 
-// The columns of a video that ReelTally's API answers with, by the type of the field in PocketBase. A date is a text.
+// The columns of a video that ReelTally's API returns, by the type that they have in PocketBase. Dates are stored as text.
 var (
 	texts = []string{"organisation_id", "platform", "link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link", "video_length", "title",
 		"ad_product_id_shop", "fetch_status", "fetch_reason"}
