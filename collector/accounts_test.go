@@ -76,7 +76,7 @@ func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	}
 }
 
-// waitForCheck waits until the last successful fetch of an account is not before the instant after.
+// waitForCheck waits until the time of the account's last successful fetch is not before the parameter after.
 func (w *testSystem) waitForCheck(ref store.AccountRef, after store.Instant) {
 	w.t.Helper()
 	w.waitFor("the account is checked", func() bool {
@@ -133,7 +133,7 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 					w.waitForFetched(ref, want)
 
 					var stopped string
-					if len(want) > 0 { // the organisation stops one video, which must stay stopped although the account is tracked
+					if len(want) > 0 { // the organisation stops tracking one video, which must stay untracked although its account is tracked
 						stopped = want[0]
 						v := w.accountVideos(ref)[stopped]
 						_, err := w.org.StopVideos(t.Context(), []store.VideoRef{{ID: v.ID}}, true)

@@ -19,8 +19,8 @@ import (
 // The sources of a target are asked one after the other, each in its own queue, until one gives the numbers. A source that cannot answer
 // for a target is then skipped for a week, as long as another source gives the numbers.
 type attempt struct {
-	// Running is true while further sources have to be asked. If it is false, Answers has the answers because of which the next fetch skips a
-	// source.
+	// Running is true while further sources have to be asked. If it is false, the attempt has ended, and Answers contains only the answers
+	// because of which the next fetch skips the sources that gave them.
 	Running bool     `json:"running,omitempty"`
 	Answers []answer `json:"answers,omitempty"`
 	// Counted is set if a source gave the counts but not all details. The following sources are then asked for details only.
@@ -100,8 +100,9 @@ func (c *Collector) nextSource(t queue.Target, a attempt) source.Source {
 	return nil
 }
 
-// end ends an attempt, and sets in o which source is asked in the next fetch. A source is skipped if it gave an answer of a class in keep
-// within the last week. The answers of the skipped sources are stored with the target.
+// end ends the attempt a. It sets o.Route to the first source that the next fetch does not skip, and o.Answers to the answers of the
+// skipped sources. A source is skipped if it gave an answer of a class in keep less than a week before the next fetch. If every source
+// would be skipped, o.Route is the first source that serves the target.
 func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {
@@ -122,14 +123,15 @@ func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
 	}
 }
 
-// continued returns the outcome o of a target whose attempt a continues with the source next. The target is due at once.
+// continued returns o with the changes that continue the attempt a: the target is due now, and is claimed by the workers of the source
+// next.
 func continued(o ingest.Outcome, a attempt, next source.Source, now time.Time) ingest.Outcome {
 	a.Running = true
 	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), next.Name(), a.text(), true
 	return o
 }
 
-// unchanged returns an outcome that keeps the stored state of a target.
+// unchanged returns an outcome that leaves the stored fields of a target as they are.
 func unchanged(t queue.Target) ingest.Outcome {
 	return ingest.Outcome{Target: t, State: t.State, Pace: t.Pace, Attempts: t.Attempts, RefusedAs: t.RefusedAs, Refusals: t.Refusals,
 		Suspect: t.Suspect, Answers: t.Answers}

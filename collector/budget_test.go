@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// budgetSource is a source of TikTok accounts with a budget of limit units a day. The field units is the number of units that each call
-// reserves. The function spends decides how many of them the call uses.
+// budgetSource is a source of TikTok accounts with one budget. The field limit is the number of units a day, and the field units is the
+// number of units that each call reserves. The function spends decides how many of the reserved units the call uses.
 type budgetSource struct {
 	limit, units int64
 	spends       func(budget *source.CallBudget) error

@@ -34,7 +34,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Options are the parts and settings of a collector.
+// Options are the dependencies and the settings of a collector.
 type Options struct {
 	Store *store.Store
 	// Sources are the configured sources. They are asked for a target in this order, until one source gives the target's numbers.
@@ -131,8 +131,8 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// start prepares Run: it ends pauses because of refused credentials, publishes the routes and writes the first heartbeat, which says what the
-// sources can fetch.
+// start prepares Run. It ends the pauses that refused credentials have caused, publishes the routes, and writes the first heartbeat. The
+// heartbeat lists what the sources can fetch.
 func (c *Collector) start(ctx context.Context) error {
 	if err := c.quota.Restart(ctx, c.Sources); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (c *Collector) start(ctx context.Context) error {
 	return c.heartbeat(ctx)
 }
 
-// publishRoutes stores, for each platform and kind, which source is asked first.
+// publishRoutes stores which source is asked first for the videos and for the accounts of each platform.
 func (c *Collector) publishRoutes(ctx context.Context) error {
 	var routes []queue.Route
 	for _, p := range link.Platforms {
@@ -156,7 +156,7 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 	return c.queue.PublishRoutes(ctx, routes, c.sourceNames())
 }
 
-// serves returns the forms of targets that a source can fetch.
+// serves returns the forms of targets that at least one of the configured sources can fetch.
 func (c *Collector) serves() []queue.Form {
 	var forms []queue.Form
 	for _, p := range link.Platforms {

@@ -140,7 +140,7 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	})
 }
 
-// waitFor waits until the function holds returns true. The test fails after a minute with the text in what.
+// waitFor waits until holds() is true. The test fails after a minute with the text in what.
 func (w *testSystem) waitFor(what string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)

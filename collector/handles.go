@@ -37,7 +37,7 @@ type search struct {
 	confirmed *source.Result // the result under the confirmed handle; nil if no handle is confirmed
 }
 
-// searches are the searches of one claim, by the external id of the video.
+// searches contains the searches for the videos of one claim. The keys are the external ids of the videos.
 type searches map[string]*search
 
 // of returns the search for a target. It begins a new search if there is none.
@@ -51,8 +51,8 @@ func (all searches) of(t source.Target) *search {
 // notFound contains the classes of answers after which a search tries another handle.
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// next evaluates r, the result of asking for a video under one handle. If the source did not find the video and further handles are
-// claimed, again is the request with the next handle. Otherwise again is nil and final is the result.
+// next evaluates r, the answer of the source by to a request for the video t under one handle. If the source did not find the video and
+// further handles are claimed, again is the request with the next handle. Otherwise again is nil and final is the result of the search.
 func (s *search) next(by source.Source, t source.Target, r source.Result) (final source.Result, again *source.Target) {
 	rest := t
 	switch {

@@ -160,8 +160,8 @@ func (r *accountRun) fetchDue() {
 	}
 }
 
-// requireTrueCounts checks that the stored numbers of followers are correct or undetectably wrong, and that the tracked videos belong to
-// the account.
+// requireTrueCounts checks that each stored number of followers is correct, or is a wrong number that the collector cannot detect (see
+// tampering.forged). It also checks that the tracked videos belong to the account.
 func (r *accountRun) requireTrueCounts(index int) store.Account {
 	r.t.Helper()
 	a, err := r.org.Account(r.t.Context(), r.refs[index])

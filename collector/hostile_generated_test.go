@@ -197,7 +197,8 @@ func (g *generator) isCount(count, member string) bool {
 	return slices.ContainsFunc(g.testedSource.counts[count], func(path string) bool { return path[strings.LastIndexByte(path, '.')+1:] == member })
 }
 
-// elements returns a copy of list with an element repeated, removed or nested, or in reverse order. It returns false if it changed nothing.
+// elements returns a changed copy of a JSON list: an element is repeated, removed or nested, or the order is reversed. It returns false if
+// it changed nothing.
 func (g *generator) elements(key string, list []any) (any, bool) {
 	if len(list) == 0 {
 		return nil, false

@@ -85,7 +85,7 @@ type response struct {
 	write func(http.ResponseWriter, *http.Request)
 }
 
-// tamperFunc changes the answer s of the platform in the scenario b.
+// tamperFunc changes the answer s of the platform in the way that b describes.
 type tamperFunc func(b *tampering, s *response)
 
 // newHostileTest starts a platform that answers correctly, and a collector that fetches from it.

@@ -10,7 +10,7 @@ import (
 // hostileTexts returns scenarios whose answers have dangerous texts, such as scripts, and correct counts. The counts must be stored.
 func hostileTexts() []scenario {
 	names := []string{"title", "desc", "text", "caption", "description", "video_description"}
-	// in returns a function that sets the titles, captions and descriptions in an answer to text.
+	// The function in returns a tamperFunc that sets the titles, captions and descriptions in an answer to text.
 	in := func(text string) tamperFunc {
 		return changeItems(func(_ string, item object) {
 			visitNodes(item, func(key string, v any) any {

@@ -213,8 +213,8 @@ func (r *scenarioRun) outcome(index int) outcome {
 	}
 }
 
-// requireTrueCounts checks that every stored count was correct at the time of a fetch, or is recorded as undetectable. It also checks that
-// the totals of the organisation are the sums over its videos.
+// requireTrueCounts checks that every stored count was correct at the time of a fetch, or is a wrong count that the collector cannot detect
+// (see tampering.forged). It also checks that the totals of the organisation are the sums of the counts of its videos.
 func (r *scenarioRun) requireTrueCounts() {
 	r.t.Helper()
 	r.requireTrueCountsAfter(r.logged.String())

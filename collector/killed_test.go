@@ -47,12 +47,13 @@ var (
 )
 
 const (
-	// lastTick is the time of day of the last tick. No target is scheduled later in the day, so the last tick includes all targets.
+	// lastTick is the time of day of the last tick. A tick is a time of day at which the collectors fetch all due targets. No target is
+	// scheduled later in the day, so the last tick includes all targets.
 	lastTick = 24*time.Hour - 10*time.Minute
 	// If the number of calls and of due or claimed targets is unchanged for idlePolls polls, the clock advances by clockStep.
 	idlePolls = 8
 	clockStep = 2 * time.Second
-	// endOfDayMargin is how far ahead the last tick of a day looks for due targets, so that it also waits for retries.
+	// The last tick of a day waits for all targets that are due within endOfDayMargin, so that it also waits for retries.
 	endOfDayMargin = time.Minute
 )
 
@@ -186,7 +187,7 @@ func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	return k
 }
 
-// serveWithFaults answers a call to a platform like the sandbox. If the next fault is set for this call, it also causes the fault.
+// serveWithFaults answers a call to a platform like the sandbox. If the call makes k.countdown reach 0, it also causes the next fault.
 func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.called.Add(1)
 	if k.countdown.Add(-1) != 0 {
@@ -212,7 +213,8 @@ func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.armNextFault()
 }
 
-// armNextFault sets how many more calls the platforms receive until the next fault of the tick.
+// armNextFault sets k.countdown to the number of calls to the platforms after which the first fault in k.faults happens. It sets
+// k.countdown to 0 if k.faults is empty.
 func (k *killTest) armNextFault() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -303,7 +305,7 @@ func (k *killTest) progress(by time.Time) progress {
 	return p
 }
 
-// tick sets the clock to at and waits until the collectors have fetched all due targets. During the tick it causes the given faults.
+// tick sets the clock to the time at and waits until the collectors have fetched all due targets. Meanwhile it causes the given faults.
 func (k *killTest) tick(at time.Time, faults []fault) {
 	k.t.Helper()
 	k.faults = faults
@@ -339,7 +341,7 @@ func (k *killTest) tick(at time.Time, faults []fault) {
 			before = now
 		}
 	}
-	// Cause the remaining faults, because the tick had fewer calls than they were waiting for.
+	// Cause the faults that have not happened, because the tick had fewer calls than they require.
 	k.mu.Lock()
 	left := k.faults
 	k.faults = nil

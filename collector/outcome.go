@@ -21,7 +21,9 @@ const longestDefer = 5 * time.Minute
 // target, the source is skipped for a week, as long as another source gives the target's numbers.
 var lastingClasses = []source.Class{source.AuthFailed, source.BadRequest, source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
-// refusalRules say what follows from refusals in a row, by class. Refusals whose rules have the same name are counted together.
+// refusalRules contains a rule for each class of answers with which a source refuses a target. The field waits of a rule is the delay
+// before the next fetch, by the number of consecutive refusals. After as many refusals as the field confirmed says, the target gets the
+// state in the field state. Refusals whose rules have the same name are counted together.
 var refusalRules = map[source.Class]struct {
 	name      string
 	waits     schedule.Waits
@@ -36,8 +38,9 @@ var refusalRules = map[source.Class]struct {
 	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
 }
 
-// outcome returns what to store for a target after the result r of its source, and when the target is due next. The next source is asked if r
-// has no numbers and is not final. mixedUp is true if r has the views of another video of the same batch.
+// outcome returns what to store for a target after the result r of its source, and when the target is due next. If r is without numbers and
+// another source may give them, the target is due at once at that source. mixedUp is true if the views in r are probably those of another
+// video of the same batch.
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	a := attemptOf(t)
 	if r.Class == source.OK && a.Counted == nil {
@@ -60,8 +63,9 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	return w.refusedOutcome(t, asked, r, now)
 }
 
-// needsNextSource returns true if the next source must be asked after the result r without numbers. After a failed call or because of a pause,
-// it is asked only if an organisation waits for the target, or if the pause would delay the target by more than half of its interval.
+// needsNextSource returns true if the next source must be asked after r, a result without numbers. This is so for each class in
+// lastingClasses. After a failed call, the next source is asked only if an organisation waits for the target. During a pause of the source,
+// the next source is also asked if the pause would delay the fetch by more than half of the target's interval.
 func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	lasting := slices.Contains(lastingClasses, r.Class)
 	if lasting || r.Failed == nil {
@@ -143,8 +147,8 @@ func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) i
 	return o
 }
 
-// lastOutcome returns the outcome after no source could answer for a target. If the call of an earlier source failed, or if an earlier source
-// is paused, the target does not count as refused, because that source will be asked later.
+// lastOutcome returns the outcome after the last source could not answer for a target either. If the call of an earlier source failed, or
+// if an earlier source is paused, the target does not count as refused, because the earlier source will be asked again later.
 func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed := a.find(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
@@ -171,7 +175,8 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	lasting, delay := []source.Class{source.Unsupported}, schedule.Weekly
 	switch rule, counted := refusalRules[r.Class]; {
 	case counted:
-		// Only equal answers in a row are counted. A failed call between them says nothing about the target and changes no count.
+		// Only consecutive refusals under the same rule are counted. A failed call between two refusals does not change the count, because
+		// it says nothing about the target.
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, rule.name, 1
 		if t.RefusedAs == rule.name {
 			o.Refusals += t.Refusals
@@ -225,7 +230,8 @@ func lacksDetails(f *source.Facts) bool {
 	return f.Title == nil || f.Username == nil || f.UploadedAt == nil || f.LengthSeconds == nil
 }
 
-// fillDetails copies the details that f lacks from another source. It copies no counts and no account: each source has its own account ids.
+// fillDetails sets the missing details of f to the values in from, which another source gave. It copies no counts, and no account, because
+// each source has its own account ids.
 func fillDetails(f *source.Facts, from *source.Facts) {
 	fill(&f.Title, from.Title)
 	fill(&f.Username, from.Username)

@@ -51,7 +51,7 @@ type simulation struct {
 	db    *storetest.DB // used only for SQL statements of the test itself; the collector uses the store fast, which does not check SQL
 	fast  *store.Store
 	clock simulationClock
-	// platformNow returns the time of the clock by which the counts of the platforms change.
+	// platformNow returns the time for which the simulated platforms return their counts.
 	platformNow func() time.Time
 	box         *sandbox.Sandbox
 	client      *fetch.Client
@@ -263,7 +263,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	for id, n := range s.requests {
 		require.Equal(s.t, 1, n, "%s was fetched %d times at %s", id, n, now)
 		ids = append(ids, id)
-		// Fetches that were scheduled within an hour after the last fetch are retries, and are not compared.
+		// A fetch that was scheduled less than an hour after the previous fetch is a retry. Its time is not compared with the schedule.
 		if p, ok := s.scheduled[id]; ok && p.next.Sub(p.at) >= time.Hour {
 			// The deviation is a fraction of the interval. Intervals shorter than six hours count as six hours.
 			deviation := math.Abs(now.Sub(p.next).Hours()) / max(6, p.next.Sub(p.at).Hours())
@@ -276,7 +276,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 		}
 	}
 	clear(s.requests)
-	for id, p := range s.scheduled { // also read the new scheduled times of targets that were due and were deferred instead of fetched
+	for id, p := range s.scheduled { // targets that were due but were not fetched have been deferred, so their new scheduled times are read as well
 		if !p.next.After(now) {
 			ids = append(ids, id)
 		}

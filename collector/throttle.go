@@ -24,14 +24,14 @@ const (
 	headroom = 0.1
 )
 
-// throttles contains the current throttles. Only the caller that holds updating replaces them.
+// throttles contains the current throttles. They are replaced only while the mutex updating is locked.
 type throttles struct {
 	of       atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
 	updating sync.Mutex
 	until    time.Time // when the throttles are computed again; guarded by updating
 }
 
-// plan returns how often a target is fetched.
+// plan returns the intervals and the throttle that decide how often a target is fetched.
 func (c *Collector) plan(t queue.Target) schedule.Plan {
 	return schedule.Plan{Intervals: c.Intervals, Throttle: c.throttle(t)}
 }
@@ -95,7 +95,7 @@ func (c *Collector) supply(now time.Time) map[string]float64 {
 	return supply
 }
 
-// needs returns the cost of the targets of each group.
+// needs returns the targets of each group, together with what it costs to fetch one of them.
 func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
 	for _, d := range demand {
@@ -111,7 +111,8 @@ func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need 
 	return needs
 }
 
-// costs returns the cost of one target like sample, for each possible call: the units of the call divided by its batch size, by budget key.
+// costs returns what it costs to fetch one target like sample, with one element for each possible plan of calls. An element has the units
+// of the calls divided by the batch size, by budget key.
 func (c *Collector) costs(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64

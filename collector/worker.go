@@ -50,7 +50,7 @@ type workerGroup struct {
 	candidates int
 }
 
-// workers returns the workers of the source s. Their number is the concurrency of the source.
+// workers returns the workers of the source s. Their number is Options.Concurrency or, if that is 0, the concurrency of the source.
 func (c *Collector) workers(s source.Source) []*worker {
 	g := &workerGroup{workers: max(1, s.Concurrency()), candidates: minCandidates, free: make(chan struct{}, 1)}
 	if c.Concurrency > 0 {
@@ -84,7 +84,8 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// round claims one batch, fetches it and stores the answers. If nothing was due, it returns false, after the poll interval if poll is true.
+// round claims one batch, fetches it and stores the answers. If nothing is due, it returns false. If poll is true, it then waits for the
+// poll interval before it returns.
 func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	claim, err := w.claim(ctx, poll)
 	if err != nil || len(claim.Targets) == 0 {
@@ -146,7 +147,8 @@ func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, err e
 	return claim, nil
 }
 
-// kinds returns the kinds of targets that a worker may claim now. At most half of the workers fetch accounts, because that can take long.
+// kinds returns whether a worker may claim videos and accounts now, or only videos. At most half of the workers, but at least one, fetch
+// accounts, because an account can take long.
 func (g *workerGroup) kinds() []source.Kind {
 	if int(g.accounts.Load()) < max(1, g.workers/2) {
 		return []source.Kind{source.KindVideo, source.KindAccount}
@@ -154,7 +156,8 @@ func (g *workerGroup) kinds() []source.Kind {
 	return []source.Kind{source.KindVideo}
 }
 
-// count adds change to the number of workers that are busy with claims like c.
+// count adds change to the number of busy workers. If c is the claim of an account, it also adds change to the number of workers that
+// fetch accounts.
 func (g *workerGroup) count(c queue.Claim, change int32) {
 	g.busy.Add(change)
 	if c.Targets[0].Kind == source.KindAccount {
@@ -188,8 +191,9 @@ func (w *worker) callFor(t source.Target) call {
 	return call{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
 }
 
-// chooseBatch chooses the targets of one call: the first due target and the due targets that fit into the same call. Each failed attempt of a
-// target halves its batch. A target that makes calls fail is therefore alone in its call in the end.
+// chooseBatch chooses the targets of one call: the first due target and the due targets that fit into the same call. Each failed attempt of
+// a target halves the size of the batch that may contain it. A target that makes its calls fail is therefore requested alone after a few
+// attempts.
 func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease time.Duration) {
 	now := w.Now()
 	first := w.request(due[0], now)
@@ -299,7 +303,7 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	return again, err
 }
 
-// addToBatch adds a target to a batch whose targets share a call with it, or to a new batch.
+// addToBatch adds a target to the first batch that the same call can request and that is not full, or else to a new batch.
 func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]source.Target {
 	wanted := w.callFor(t)
 	for i, b := range batches {

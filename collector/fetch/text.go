@@ -75,8 +75,8 @@ func Link(text *string) *string {
 	return &link
 }
 
-// OptionalLink is a member of a JSON object that Link accepts, and nil otherwise. A value of another type is no error, so that the other
-// members of the object can be read.
+// OptionalLink decodes a link in a JSON object. It contains the link if the function Link accepts it, and nil otherwise. A value of another
+// type causes no error, so that the other members of the object can be read.
 type OptionalLink struct{ *string }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It never fails.
@@ -87,7 +87,7 @@ func (l *OptionalLink) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Value returns the link, or nil.
+// Value returns the link, or nil if the object had no link that Link accepts.
 func (l OptionalLink) Value() *string { return l.string }
 
 // Length returns the length of a video in seconds. It returns nil if seconds is negative, not a number or more than 366 days.

@@ -52,7 +52,7 @@ func Refused(sources []source.Source, o ingest.Outcome, class source.Class, by s
 	return change
 }
 
-// failureReason returns why the last attempts failed. attempts is the number of failed attempts in a row.
+// failureReason returns a sentence that says why the last attempts failed. attempts is the number of consecutive failed attempts.
 func failureReason(class source.Class, title string, attempts int) string {
 	last := "The last attempt failed"
 	if attempts > 1 {
@@ -68,7 +68,7 @@ func failureReason(class source.Class, title string, attempts int) string {
 	return fmt.Sprintf("%s, because %s gave no usable answer", last, midSentence(title))
 }
 
-// unsupportedReason returns why no configured source can fetch a target, and what would help.
+// unsupportedReason returns a sentence that says why no configured source can fetch a target, and in one case what the caller can do.
 func unsupportedReason(sources []source.Source, t queue.Target) string {
 	served, ownOnly, byHandle := false, true, true
 	for _, s := range sources {
@@ -95,8 +95,8 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 // pauses are not stored, to avoid one more write for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
-// Paused returns the change of the fetch status of a target whose source is paused until the given time. It returns nil if the pause is
-// short or already stored. why is the class of the pause, and detail is the detail of the outcome.
+// Paused returns the change of the fetch status of a target whose source is paused. It returns nil if the pause is short or already stored.
+// by is the name of the source, until is the end of the pause, why is the class of the pause, and detail is the detail of the outcome.
 func Paused(t queue.Target, by string, until time.Time, why source.Class, detail string, now time.Time) *queue.FetchChange {
 	if until.Sub(now) < shortestPause || t.Detail == detail {
 		return nil
@@ -115,7 +115,8 @@ func Paused(t queue.Target, by string, until time.Time, why source.Class, detail
 	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}
 }
 
-// PrivateAccount returns the reason for the status of a private account. by is the name of the source that called the account private.
+// PrivateAccount returns the reason that is shown with the status of a private account. by is the name of the source that reported the
+// account as private.
 func PrivateAccount(by string) string {
 	return sourceTitle(by) + " says that the account is private, so its videos are not listed"
 }
@@ -136,7 +137,7 @@ func sourceTitle(name string) string {
 	return "The source " + name
 }
 
-// midSentence returns the result of sourceTitle for the middle of a sentence.
+// midSentence returns title, a result of sourceTitle, in the form that it has in the middle of a sentence.
 func midSentence(title string) string {
 	if rest, ok := strings.CutPrefix(title, "The "); ok {
 		return "the " + rest

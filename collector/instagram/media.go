@@ -17,8 +17,8 @@ const (
 	postFields      = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
 	ownFields       = postFields + ",thumbnail_url"
 	discoveryFields = postFields + ",view_count" // only business discovery returns view_count, and only for reels
-	// codeMargin is how much earlier the timestamp of a post can be than the upload time in the post's code. If a post was saved as a
-	// draft, its timestamp is later than the time in its code.
+	// The timestamp of a post can be up to codeMargin earlier than the upload time in the post's code. It can also be later, if the post was
+	// first saved as a draft.
 	codeMargin = time.Hour
 )
 
@@ -235,7 +235,7 @@ func (p page) isOlderThan(codes []string) bool {
 	return !slices.ContainsFunc(p.posts, func(item post) bool { return item.uploaded == nil || !item.uploaded.Before(oldest.Add(-codeMargin)) })
 }
 
-// counts are the counts of a post, with its id, its caption and its picture.
+// counts decodes the counts, the id, the caption and the thumbnail of a post.
 type counts struct {
 	ID       fetch.ID    `json:"id"`
 	Caption  *string     `json:"caption"`
@@ -256,7 +256,8 @@ func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, name s
 	return s.addInsights(ctx, budget, mediaID, r.Facts)
 }
 
-// facts returns the result for a post of the page, and the Graph API id of the post.
+// facts returns the numbers and texts of the post item as a result of the class OK, together with the Graph API id of the post. If the post
+// is malformed or has no counts, the result has the class Temporary and the id is "".
 func (p page) facts(item post) (mediaID string, r source.Result) {
 	var c counts
 	switch err := json.Unmarshal(item.raw, &c); {

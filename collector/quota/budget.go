@@ -11,7 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer is the longest delay of a call whose budget has too few units left. Other calls can return unused units in the meantime.
+// longestDefer is the longest delay of a call for which its budget has too few units left. The call is tried again before the window ends,
+// because other calls may return unused units.
 const longestDefer = 15 * time.Minute
 
 // reservation is a list of the units that were taken from budgets for one call.
@@ -34,14 +35,15 @@ func (r reservation) calls() []source.Call {
 	return calls
 }
 
-// reserve takes the units of the first plan that the budgets allow. If they allow none, pause says why and when the source may be asked again.
+// reserve takes the units for one fetch of a batch from the budgets. Source.Plan returns alternative plans, each a list of calls. reserve
+// uses the first plan for which the budgets have enough units. If there is none, pause says why and when the source may be asked again.
 func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, pause *source.Failure, err error) {
 	now := q.now()
 	if pause = st.pause(s.Name(), now); pause != nil {
 		return nil, pause, nil
 	}
 	for _, plan := range s.Plan(batch) {
-		var longest *source.Failure // the pause that ends last of the budgets in this plan
+		var longest *source.Failure // of the pauses of the plan's budgets, the one that ends last
 		for _, call := range plan {
 			if p := st.pause(Key(s, call.Bucket), now); p != nil && (longest == nil || p.RetryAt.After(longest.RetryAt)) {
 				longest = p
@@ -163,7 +165,8 @@ func (q *Quota) returnUnits(ctx context.Context, r reservation, spent []source.C
 	return errors.Join(errs...)
 }
 
-// deleteOldWindows deletes old counts when a window begins. It keeps the previous window, because another collector's clock can be late.
+// deleteOldWindows deletes old counts when a window begins. It keeps the previous window, because the clock of another collector can be
+// slow.
 func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error {
 	last, _ := q.windows.Swap(key, window)
 	if before, known := last.(string); known && before < window {

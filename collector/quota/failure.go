@@ -17,23 +17,22 @@ import (
 // A call can fail although its source works, because of its target. For example, a vendor answers 403 for an age-restricted video, or a
 // token has no permission to read one page. A failure therefore pauses its source in two cases only:
 //
-//   - The answer says that the cause is the credential, the quota or a rate limit (source.Failure.ConcernsSource).
-//   - Several different targets in a row got the same refusal, without a successful answer of the source between them. The refusals are
+//   - Calls for several different targets got the same refusal, without a successful answer of the source between them. The refusals are
 //     counted in the database (queue.NoteRefusal), so that all collectors share the count.
 //
 // If a call for several targets is refused as a whole, or if its answer is too large, each half of the batch is requested separately, down
 // to single targets.
 
 const (
-	// authRefusals is the number of AuthFailed calls in a row after which a source is paused.
+	// authRefusals is the number of consecutive calls with the class AuthFailed after which a source is paused.
 	authRefusals = 2
-	// otherRefusals is the number of failed calls in a row, of a class other than AuthFailed, after which a source is paused.
+	// otherRefusals is the number of consecutive calls with another class of failure after which a source is paused.
 	otherRefusals = 3
 	// longestRefusalPause is the longest pause after refusals that the targets may have caused.
 	longestRefusalPause = 5 * time.Minute
 )
 
-// fail decides what a failed call means for its source and its targets, and pauses the source or one of its budgets.
+// fail decides what a failed call means for its source and its targets. If necessary, it pauses the source or one of its budgets.
 func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []source.Target, f *source.Failure) (Reply, error) {
 	key, now := Key(s, f.Bucket), q.now()
 	reply := Reply{Targets: batch, At: now}
@@ -83,7 +82,7 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
-// pauseAfter returns the end of the pause after a failure that concerns the source. strikes is the number of earlier pauses in a row.
+// pauseAfter returns the end of the pause after a failure that concerns the source. strikes is the number of consecutive earlier pauses.
 func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
 	if f.Class == source.RateLimited {
 		if f.RetryAt.After(now) {
@@ -99,8 +98,8 @@ func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
 	return until
 }
 
-// pauseAfterRefusals is called after several targets in a row were refused without a clear cause. It returns the end of the source's pause.
-// paused is true if the targets of the last call wait for that end. strikes is the number of earlier pauses in a row.
+// pauseAfterRefusals returns the end of the source's pause after consecutive refusals of several targets without a clear cause. paused is
+// true if the targets of the last call must wait for that end. strikes is the number of consecutive earlier pauses.
 func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (until time.Time, paused bool) {
 	if f.Class == source.AuthFailed {
 		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true
@@ -108,7 +107,7 @@ func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (until ti
 	return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1))), false
 }
 
-// refusalsConcernSource returns true if there were so many refusals in a row that the source must be the cause.
+// refusalsConcernSource returns true if there were so many consecutive refusals that the source must be the cause.
 func refusalsConcernSource(r queue.Refusals) bool {
 	if r.Class == string(source.AuthFailed) {
 		return r.Targets > 1 && r.Calls >= authRefusals
@@ -116,7 +115,8 @@ func refusalsConcernSource(r queue.Refusals) bool {
 	return r.Targets > 1 && r.Calls >= otherRefusals
 }
 
-// refusalSubject returns the name under which refusals are counted: the group of a target if there is one, and the target otherwise.
+// refusalSubject returns the name under which a refusal of a target is counted: the name of its group if it has one, and of the target
+// otherwise.
 func refusalSubject(s source.Source, t source.Target) string {
 	if group := s.Group(t); group != "" && t.Kind == source.KindVideo {
 		return fmt.Sprintf("%s/group/%s", t.Platform, group)
@@ -124,7 +124,8 @@ func refusalSubject(s source.Source, t source.Target) string {
 	return fmt.Sprintf("%s/%s/%s", t.Platform, t.Kind, t.ExternalID)
 }
 
-// hasSeveralSubjects returns true if a batch has targets of several subjects. One half of it can be answered although the other is refused.
+// hasSeveralSubjects returns true if the refusals of the targets of a batch are counted under different names (see refusalSubject). One
+// half of such a batch can be answered although the other half is refused.
 func hasSeveralSubjects(s source.Source, batch []source.Target) bool {
 	first := refusalSubject(s, batch[0])
 	return slices.ContainsFunc(batch[1:], func(t source.Target) bool { return refusalSubject(s, t) != first })

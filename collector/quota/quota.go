@@ -24,7 +24,7 @@ type Quota struct {
 	log   *slog.Logger
 
 	windows sync.Map // the id of the last window of each budget, by budget key
-	warned  sync.Map // by budget key: the last window with a warning in the log
+	warned  sync.Map // the last window of each budget for which a warning was logged, by budget key
 	refused sync.Map // keys of the sources and budgets for which a refusal is recorded
 }
 
@@ -42,9 +42,9 @@ type Reply struct {
 	At      time.Time // the time of the call
 	Divided bool      // the source refused the batch as a whole: each half must be asked for separately
 	Stopped bool      // the collector is stopping
-	// Results has one result for each target, unless the reply is Divided or Stopped. If the source gave no answer for a target, Failed of its
-	// result says why. The class of such a result is Paused if the source may be asked again at Failed.RetryAt, and Temporary if a retry may
-	// succeed. Any other class means that the source refused the target, and that another source may answer for it.
+	// Results has one result for each target, unless the reply is Divided or Stopped. If the source gave no answer for a target, the field
+	// Failed of the result says why. The class of such a result is Paused if the source may be asked again at Failed.RetryAt, and Temporary if
+	// a retry may succeed. Any other class means that the source refused the target, and that another source may answer for it.
 	Results []source.Result
 }
 
@@ -62,8 +62,9 @@ func pausedResult(s source.Source, f source.Failure) source.Result {
 	return source.Result{Class: Paused, Detail: s.Name() + " is paused until " + f.RetryAt.UTC().Format(time.RFC3339), Failed: &f}
 }
 
-// Call asks a source for a batch of one platform, kind and group. It returns a second reply if some targets of the batch got no answer. Targets
-// that the source does not serve get the class Unsupported, without a call. Call returns an error if a database query failed.
+// Call asks a source for a batch of targets that have the same platform, kind and group. It returns a second reply if some targets of the
+// batch got no answer. Targets that the source does not serve get the class Unsupported, without a call. Call returns an error if a
+// database query failed.
 func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target) ([]Reply, error) {
 	writing := context.WithoutCancel(ctx)
 	reply := Reply{Targets: batch, At: q.now()}
@@ -134,7 +135,8 @@ func (q *Quota) splitAnswered(ctx context.Context, s source.Source, st state, re
 	return []Reply{reply, rest}, err
 }
 
-// Fail returns the replies for a batch whose handling failed outside of the call, for example by a panic.
+// Fail handles a batch in the same way as Call does after a call that failed with f. It is for a batch whose handling failed outside of the
+// call to the source, for example by a panic.
 func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
 	st, err := q.state(ctx)
 	if err != nil {
@@ -144,8 +146,9 @@ func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target
 	return []Reply{reply}, err
 }
 
-// Probe asks a source for a single target. It neither pauses the source nor ends a pause, and ignores a pause because of a refused credential.
-// If the source gave no answer, Failed of the result says why. Probe returns an error only if a database query failed.
+// Probe asks a source for a single target, even if the source is paused because of a refused credential. During any other pause, Probe does
+// not ask the source. The answer neither begins nor ends a pause of the source. If the result has no answer, its field Failed says why.
+// Probe returns an error only if a database query failed.
 func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (source.Result, error) {
 	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
 	st, err := q.state(writing)
@@ -229,7 +232,8 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 	return nil
 }
 
-// Restart deletes refusals and pauses that are caused by credentials, because the operator may have configured new credentials.
+// Restart deletes the recorded refusals of the sources and ends the pauses that refused credentials have caused, because the operator may
+// have configured new credentials.
 func (q *Quota) Restart(ctx context.Context, sources []source.Source) error {
 	st, err := q.state(ctx)
 	if err != nil {

@@ -37,8 +37,8 @@ type videoRef struct {
 	id       string
 }
 
-// maxRemembered is the largest number of accounts with external names that World stores, and the largest number of claimed videos. World
-// also answers requests beyond this limit, but does not store their names.
+// maxRemembered is the largest number of accounts whose external names World stores, and the largest number of videos whose authors World
+// stores (see World.Claim). World also answers requests beyond this limit, but does not store their names and authors.
 const maxRemembered = 200_000
 
 var (
@@ -151,9 +151,9 @@ func (w *World) remember(ref accountRef, names externalNames) {
 // Handle returns the generated handle of the account with a number. The account's number can be computed from its handle or its id.
 func (w *World) Handle(p link.Platform, number uint32) string { return handleOfNumber(p, number) }
 
-// Claim makes the account with a handle the author of the video with an id. A request whose link contains a handle and a video id has the
-// same effect. A new process uses Claim to restore the authors that an earlier process stored. Claim returns false if the handle or the id
-// is not valid. If a rename gave the handle to an account or took it from one, Claim changes nothing.
+// Claim makes the account with the given handle the author of the video with the given id. A request whose link contains a handle and a
+// video id has the same effect. A new process uses Claim to restore the authors that an earlier process stored. Claim returns false if the
+// handle or the id is not valid. If Rename has changed which account has the handle, Claim changes nothing and returns true.
 func (w *World) Claim(p link.Platform, id, handle string) bool {
 	owner, ok := w.accountByRef(p, handle)
 	if !ok || !validID(p, id) {
@@ -168,7 +168,7 @@ func (w *World) Claim(p link.Platform, id, handle string) bool {
 	return true
 }
 
-// claim makes owner the author of the video with an id. It stores at most maxRemembered videos.
+// claim makes the account owner the author of the video with the given id. World stores the authors of at most maxRemembered videos.
 func (w *World) claim(p link.Platform, id string, owner identity) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +178,8 @@ func (w *World) claim(p link.Platform, id string, owner identity) {
 	}
 }
 
-// owner returns the author of the video with an id: the account that was set by claim, or else the account in by.
+// owner returns the author of the video with the given id. If the method claim has set an author for this video, owner returns that
+// account. Otherwise it returns the account whose number is in by.account, which was derived from the video id.
 func (w *World) owner(p link.Platform, id string, by origin) identity {
 	w.mu.RLock()
 	number, claimed := w.owners[videoRef{p, id}]

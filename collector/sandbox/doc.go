@@ -13,12 +13,12 @@
 //	                             InstagramToken.
 //	/facebook/VERSION/PATH       Facebook's Graph API: pages, videos, video_reels, video_insights. Tokens: FacebookToken;
 //	                             FacebookUserToken, which gets the tokens of its pages from me/accounts.
-//	/vendor/PATH                 the paths of the vendors. Key: VendorKey, sent in the way of the vendor.
+//	/vendor/PATH                 the paths of the vendors. Key: VendorKey, sent as the vendor's real API requires it.
 //	  tt/… instagram/… facebook/…  EnsembleData, ?token= (it does not sell Facebook; the sandbox adds these paths)
 //	  v1/… v2/… v3/…               ScrapeCreators, header x-api-key
 //	  acts/ACTOR/run-sync-get-dataset-items  Apify's clockworks~tiktok-scraper, its variants and apify~instagram-scraper, Bearer or ?token=
 //	/shortlinks/HOST/PATH        the answer of https://HOST/PATH, for GET and HEAD
-//	/thumbnails/HOST/PATH        the picture at https://HOST/PATH, which is drawn
+//	/thumbnails/HOST/PATH        a picture that the sandbox generates for https://HOST/PATH
 //	/_control/…                  see below
 //
 // [Sandbox.Settings] returns environment variables that make every source use the sandbox, except the source for TikTok's Research API.

@@ -176,7 +176,7 @@ func decoded(raw []byte) any {
 	return value
 }
 
-// drop is a value with which the function change tells rewrite to remove a member or list element.
+// drop is the value that the function change returns to rewrite if rewrite must remove a member or a list element.
 type drop struct{}
 
 // rewrite replaces each part of a decoded JSON value by the result of change, innermost parts first. key is the name of the member that has

@@ -23,8 +23,8 @@ func (r testServer) facebook(t *testing.T, path string, pairs ...string) answer 
 
 func (r testServer) ownID() string { return instagramUserID(r.World().instagramOwn().number) }
 
-// requireGraphError requires that a is an error answer of the Graph API with this status, code and subcode, and with message in its
-// message. It does not check the subcode if subcode is 0.
+// requireGraphError requires that the answer a is an error of the Graph API with the given status and code, and that its error text
+// contains message. If subcode is not 0, the error must also have this subcode.
 func requireGraphError(t *testing.T, a answer, status, code, subcode int, message string) {
 	t.Helper()
 	require.Equal(t, status, a.StatusCode, a.text)

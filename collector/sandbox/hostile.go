@@ -54,7 +54,7 @@ func hostileJSON(n int, good reply) reply {
 	return variants[n%len(variants)].apply(good)
 }
 
-// bytesOnly returns the reply with the body raw.
+// bytesOnly returns a copy of the reply whose body consists of the bytes in raw.
 func (r reply) bytesOnly(raw []byte) reply {
 	r.raw = raw
 	return r

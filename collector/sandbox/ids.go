@@ -98,8 +98,8 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of a video that an account uploaded: the upload with an index, at a Unix time in seconds. The method origin
-// returns the account and the time of such an id.
+// uploadID returns the id of the video that an account uploaded at the Unix time uploaded, in seconds. index is the position of the video
+// among the account's uploads, oldest first, counted from 0. The method origin returns the account and the time that the id contains.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64) string {
 	switch p {
 	case link.TikTok:

@@ -13,7 +13,7 @@ type handleRef struct {
 	handle   string // the handle in lower case, without "@"
 }
 
-// handleOwner is the account that has a handle after a rename gave or took the handle.
+// handleOwner says which account has a handle after Rename was called with this handle as the old or the new one.
 type handleOwner struct {
 	number uint32 // the number of the account that has the handle
 	unused bool   // true if no account has the handle
@@ -25,8 +25,8 @@ var (
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename changes the handle of an account from handle to the handle to, also in the data of the account's videos. If reuse is true, the old
-// handle then belongs to another account. If reuse is false, the old handle then belongs to no account.
+// Rename changes the handle of an account to the handle in the parameter to. The data of the account's videos then contain the new handle.
+// If reuse is true, the old handle then belongs to another account. If reuse is false, the old handle then belongs to no account.
 func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	old, ok := foldHandle(p, handle)
 	if !ok {
@@ -60,7 +60,7 @@ func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	return nil
 }
 
-// otherAccount returns the number of an account in the category AccountNormal that is not the account with the number of.
+// otherAccount returns the number of an account in the category AccountNormal. It is not the account whose number is in the parameter of.
 func (w *World) otherAccount(p link.Platform, of uint32) uint32 {
 	number := uint32(w.accountKey("stranger", p, of))
 	for number == of || w.accountCategory(p, number) != AccountNormal {
@@ -76,7 +76,8 @@ func (w *World) rename(ref accountRef, handle string) {
 	w.names[ref] = known
 }
 
-// renamedHandle returns the owner of a handle that a rename gave or took. ok is false if no rename concerned the handle.
+// renamedHandle returns which account has a handle after Rename was called with this handle as the old or the new one. ok is false if
+// Rename was not called with the handle.
 func (w *World) renamedHandle(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

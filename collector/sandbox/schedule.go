@@ -10,9 +10,9 @@ import (
 const (
 	day = 24 * 60 * 60 // length of a day in seconds
 
-	// anchorInterval is the time between two anchors in seconds. Upload times that are not contained in an id are computed backwards from a
-	// fixed time, the anchor. The last anchor is epoch, so these upload times never change after epoch. If the clock is set to a time
-	// before epoch, an earlier anchor is used, and the upload times differ.
+	// If an id contains no upload time, the sandbox computes one that lies before a fixed time, the anchor. anchorInterval is the time between
+	// two anchors in seconds. The last anchor is epoch, so these upload times never change after epoch. If the clock is set to a time before
+	// epoch, an earlier anchor is used, and the upload times differ.
 	anchorInterval = 400 * day
 	// maxUploads is the largest number of uploads of an account. It is 2^11, because Facebook ids have 11 bits for the index of an upload.
 	maxUploads = 1 << 11
@@ -21,8 +21,8 @@ const (
 // epoch is the last anchor, as a Unix time in seconds.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorFor returns the anchor, as a Unix time in seconds, for a clock that is set to at. It is epoch if at is not before
-// epoch. Otherwise it is the latest time up to at that is a whole number of anchor intervals before epoch.
+// anchorFor returns the anchor for the clock time at, as a Unix time in seconds. If at is before epoch, the anchor is the latest time up to
+// at that is a whole number of anchor intervals before epoch. Otherwise it is epoch.
 func anchorFor(at time.Time) int64 {
 	if behind := epoch - at.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
@@ -33,12 +33,12 @@ func anchorFor(at time.Time) int64 {
 // schedule is the upload schedule of an account. The account uploads 5 to 50 videos before the anchor, and further videos at the same rate:
 // one every 1.5 to 20 days.
 type schedule struct {
-	start    int64 // Unix time in seconds before the first upload
+	start    int64 // beginning of the interval of the first upload, as a Unix time in seconds
 	interval int64 // average time between two uploads in seconds
 	key      uint64
 }
 
-// schedule returns the upload schedule of the account with a number, for a clock that is set to at.
+// schedule returns the upload schedule of the account with the given number, for the clock time at.
 func (w *World) schedule(p link.Platform, account uint32, at time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}

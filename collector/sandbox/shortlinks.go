@@ -130,7 +130,7 @@ func instagramTarget(kind shortCase, owner identity, id string) string {
 	return home + "reel/" + id + "/?igsh=MWQ1ZGUxMzBkMA=="
 }
 
-// facebookTarget returns the URL to which a short link of Facebook with the case is redirects, or "" for shortMissing.
+// facebookTarget returns the URL to which a Facebook short link of the given kind redirects, or "" for shortMissing.
 func facebookTarget(kind shortCase, owner identity, id string, d *rng) string {
 	const home = "https://www.facebook.com/"
 	video := pick(d, []string{home + "reel/" + id + "/?rdid=sandbox", home + "watch/?v=" + id, home + owner.handle + "/videos/" + id + "/"})

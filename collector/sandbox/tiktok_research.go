@@ -16,7 +16,7 @@ const (
 	researchMost     = 60                  // largest number of videos on a page, even if max_count is larger
 	maxResearchSpan  = 30 * 24 * time.Hour // largest time between start_date and end_date
 	maxResearchItems = 100                 // largest number of values in a condition
-	// ResearchLag is the age of the data that the Research API returns. The API does not return videos that are uploaded later.
+	// ResearchLag is the age of the data that the Research API returns. The API does not return videos that were uploaded within this time.
 	ResearchLag = 48 * time.Hour
 )
 

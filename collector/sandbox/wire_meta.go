@@ -29,7 +29,7 @@ func instagramWeb(t VideoTruth) object {
 
 // instagramApp returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels and for some posts. play_count
 // includes plays on Facebook, whose number is fb_play_count. Half of the posts lack ig_play_count, the number of plays on Instagram. If the
-// creator hides the likes, like_count is 3, whatever the number is, and like_and_view_counts_disabled is true.
+// creator hides the likes, like_count is always 3, and like_and_view_counts_disabled is true.
 func instagramApp(t VideoTruth) object {
 	onFacebook := t.Views / 4
 	media := object{

@@ -191,10 +191,10 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day from the day of from to the day of to. The last point has the
-// counts at the time to, if the day of to has not ended. HistoryTruth leaves out days before the upload and days at whose end the video is private or deleted.
-// If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for to. It returns nil if the id is not
-// valid.
+// HistoryTruth returns the counts of a video at the end of each UTC day from the day of the time from to the day of the time to. If the
+// last day has not ended at the time to, its point has the counts at that time. HistoryTruth leaves out days before the upload and days at
+// whose end the video is private or deleted. If the id does not contain the upload time, HistoryTruth uses the upload time that Video
+// returns for the time to. It returns nil if the id is not valid.
 func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []Point {
 	v, ok := w.video(p, id, to)
 	if !ok {

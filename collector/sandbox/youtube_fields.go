@@ -19,7 +19,7 @@ func parseFields(mask string) (fields, error) {
 	return out, err
 }
 
-// badSelection returns Google's error for a field mask that is invalid at the text at.
+// badSelection returns Google's error for an invalid field mask. at is the text of the mask from the invalid place on.
 func badSelection(at string) error {
 	return fmt.Errorf("Invalid field selection %s", at) //nolint:staticcheck // Google's wording
 }

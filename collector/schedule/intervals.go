@@ -9,13 +9,13 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Limits of Intervals.
+// The default and the limits of the time between two fetches of a target.
 const (
-	// DefaultInterval is the interval of a lane that Intervals does not contain.
+	// DefaultInterval is the time between two fetches of a target whose lane has no entry in Intervals.
 	DefaultInterval = 24 * time.Hour
-	// MinInterval is the shortest interval.
+	// MinInterval is the shortest time between two fetches that ParseIntervals accepts.
 	MinInterval = time.Hour
-	// MaxInterval is the longest interval.
+	// MaxInterval is the longest time between two fetches that ParseIntervals accepts.
 	MaxInterval = longestDays * 24 * time.Hour
 )
 
@@ -23,7 +23,7 @@ const (
 // unless the interval is longer than a day.
 type Intervals map[queue.Lane]time.Duration
 
-// of returns the interval of a lane. A target is never in the interactive lane for longer than one fetch.
+// of returns the interval of a lane. The interactive lane needs no interval, because a target leaves it after one fetch.
 func (i Intervals) of(lane queue.Lane) time.Duration {
 	if interval, ok := i[lane]; ok {
 		return interval
@@ -31,7 +31,7 @@ func (i Intervals) of(lane queue.Lane) time.Duration {
 	return DefaultInterval
 }
 
-// tierLanes are the lanes of the targets of each tier.
+// tierLanes maps each tier to the lane of the targets of its organisations.
 var tierLanes = map[string]queue.Lane{"limited": queue.LaneFree, "basic": queue.LaneBasic, "premium": queue.LanePremium}
 
 // ParseIntervals converts intervals of tiers (limited, basic or premium) to Intervals. It returns an error for an unknown tier, and for an

@@ -39,7 +39,8 @@ const (
 	RefusedParked = 4
 	// FailedParked is the number of consecutive failed fetches after which a target is parked.
 	FailedParked = 12
-	// Weekly is the time between two tries of a target that no source can fetch, and until a source that could not answer is asked again.
+	// Weekly is the time between two fetches of a target that no source can fetch. It is also the time after which a source that could not
+	// answer for a target is asked for it again.
 	Weekly = 7 * 24 * time.Hour
 )
 

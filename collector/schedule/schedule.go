@@ -2,7 +2,7 @@
 //
 // Each target is fetched once a day, at a fixed second of the UTC day that is derived from its id. A new or fast growing target is fetched
 // several times a day. If the calls of a day exceed the budgets, a [Throttle] reduces the number of fetches (throttle.go). Failed and
-// refused fetches are retried after the waiting times in retry.go. Start reading at [Throttle.Next].
+// refused fetches are retried after the waiting times in retry.go. Start reading at [Plan.Next].
 package schedule
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	newVideo  = 3 * 24 * time.Hour  // younger videos count as fast, because the counts of a video change most in its first days
-	slowVideo = 30 * 24 * time.Hour // younger videos never count as slow
+	newVideo  = 3 * 24 * time.Hour  // the age below which a video counts as fast, because the counts of a video change most in its first days
+	slowVideo = 30 * 24 * time.Hour // the age below which a video never counts as slow
 	// fastGrowth and slowGrowth are fractions of a video's views, and fastViews is a number of views. A video is fast if its views grow by
 	// at least fastGrowth and by at least fastViews a day. A video is slow if its views grow by less than slowGrowth a day.
 	fastGrowth = 0.1
@@ -85,7 +85,7 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	return next
 }
 
-// Due returns true in due if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due
+// Due returns due = true if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due
 // can be false, and next is the new time of the fetch. A target is always due if an organisation waits for the fetch, if the last fetch
 // failed, or if the last counts were suspicious.
 func (p Plan) Due(t queue.Target, now time.Time) (next time.Time, due bool) {
@@ -108,7 +108,7 @@ func NeedsDetails(t queue.Target, now time.Time) bool {
 	return t.DetailsAt == nil || detailsUntil(t, now) > detailsUntil(t, t.DetailsAt.Time())
 }
 
-// detailsUntil returns how often fetches of the target's details were scheduled between 1970 and the time at.
+// detailsUntil returns how many fetches of the target's details were scheduled from 1970 until the time at.
 func detailsUntil(t queue.Target, at time.Time) int64 {
 	const day, early = 24 * 60 * 60, 60 * 60 // both in seconds; a fetch may happen up to early before its scheduled time
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)

@@ -88,7 +88,7 @@ type Need struct {
 	Counts, Details []map[string]float64
 }
 
-// Fit returns the smallest throttle of each group with which the units in supply are enough for all fetches of a day. supply has the
+// Fit returns, for each group, the smallest throttle with which the units in supply are enough for all fetches of a day. supply has the
 // available units a day, by budget key. Groups that can spend from the same budget get the same throttle. A lane is then throttled on all
 // platforms of these groups before the next lane is throttled.
 func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group]Throttle {

@@ -26,8 +26,8 @@ type Call struct {
 // ErrNoUnits is the cause of a Failure if a request was not sent because no unit of the CallBudget was left.
 var ErrNoUnits = errors.New("no unit of the call budget is left")
 
-// CallBudget has the units that the collector has reserved for one call of Fetch. If the source neither meters its requests nor calls
-// SetSpent, all reserved units count as spent. A nil *CallBudget allows any number of requests and counts none.
+// CallBudget has the units that the collector has reserved for one call of Fetch. If the source calls none of the methods Meter,
+// MeterWithoutLimit and SetSpent, all reserved units count as spent. A nil *CallBudget allows any number of requests and counts none.
 type CallBudget struct {
 	calls    []Call
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted

@@ -30,10 +30,10 @@ type Source interface {
 	// without ExternalID represents all targets of its platform and kind.
 	Serves(t Target) (batch int, ok bool)
 	// Group returns the group of a target. All targets of one call of Fetch must have the same group, platform, kind and batch size. Most
-	// sources return "". A source that finds videos in the list of their account returns the account.
+	// sources return "". A source that finds videos in the list of their account returns the handle of that account.
 	Group(t Target) string
-	// AsksByHandle returns true if the source needs the handle of the target to find it. An answer without numbers does not mean that the
-	// video is gone if the handle may be wrong, because no source has confirmed it.
+	// AsksByHandle returns true if the source needs the handle of the target to find it. If no source has confirmed this handle, an answer
+	// without numbers does not mean that the video is gone.
 	AsksByHandle(t Target) bool
 	// Timeout returns the duration after which one call to the source is cancelled.
 	Timeout() time.Duration
@@ -41,8 +41,8 @@ type Source interface {
 	Concurrency() int
 	// Budgets returns the budgets from which the calls of the source take units.
 	Budgets() []Budget
-	// Plan returns the possible ways to request the batch, the preferred way first. Each way is a list of calls with the largest number of
-	// units that Fetch would spend on them. The collector reserves the units of the first way that the budgets allow and passes them to
+	// Plan returns the possible plans for requesting the batch, the preferred plan first. Each plan is a list of calls with the largest number
+	// of units that Fetch would spend on them. The collector reserves the units of the first plan that the budgets allow and passes them to
 	// Fetch. Plan returns nil if the source must not be asked now.
 	Plan(batch []Target) [][]Call
 	// Fetch fetches a batch of targets of one platform, kind and group. It spends at most the units in budget. If a budget is nearly spent,

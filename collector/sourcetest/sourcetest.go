@@ -70,7 +70,7 @@ type Answer struct {
 
 // Harness describes a source, a batch of videos, and the platform's answers about the videos. Run tests the source with it.
 type Harness struct {
-	// New returns the source to test. The source sends its requests through client to the URL in base, with the credential in the constant Credential. Its clock
+	// New returns the source to test. The source sends its requests through client to the URL in base, with the constant Credential. Its clock
 	// returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // one batch of targets
@@ -159,7 +159,8 @@ func (h Harness) runRefused(t *testing.T, c Case) {
 	}
 }
 
-// classOf returns the expected class of the failure in the case c, which is one of refused: given, or the usual class of c if given is "".
+// classOf returns the expected class of the failure in the case c, which is one of the cases in refused. It returns given or, if given is
+// "", the usual class of c.
 func classOf(c Case, given source.Class) source.Class {
 	if given != "" {
 		return given

@@ -11,7 +11,7 @@ import (
 // batchSize is the number of pictures that are claimed at once.
 const batchSize = 10
 
-// Copier copies the pictures of videos into the store. Without a Fetcher, it copies none.
+// Copier copies the pictures of videos into the store. If Fetcher is nil, Copier copies nothing.
 type Copier struct {
 	Fetcher *Fetcher
 	Store   *store.Store

@@ -205,8 +205,8 @@ func minute(now time.Time) (id string, ends time.Time) {
 	return start.Format("2006-01-02T15:04"), start.Add(time.Minute)
 }
 
-// limit returns the limit of a budget. It is defaultLimit if option is 0, 0 (which means no known limit) if option is negative, and option
-// otherwise.
+// limit returns the limit of a budget. If option is 0, the limit is defaultLimit. If option is negative, the limit is 0, which means that
+// it is not known. Otherwise the limit is option.
 func limit(option, defaultLimit int64) int64 {
 	switch {
 	case option == 0:

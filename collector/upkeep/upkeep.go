@@ -1,8 +1,9 @@
 // Package upkeep deletes old data and rolls daily history points up into weekly points.
 //
-// [Jobs] has two jobs that are claimed in the database, so that one collector runs a job for all collectors. Once a day, daily points become
-// weekly points, and old points are deleted. Once an hour, all other expired records are deleted. Servers run no jobs: points are written
-// only while a collector runs, and the number of idempotency keys that servers write has a limit of its own. Start reading at Jobs.RunDue.
+// [Jobs] has two jobs that are claimed in the database, so that one collector runs a job for all collectors. The daily job rolls daily
+// points up into weekly points and deletes old points. The hourly job deletes all other expired records. Processes that are only servers
+// run no jobs. They need none, because points are written only while a collector runs, and the number of idempotency keys has a separate
+// limit. Start reading at Jobs.RunDue.
 package upkeep
 
 import (
@@ -32,7 +33,7 @@ const (
 	expiryEvery = time.Hour
 )
 
-// Jobs runs the jobs of upkeep.
+// Jobs runs the daily job and the hourly job of this package.
 type Jobs struct {
 	Store  *store.Store
 	Writer *ingest.Writer

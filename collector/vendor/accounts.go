@@ -26,8 +26,8 @@ func (l *List) wantedEntries(depth int) int {
 	return max(depth, l.Fresh, l.Page)
 }
 
-// units returns the value of the placeholder {units} in a call that requests the wanted number of entries: the number of page units, from 1
-// to MaxUnits.
+// units returns the value of the placeholder {units} in a call that requests the wanted number of entries. A unit has Page entries. The
+// value is from 1 to MaxUnits.
 func (l *List) units(wanted int) int {
 	return max(1, min((wanted+l.Page-1)/l.Page, l.MaxUnits))
 }

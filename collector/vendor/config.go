@@ -109,7 +109,8 @@ type Call struct {
 	States  []State      `json:"states,omitempty"`
 	// HiddenWhenAbsent are names of counts, such as likes. If an item has views but not the named count, the platform hides the count.
 	HiddenWhenAbsent []string `json:"hidden_when_absent,omitempty"`
-	// Rounds is true if the vendor may round large counts, such as 573,942 to 573,900. The history points with such counts then say so.
+	// Rounds is true if the vendor may round large counts, such as 573,942 to 573,900. History points with such counts are then marked as
+	// rounded.
 	Rounds bool             `json:"rounds,omitempty"`
 	Fields map[string]Field `json:"fields"`
 	// List describes the list of an account's videos. It is nil if the vendor has no list.

@@ -40,8 +40,8 @@ type Alternative struct {
 	Withheld []string `json:"withheld,omitempty"`
 	// HiddenIf is a condition on the item, for counts. If it is true, the platform hides the count, and the value means nothing.
 	HiddenIf *When `json:"hidden_if,omitempty"`
-	// Minus is the path of a count that the value contains and that must not be counted. It is subtracted from the value. If the item does
-	// not have it, the alternative has no value.
+	// Minus is the path of another count, which is included in the value and is subtracted from it. If the item does not have the other count,
+	// the alternative has no value.
 	Minus string `json:"minus,omitempty"`
 	// InLink is true if the value is a link that contains the id. The id is the last segment of the link's path that has only digits.
 	InLink bool `json:"in_link,omitempty"`

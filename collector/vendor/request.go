@@ -106,7 +106,7 @@ func (b batchValues) expand(template string) string {
 	return strings.Join(expanded, b.join)
 }
 
-// build returns the HTTP request that requests the targets of b and contains the credential key.
+// build returns the HTTP request that requests the targets of b. key is the credential.
 func (r Request) build(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string

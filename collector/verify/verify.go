@@ -29,16 +29,17 @@ const (
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
-	// aheadOfViews is the number of likes, comments, shares or bookmarks at which zero views are suspicious. Some platforms count views later.
+	// aheadOfViews is a number of likes, comments, shares or bookmarks. A video with zero views is suspicious if it has at least this number. A
+	// smaller number is normal, because some platforms count the views later.
 	aheadOfViews = 10
-	// likesExpected is the number of views at which a video with zero likes is suspicious.
+	// likesExpected is a number of views. A video with at least this number of views and zero likes is suspicious.
 	likesExpected = 10_000
 	// comparableViews is the number of views below which MixedUp does not compare videos, because small numbers are often equal by chance.
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
-	// handleTrusted is how long after a fetch the handle of an account is assumed to name the same account, if the source gives no id with which
-	// the stored account can be compared.
+	// handleTrusted is the time after a fetch in which the handle of an account is assumed to belong to the same account. It is used if the
+	// source gives no id that can be compared with the ids of the stored account.
 	handleTrusted = 3 * 24 * time.Hour
 	// longestLag is the maximum age of the numbers in a result with Result.Lags. Such a result comes from a source whose numbers can be old.
 	longestLag = 10 * 24 * time.Hour

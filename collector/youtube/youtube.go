@@ -111,8 +111,8 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// limit returns the limit of a budget: defaultLimit if option is 0, 0 (which means no known limit) if option is negative, and option
-// otherwise.
+// limit returns the limit of a budget. If option is 0, the limit is defaultLimit. If option is negative, the limit is 0, which means that
+// it is not known. Otherwise the limit is option.
 func limit(option int64) int64 {
 	switch {
 	case option == 0:
