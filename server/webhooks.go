@@ -153,7 +153,7 @@ func (s *Server) checkWebhookURL(text string) error {
 	switch {
 	case err != nil || u.Hostname() == "":
 		return refuse("url is not a web address")
-	case u.Scheme != "https" && !(s.webhooks.AllowPrivate && u.Scheme == "http"):
+	case u.Scheme != "https" && (u.Scheme != "http" || !s.webhooks.AllowPrivate):
 		return refuse("url begins with %q; it must begin with \"https://\"", u.Scheme+"://")
 	case u.User != nil:
 		return refuse("url has a user name; a receiver recognises requests by their signature")
