@@ -46,7 +46,7 @@ const accountInAnyCollection = `EXISTS (
 SELECT 1 FROM collection_accounts m JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
  WHERE m.organisation_id = accounts.organisation_id AND m.account_id = accounts.id AND (c.name IN @names OR CAST(c.id AS text) IN @names))`
 
-// Accounts returns one page of the accounts that query selects.
+// Accounts returns one page of the accounts that match query.
 func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
 	list, err := o.ListAccounts(ctx, query)
 	if err != nil {
@@ -55,7 +55,7 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 	return AccountPage{Accounts: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListAccounts returns a list of the accounts that query selects.
+// ListAccounts returns a list of the accounts that match query.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
 	q := o.q(ctx, "accounts")
 	if query.CollectionID != nil {
@@ -100,7 +100,8 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 	}, query.Order, query.Window)
 }
 
-// completeAccounts sets the fields of accounts that no column contains. maxBytes and the results are those of db.ListSpec.Complete.
+// completeAccounts sets the fields of accounts that are not columns of the table. The parameter maxBytes and the results are those of
+// db.ListSpec.Complete.
 func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range accounts {

@@ -166,8 +166,8 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 // An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account and its
 // target as soon as the id is known. A record with the same handle and another id belongs to another account.
 
-// SourceIDMark is the first character of the name of an account target that is named by a source's id. A target has such a name while the
-// platform's own id is unknown.
+// SourceIDMark is the first character of the name of an account's target if the name is the source's id of the account. A target has such a
+// name while the platform's own id is unknown.
 const SourceIDMark = "~"
 
 // DifferentAccounts returns true if two pairs of ids belong to different accounts. Each pair is the platform's own id and a source's id,

@@ -69,8 +69,8 @@ type Account struct {
 // AccountKey returns the key that maps of accounts use for the account with this handle on platform p.
 func AccountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
 
-// upsertAccountsByHandle inserts each row, unless an account of the organisation already has its handle now. It adds the id of the new or
-// existing account to ids, with AccountKey as the key.
+// upsertAccountsByHandle inserts each row, unless the organisation already has an account that now has the row's handle. It adds the id of
+// the inserted or existing account to the map ids, with AccountKey as the key.
 func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUID) error {
 	slices.SortFunc(rows, func(a, b Account) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Username, b.Username))

@@ -47,8 +47,8 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	return SaveStatistics(tx, stats)
 }
 
-// ReadStatistics computes the statistics of accounts from their tracked videos. The videos in changed are counted with their values in
-// changed, which may differ from the stored ones.
+// ReadStatistics computes the statistics of accounts from their tracked videos. For a video in the parameter changed, it uses the values in
+// changed instead of the stored values.
 func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (map[db.RowKey]AccountStats, error) {
 	if len(accounts) == 0 {
 		return map[db.RowKey]AccountStats{}, nil

@@ -23,8 +23,8 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // lane of the accounts' scheduled fetches
-	// The first Immediate accounts are fetched at once. The first Enqueue accounts are added to the queue, and the other accounts are not
-	// fetched.
+	// Immediate is how many of the accounts, counted from the first, are fetched in the interactive lane. Enqueue is how many of the accounts,
+	// counted from the first, are added to the queue. The accounts after these are saved but not fetched.
 	Immediate, Enqueue int
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
 	// DefaultPreview is used.
@@ -44,7 +44,7 @@ type TrackedAccount struct {
 	Already   bool // the organisation already tracked the account
 }
 
-// KindAccount is the kind of a target in the fetch queue that is an account and not a video.
+// KindAccount is the kind of a target in the fetch queue if the target is an account.
 const KindAccount = queue.KindAccount
 
 // accountTarget returns the name of an account's target in the queue. This is the platform's own id if it is known. Otherwise it is the
@@ -214,8 +214,8 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
 }
 
-// StopAccounts stops the tracking of accounts, and of their videos that are not also tracked by their own links. It returns, in order, the
-// refs that name no tracked account. If all is true and one of the refs names no tracked account, StopAccounts stops nothing.
+// StopAccounts stops the tracking of accounts, and of their videos that are not also tracked by their own links. It returns the refs that
+// name no tracked account, in the order of refs. If all is true and one of the refs names no tracked account, StopAccounts stops nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (unmatched []AccountRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil

@@ -17,10 +17,10 @@ import (
 // its children.
 
 const (
-	// MaxCampaignVideos is the highest number of videos of a collection whose counts are added up.
+	// MaxCampaignVideos is the maximum number of videos that a collection can have if Campaign adds up their counts.
 	MaxCampaignVideos = 5000
-	// MaxCampaignDays is the highest product of the number of videos and the number of days. 5,000 videos on 31 days cost the server and
-	// PostgreSQL half a second each.
+	// MaxCampaignDays is the maximum number of videos multiplied by days. For 5,000 videos and 31 days, the server and PostgreSQL each need
+	// half a second.
 	MaxCampaignDays = 155_000
 	// MaxReportPoints is the highest number of stored points that are read for a report.
 	MaxReportPoints = 75_000
@@ -64,8 +64,8 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum of the changes of views since the last day with known views
 	ViewsCorrected int64 // sum of the negative changes in ViewsGained; at most 0
 	ViewsFromAdded int64 // views of the videos that were added on this day
-	// ViewsFromKnown is what ViewsGained and ViewsFromAdded do not explain of the change since the day before: views that became known, minus
-	// views that became unknown.
+	// ViewsFromKnown is the part of the change of Views since the day before that is neither in ViewsGained nor in ViewsFromAdded. It is the
+	// views that became known, minus the views that became unknown.
 	ViewsFromKnown int64
 }
 
@@ -107,9 +107,9 @@ func (e *TooManyPointsError) Error() string {
 	return fmt.Sprintf("the videos of the collection have more than %d stored points", e.Limit)
 }
 
-// campaignVideos is a SQL query for the videos in the collections @in, with the time since when each is a member. A video that was added is
-// a member from then on. A video of an added account, or with a hashtag of the collection, is a member since the account or the hashtag was
-// added, but not before it was tracked.
+// campaignVideos is a SQL query for the videos in the collections @in. The column added_at is the time since which a video is a member. A
+// video that was added directly is a member from then on. A video of an added account, or with a hashtag of the collection, is a member
+// since the account or the hashtag was added, but not before the video was tracked.
 const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
@@ -125,9 +125,9 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// campaignPoints is a SQL query for the points of the videos @ids from which the counts of the days @from to @to follow, ordered by video
-// and day. For each video, it has at least the last point up to @from, the points between, and the first point from @to on. @before is
-// @from - 6, because the day of a weekly point can be up to 6 days after the Monday of its week.
+// campaignPoints is a SQL query for points of the videos @ids, ordered by video and day. The counts of the days @from to @to are computed
+// from these points. For each video, the query returns at least the last point up to @from, the points between, and the first point from
+// @to on. @before is @from - 6, because the day of a weekly point can be up to 6 days after the Monday of its week.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -292,8 +292,9 @@ func (r *pointRow) point() Point {
 	return p
 }
 
-// restsOn returns a copy of the points from which the counts of the days from..to follow, with their qualities: the last point up to from,
-// the points between, and the first point from to on. points has all points of the video, the oldest first.
+// restsOn returns copies of the points from which the counts of the days from..to are computed, with their qualities. These are the last
+// point on or before the day from, the points between the two days, and the first point on or after the day to. The parameter points has
+// all points of the video, the oldest first.
 func restsOn(points []Point, from, to db.Date) []Point {
 	kept := slices.Clone(points)
 	fill(Counts{}, kept, from, from)
@@ -369,7 +370,8 @@ func (t *tally) add(v *CampaignVideo, points []Point) {
 	}
 }
 
-// countsOf returns the counts of a video on the day d, and counts how they are known. next is the index of the first point after the day.
+// countsOf returns the counts of a video on the day d. It also increases the field of d that says where the counts come from, such as
+// Measured or Interpolated. The parameter points has the video's points, and next is the index of the first point after the day.
 func (d *CampaignDay) countsOf(points []Point, next int) Counts {
 	switch {
 	case next == 0:
@@ -391,7 +393,7 @@ func (d *CampaignDay) countsOf(points []Point, next int) Counts {
 	return at.out[0].Counts
 }
 
-// finished returns the days of the period from the first day with a video on.
+// finished sets ViewsFromKnown of all days. It returns the days of the period, beginning with the first day that has a video.
 func (t *tally) finished() []CampaignDay {
 	for n := 1; n < len(t.days); n++ {
 		d := &t.days[n]

@@ -10,18 +10,19 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// maxCounts is the number of counts that a Store remembers.
+// maxCounts is the maximum number of counts that a Store has in its cache.
 const maxCounts = 10_000
 
-// countKey identifies a count: the statement with its arguments, one of which is the id of the organisation, and the version of the
-// organisation's data.
+// countKey is the key of a count in the cache: a hash of the statement and its arguments, and the version of the organisation's data. One
+// of the arguments is the id of the organisation.
 type countKey struct {
 	statement [sha256.Size]byte
 	version   int64
 }
 
-// count returns the number of rows of q. v is the organisation's version, which was read before. As long as the version stays the same, count
-// counts only once, because counting the rows of a filter can take longer than reading a page of them.
+// count returns the number of rows of the query q. The parameter v is the organisation's version, which the caller has read before. count
+// caches the number until the version changes, because counting the rows of a list with a filter can take longer than reading a page of the
+// list.
 func (o *Org) count(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")
 	statement, args, err := db.Statement(q)

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// DataKind says where the numbers of a database come from. A database never has numbers of both kinds: the first stored number decides.
+// DataKind says whether the numbers of a database are made up or real. A database never has both kinds: the first stored number decides.
 type DataKind string
 
 // The kinds of data. The kind of a database without numbers is NoData.
@@ -32,7 +32,8 @@ func KindOfSource(name string) DataKind {
 	return RealData
 }
 
-// DataKindError reports an attempt to store numbers of another kind than the numbers that the database has. Nothing was stored.
+// DataKindError reports an attempt to store demo data in a database with real data, or real data in a database with demo data. Nothing was
+// stored.
 type DataKindError struct{ Have, New DataKind }
 
 func (e *DataKindError) Error() string {
@@ -45,14 +46,15 @@ func (e *DataKindError) Error() string {
 
 const dataKindSetting = "data_kind"
 
-// DataKind returns the kind of the numbers in the database.
+// DataKind returns whether the numbers in the database are demo data or real data. It returns NoData if the database has no numbers yet.
 func (s *Store) DataKind(ctx context.Context) (DataKind, error) {
 	kind, err := dataKind(s.db.ReadCommitted(ctx))
 	return kind, db.Translate(err)
 }
 
-// RequireDataKind must be called in every transaction that stores numbers. It returns a *DataKindError if the database has numbers of
-// another kind than kind. If the database has no numbers yet, its kind becomes kind.
+// RequireDataKind must be called in every transaction that stores numbers. The parameter kind is the kind of these numbers. If the database
+// has numbers of the other kind, RequireDataKind returns a *DataKindError. If the database has no numbers yet, RequireDataKind stores that
+// its kind is kind.
 func RequireDataKind(tx *gorm.DB, kind DataKind) error {
 	have, err := dataKind(tx)
 	if err != nil || have == kind {
@@ -67,7 +69,7 @@ func RequireDataKind(tx *gorm.DB, kind DataKind) error {
 	return CheckDataKind(tx, kind) // another transaction may have decided the kind in the meantime
 }
 
-// CheckDataKind is RequireDataKind for a transaction that stores nothing: it does not decide the kind of a database without numbers.
+// CheckDataKind returns the same errors as RequireDataKind, but stores nothing. It is for transactions that store no numbers.
 func CheckDataKind(tx *gorm.DB, kind DataKind) error {
 	have, err := dataKind(tx)
 	if err != nil || have == kind || have == NoData {

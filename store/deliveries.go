@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// DisableAfter is how long every attempt to send to a webhook must have failed before the webhook is disabled.
+	// DisableAfter is the time after which a webhook is disabled if every attempt to send to it has failed.
 	DisableAfter = 3 * db.Day
 	// firstPause is how long nothing is sent to a webhook after a failed attempt. Each further failed attempt doubles the pause, up to longestPause.
 	firstPause   = time.Second
@@ -46,7 +46,7 @@ type Delivery struct {
 // TableName returns the name of the table of deliveries.
 func (Delivery) TableName() string { return "webhook_deliveries" }
 
-// deliveryColumns are the columns of deliveries that lists of deliveries set.
+// deliveryColumns are the columns of webhook_deliveries that are read for lists of deliveries.
 var deliveryColumns = []db.Column[Delivery]{
 	{Name: "id", Set: func(d *Delivery, row *db.Values, i int) { d.ID = row.ID(i) }},
 	{Name: "webhook_id", Set: func(d *Delivery, row *db.Values, i int) { d.WebhookID = row.ID(i) }},
@@ -75,7 +75,7 @@ func newDelivery(org, webhook, id uuid.UUID, e Event, now db.Instant) Delivery {
 	return Delivery{OrganisationID: org, ID: id, WebhookID: webhook, Position: e.Position, EventID: e.ID, EventType: e.Type, CreatedAt: now, NextAt: &now}
 }
 
-// webhookQueueEntry is a row of webhook_queue.
+// webhookQueueEntry is a row of webhook_queue. It says when a webhook is due, and until when no process can claim it.
 type webhookQueueEntry struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	WebhookID      uuid.UUID `gorm:"primaryKey"`
@@ -92,15 +92,16 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 		Create(&webhookQueueEntry{OrganisationID: org, WebhookID: id, DueAt: now}).Error
 }
 
-// makeDue makes webhooks due now, unless they are due already. It also locks the rows of webhooks that are due, so that a concurrent endClaim reads
-// the new deliveries.
+// makeDue sets the due time of webhooks to now, unless they are due already. It also locks the rows of webhooks that are due already. So a
+// concurrent endClaim waits for this transaction and then reads its new deliveries.
 func makeDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
 	list, args := db.WithKeys(tx, webhooks)
 	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
  WHERE webhook_queue.organisation_id = wanted.organisation_id AND webhook_queue.webhook_id = wanted.id`, append(args, now, now)...).Error
 }
 
-// endPause ends the pause after a failed attempt, because a caller wants to send to the webhook now. A claim of another process stays.
+// endPause ends the pause that follows a failed attempt, so that the webhook can be claimed at once. It does not end the claim of a
+// process.
 func endPause(tx *gorm.DB, org, webhook uuid.UUID) error {
 	return tx.Exec("UPDATE webhook_queue SET claimed_until = 0 WHERE organisation_id = ? AND webhook_id = ? AND token IS NULL", org, webhook).Error
 }
@@ -113,8 +114,7 @@ type WebhookClaim struct {
 	token          uuid.UUID
 }
 
-// ClaimWebhooks claims up to limit webhooks that have a due delivery, for the duration lease. Webhooks that have been due for longer come
-// first.
+// ClaimWebhooks claims up to limit webhooks that have a due delivery, for the duration lease. The webhook that is due longest comes first.
 func (s *Store) ClaimWebhooks(ctx context.Context, limit int, lease time.Duration) ([]WebhookClaim, error) {
 	now := s.db.Now()
 	const due = "SELECT organisation_id, webhook_id FROM webhook_queue WHERE due_at <= ? AND claimed_until <= ? ORDER BY due_at, webhook_id LIMIT ?"
@@ -149,8 +149,8 @@ type DueDelivery struct {
 	Event Event
 }
 
-// DueDeliveries returns the webhook of a claim, the organisation, and up to limit deliveries that are due, the ones that have been due for longer first. It
-// returns ErrNotFound if the webhook was deleted.
+// DueDeliveries returns the webhook of a claim, its organisation, and up to limit due deliveries, ordered by their due times. It returns
+// ErrNotFound if the webhook was deleted, and no deliveries if the webhook is disabled.
 func (s *Store) DueDeliveries(ctx context.Context, c WebhookClaim, limit int) (Webhook, Organisation, []DueDelivery, error) {
 	o := s.Org(c.OrganisationID)
 	org, err := s.Organisation(ctx, o.id)
@@ -199,9 +199,10 @@ type Attempt struct {
 
 const statusGone = 410
 
-// FinishClaim stores the results of attempts, in the order of their ends, and ends the claim. A failed delivery is due again later, until
-// retryDelays has no further delay. After a failed attempt, nothing is sent to the webhook for a while. FinishClaim disables the webhook if its
-// server answered with status 410, or if every attempt failed for DisableAfter.
+// FinishClaim stores the results of attempts and ends the claim. The attempts must be in the order in which they ended. A delivery that
+// failed is due again after the next delay in retryDelays, as long as there is a next delay. After a failed attempt, nothing is sent to the
+// webhook during a pause: see firstPause. FinishClaim disables the webhook if its server answered with status 410, or if every attempt
+// failed for DisableAfter.
 func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Attempt) error {
 	o := s.Org(c.OrganisationID)
 	if len(attempts) == 0 {
@@ -253,7 +254,8 @@ func (r *EventRecorder) webhookDisabled(w *Webhook) {
 	r.add(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})
 }
 
-// count counts the results of attempts, without saving the webhook. It returns a reason if the webhook must be disabled.
+// count updates the fields of w that count failures and successes with the results of attempts, and does not save w. It returns the reason
+// if the webhook must be disabled, and nil otherwise.
 func (w *Webhook) count(attempts []Attempt) *DisabledReason {
 	var reason *DisabledReason
 	for _, a := range attempts {
@@ -313,7 +315,7 @@ func (o *Org) saveAttempts(tx *gorm.DB, webhook uuid.UUID, attempts []Attempt) e
 	return nil
 }
 
-// notDue is the due time of a webhook without deliveries that have attempts left.
+// notDue is the due time of a webhook that has nothing to send, because none of its deliveries has an attempt left.
 const notDue = db.Instant(1) << 62
 
 // endClaim ends a claim. The webhook can be claimed again when its next delivery is due and pause has passed. endClaim does nothing if the webhook was

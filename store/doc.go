@@ -1,7 +1,7 @@
 // Package store reads and writes the data of organisations, on SQLite or PostgreSQL: organisations and their tokens, videos, accounts,
 // collections, histories and idempotency keys.
 //
-// Start reading at [Open] and [Org]. Open connects to the database. [Store.Org] returns one organisation's view, and every method of Org
+// Start reading at [Open] and [Org]. Open connects to the database. [Store.Org] returns an Org for one organisation. Every method of Org
 // reads and writes the data of that organisation only. An id that belongs to another organisation gets the same answer as an unknown id.
 //
 // These are the packages in this folder, from the lowest to the highest. A package imports only packages that are listed before it:

@@ -41,7 +41,7 @@ var EventTypes = []EventType{EventVideoMetrics, EventVideoMilestone, EventVideoO
 
 // Event is a change of an organisation's data, or of one of its webhooks.
 type Event struct {
-	// Position orders the events of the organisation. A later commit has a higher position.
+	// Position orders the events of the organisation. An event that is committed later has a higher position.
 	Position  int64
 	ID        uuid.UUID
 	Type      EventType
@@ -66,10 +66,10 @@ type EventVideo struct {
 	AccountID *uuid.UUID    `json:"account_id"`
 	Removed   bool          `json:"removed"`
 	VideoState
-	Previous *VideoState `json:"previous,omitempty"` // the state before the event; nil if the event does not change it
+	Previous *VideoState `json:"previous,omitempty"` // the state of the video before the event; nil if the event does not change the state
 }
 
-// VideoState is what events report about the numbers and the fetch status of a video at one time.
+// VideoState has the numbers and the fetch status of a video at one time, as events report them.
 type VideoState struct {
 	Counts
 	Engagement        *int64      `json:"engagement"`
@@ -85,10 +85,10 @@ type EventAccount struct {
 	Platform link.Platform `json:"platform"`
 	Username string        `json:"username"`
 	AccountState
-	Previous *AccountState `json:"previous,omitempty"` // the state before the event; nil if the event does not change it
+	Previous *AccountState `json:"previous,omitempty"` // the state of the account before the event; nil if the event does not change the state
 }
 
-// AccountState is what events report about the numbers and the fetch status of an account at one time.
+// AccountState has the numbers and the fetch status of an account at one time, as events report them.
 type AccountState struct {
 	Followers *int64      `json:"followers"`
 	Following *int64      `json:"following"`
@@ -96,13 +96,13 @@ type AccountState struct {
 	Status    FetchStatus `json:"status"`
 }
 
-// Threshold is a value that a number of a video has reached.
+// Threshold is a round value that a number of a video has reached, such as a million views.
 type Threshold struct {
 	Member string `json:"member"` // thresholdViews or thresholdOutlier
 	Value  int64  `json:"value"`
 }
 
-// The members of a video that have thresholds.
+// These JSON members of a video have thresholds.
 const (
 	thresholdViews   = "latest_views"
 	thresholdOutlier = "outlier_multiplier"
@@ -141,8 +141,8 @@ func accountState(a *Account) AccountState {
 	return AccountState{Followers: a.LatestFollowersCount, Following: a.LatestFollowingCount, CheckedAt: a.CheckedAt, Status: a.FetchStatus}
 }
 
-// EventRecorder records the events of one transaction. Only organisations that have a webhook or read their feed have events. The caller adds
-// events and then calls Save in the same transaction.
+// EventRecorder records the events of one transaction. It records events only for organisations that have a webhook or read their event
+// feed. The caller adds events and then calls Save in the same transaction.
 type EventRecorder struct {
 	tx        *gorm.DB
 	at        db.Instant
@@ -160,12 +160,13 @@ type receiver struct {
 type pendingEvent struct {
 	org uuid.UUID
 	Event
-	only     *uuid.UUID // the only webhook to which the event is sent; nil for all webhooks that want it
-	delivery uuid.UUID  // the id of the delivery if only is set, or zero
+	only     *uuid.UUID // the only webhook to which the event is sent; nil if it is sent to all webhooks that get events of its type
+	delivery uuid.UUID  // id of the delivery if only is set; if it is the zero id, the delivery gets a new id
 }
 
-// NewEventRecorder returns a recorder for the events of organisations. The transaction must have raised the versions of these organisations,
-// so that the webhooks cannot change before it ends. at is the time of the events.
+// NewEventRecorder returns a recorder for the events of organisations. The transaction must have raised the versions of these organisations
+// before. This locks the organisations, so their webhooks cannot change until the transaction ends. The parameter at is the time of the
+// events.
 func NewEventRecorder(tx *gorm.DB, at db.Instant, orgs ...uuid.UUID) (*EventRecorder, error) {
 	r := &EventRecorder{tx: tx, at: at, receivers: map[uuid.UUID][]receiver{}}
 	if orgs = db.Distinct(orgs); len(orgs) == 0 {
@@ -259,7 +260,7 @@ func (r *EventRecorder) AccountFetched(before, after *Account) {
 	}
 }
 
-// isFirstStatus returns true if the first fetch since tracking began has succeeded.
+// isFirstStatus returns true if the status changes from pending to ok, because the first fetch since tracking began has succeeded.
 func isFirstStatus(before, after FetchStatus) bool {
 	return before == queue.FetchPending && after == queue.FetchOK
 }
@@ -281,7 +282,7 @@ func equalCounts(a, b *int64) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
-// Save stores the events and a delivery for each webhook that wants them.
+// Save stores the events. For each event, it also stores a delivery to each webhook that gets events of its type.
 func (r *EventRecorder) Save() error {
 	if len(r.pending) == 0 {
 		return nil
@@ -298,7 +299,8 @@ func (r *EventRecorder) Save() error {
 	return r.insert()
 }
 
-// skipAnnounced removes the events about thresholds that were announced before. A count can fall below its threshold and reach it again.
+// skipAnnounced removes an event about a threshold if an earlier event was about the same threshold of the same video. A count can fall
+// below a threshold and reach it again.
 func (r *EventRecorder) skipAnnounced() error {
 	type announced struct {
 		OrganisationID, VideoID uuid.UUID
@@ -367,7 +369,7 @@ func (r *EventRecorder) setPositions() error {
 	return nil
 }
 
-// eventRow is a row of events.
+// eventRow is a row of the table events.
 type eventRow struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Position       int64     `gorm:"primaryKey"`
@@ -419,7 +421,7 @@ func (r *EventRecorder) insert() error {
 // eventTypeList is a list of types of events. An empty list means all types.
 type eventTypeList []EventType
 
-// parseEventTypes parses a list with commas.
+// parseEventTypes parses a comma-separated list of types of events. The result of "" is an empty list, which means all types.
 func parseEventTypes(s string) eventTypeList {
 	if s == "" {
 		return nil
@@ -431,7 +433,7 @@ func parseEventTypes(s string) eventTypeList {
 	return types
 }
 
-// String returns the list that parseEventTypes parses.
+// String returns the list as comma-separated text, which parseEventTypes can parse.
 func (l eventTypeList) String() string {
 	names := make([]string, len(l))
 	for i, t := range l {
@@ -440,10 +442,11 @@ func (l eventTypeList) String() string {
 	return strings.Join(names, ",")
 }
 
-// contains returns true if the list contains a type.
+// contains returns true if the list contains the type t, or if the list is empty, because an empty list means all types.
 func (l eventTypeList) contains(t EventType) bool { return len(l) == 0 || slices.Contains(l, t) }
 
-// eventFeed is a row of event_feeds.
+// eventFeed is a row of event_feeds. It says whether an organisation's events are recorded, and up to which position events were recorded
+// and deleted.
 type eventFeed struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Enabled        bool
@@ -452,10 +455,11 @@ type eventFeed struct {
 	ReadAt         db.Instant
 }
 
-// feedReadAccuracy is how exactly eventFeed.ReadAt is stored.
+// feedReadAccuracy is how old eventFeed.ReadAt can be before the next read of the feed updates it.
 const feedReadAccuracy = time.Hour
 
-// enableFeed makes the organisation's events be recorded from now on. Events between an earlier end of the recording and now are missing.
+// enableFeed starts the recording of the organisation's events. If an earlier recording has ended, the events between its end and now are
+// missing.
 func (o *Org) enableFeed(tx *gorm.DB) error {
 	now := o.s.db.Now()
 	return tx.Clauses(clause.OnConflict{Columns: db.Columns([]string{"organisation_id"}), DoUpdates: clause.Assignments(map[string]any{
@@ -463,8 +467,8 @@ func (o *Org) enableFeed(tx *gorm.DB) error {
 		Create(&eventFeed{OrganisationID: o.id, Enabled: true, ReadAt: now}).Error
 }
 
-// OpenFeed prepares a read of the organisation's events. The first call makes events be recorded from now on. It returns the position up to
-// which events are missing, because they were deleted, or because no events were recorded.
+// OpenFeed prepares a read of the organisation's events. The first call starts the recording of events. OpenFeed returns the position up to
+// which events are missing, because they were deleted, or because no events were recorded for some time.
 func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 	now := o.s.db.Now()
 	var feeds []eventFeed
@@ -492,7 +496,7 @@ type EventQuery struct {
 // EventOrders are the columns by which events can be ordered.
 var EventOrders = db.SortColumns{"position": db.SortBy("events", "position", db.IntegerColumn)}
 
-// EventPosition returns the position of an event as the position in a list.
+// EventPosition returns the position in a list that is directly after the event with the given position and id.
 func EventPosition(position int64, id uuid.UUID) Position {
 	return Position{Value: strconv.FormatInt(position, 10), ID: id}
 }
@@ -507,7 +511,7 @@ func (o *Org) ListEvents(ctx context.Context, query EventQuery) (*db.List[Event]
 		db.Order{Column: "position"}, query.Window)
 }
 
-// eventColumns are the columns of events that lists of events set.
+// eventColumns are the columns of the table events that are read for lists of events.
 var eventColumns = []db.Column[Event]{
 	{Name: "position", Set: func(e *Event, row *db.Values, i int) { e.Position = row.Count(i) }},
 	{Name: "id", Set: func(e *Event, row *db.Values, i int) { e.ID = row.ID(i) }},
@@ -546,8 +550,8 @@ func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// unusedFeed is a condition on event_feeds: events are recorded, but the organisation has no webhook, and has not read its events since the
-// time of the parameter.
+// unusedFeed is a SQL condition on a row of event_feeds. It is true if events are recorded, but the organisation has no enabled webhook and
+// has not read its events since the time in the parameter.
 const unusedFeed = `event_feeds.enabled AND event_feeds.read_at < ?
  AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.organisation_id = event_feeds.organisation_id AND w.enabled)`
 

@@ -32,7 +32,7 @@ func typesOf(events []store.Event) []store.EventType {
 	return types
 }
 
-// openFeed makes the events of an organisation be recorded.
+// openFeed starts the recording of an organisation's events.
 func openFeed(t *testing.T, o *store.Org) {
 	t.Helper()
 	_, err := o.OpenFeed(t.Context())

@@ -47,6 +47,8 @@ func videosWithStatus(t *testing.T, o *store.Org, status store.FetchStatus) []st
 	return ids
 }
 
+// A video becomes delayed if its fetch has been due for an hour. The version must change then, although no data changes.
+//
 // Requirements in docs/coverage.md: 11.1-06
 func TestFetchState_becomesDelayedAfterAnHourAndChangesTheVersion(t *testing.T) {
 	t.Parallel()

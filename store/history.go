@@ -29,7 +29,8 @@ type Provenance struct {
 	FetchedAt *db.Instant // time of the call to the source; nil for interpolated points
 }
 
-// roundedMark is the end of the stored source of a point with rounded counts. The names of sources do not contain "~".
+// roundedMark is appended to the name of a source if the source has rounded a count of the stored point. Names of sources do not contain
+// "~".
 const roundedMark = "~rounded"
 
 // StoredSource returns the source of a point in the form in which it is stored. rounded is true if the source has probably rounded a count.
@@ -50,7 +51,7 @@ func (p *Provenance) cutRoundedMark() (rounded bool) {
 	return rounded
 }
 
-// Point is the state of a video on one UTC day: the last counts that were fetched on that day.
+// Point has the counts of a video on one UTC day. A stored point has the last counts that were fetched on that day.
 type Point struct {
 	Day db.Date
 	Counts
@@ -116,7 +117,7 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// knownBefore returns the last known value of each count, before the first point of points, that was not rounded. That value decides the
+// knownBefore returns, for each count, the last value before the first of points that is known and not rounded. That value decides the
 // quality of a later point if points has no earlier point with the count. So the quality of a point does not depend on the requested range.
 func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts

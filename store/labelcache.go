@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// maxCachedMembers is the maximum number of members of an organisation's collections with which the labels of the organisation are cached.
+	// maxCachedMembers is the maximum number of members that all collections of an organisation can have together if their labels are cached.
 	// Reading more members would take much longer than reading the members of one page.
 	maxCachedMembers = 50_000
 	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
 	maxLabelledOrgs = 10_000
-	// maxCachedEntries is the maximum number of members and collections in a labelCache. It limits the memory to some tens of megabytes.
+	// maxCachedEntries is the maximum number of members and collections of all organisations in a labelCache. It limits the memory to some tens of megabytes.
 	maxCachedEntries = 500_000
 )
 
-// labelCache has the labels of organisations: their collections with all members. It knows an organisation's labels only for one version of
-// the labels. A caller reads the version from the database in the same request, so the labels are never older than the version, no matter
-// which process has changed them. A labelCache is safe for concurrent use.
+// labelCache has the labels of organisations: all their collections with all members. The labels of an organisation are stored with the
+// version of the labels for which they were read. A caller first reads the current version from the database and asks for the labels of
+// this version. So it gets no older labels, no matter which process has changed them. A labelCache is safe for concurrent use.
 type labelCache struct {
 	mu      sync.Mutex
 	byOrg   *simplelru.LRU[uuid.UUID, cachedLabels] // the least recently used organisation is dropped first
 	entries int                                     // number of members and collections of all organisations in byOrg
 }
 
-// cachedLabels are the labels of an organisation at one version.
+// cachedLabels are the labels of an organisation that were read for one version of its labels.
 type cachedLabels struct {
 	version int64
-	labels  *labels // nil if the labels of this version were requested once, or if they have too many members
+	labels  *labels // nil after the first request for this version, or if there are too many members
 	tooMany bool    // there are more than maxCachedMembers members
 }
 
@@ -41,9 +41,9 @@ func newLabelCache(orgs int) (*labelCache, error) {
 	return c, err
 }
 
-// get returns the labels of an organisation at a version, or nil if the cache does not have them. If load is true, the caller should read the
-// labels of all members and call put. load is false for the first request of a version: the next change often follows soon, and the
-// members of one page take less time.
+// get returns the labels of an organisation for a version of the labels, or nil if the cache does not have them. If load is true, the
+// caller should read the labels with all members and call put. The first request for a version gets false: the next change often follows
+// soon, and reading only the members of one page takes less time.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,8 @@ func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	return nil, false
 }
 
-// put stores the labels of an organisation, which were read after the version. If l is nil, the labels of this version have too many members.
+// put stores the labels of an organisation. The caller must have read the version before the labels. If l is nil, put stores that there are
+// too many members.
 func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,8 +23,8 @@ func labelNames(labels []*store.Label) []string {
 	return names
 }
 
-// TestLabels_showEveryChangeThatAnotherProcessHasCommitted makes each kind of change through one store. Another store with the same database
-// has the labels in its cache, and must show the change in its next answer.
+// TestLabels_showEveryChangeThatAnotherProcessHasCommitted makes each kind of change through one store. Another store with the same
+// database has the labels in its cache. Its next answer must show the change.
 func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

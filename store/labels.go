@@ -30,9 +30,9 @@ UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
-// inCollections adds to q the condition that a video is in at least one collection of each group. The database then starts with the members of
-// the collections. If inOrder is true, the database instead reads the videos in the order of the list and leaves out those that are not
-// members, because it cannot start with the members of a condition IS TRUE.
+// inCollections adds to q the condition that a video is in at least one collection of each group. The database then first reads the members
+// of the collections. If inOrder is true, inCollections adds IS TRUE to the condition. The database then cannot begin with the members. It
+// reads the videos in the order of the list instead, and skips videos that are not members.
 func (o *Org) inCollections(q *gorm.DB, groups [][]uuid.UUID, inOrder bool) *gorm.DB {
 	for _, collections := range groups {
 		condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
@@ -66,8 +66,8 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labels finds the labels of videos and accounts. It has the names and hashtags of all collections of the organisation, and the members of
-// collections among some or all of the organisation's videos and accounts.
+// labels has the data from which the labels of videos and accounts are found: all collections of the organisation with their names and
+// hashtags, and the members of the collections. It can have all members, or only those among some videos and accounts.
 type labels struct {
 	all     []Label             // all collections of the organisation, ordered by name and id
 	bytes   []int64             // number of bytes that each label of all takes in JSON
@@ -82,7 +82,7 @@ type member struct {
 	collection int32     // index of the collection in labels.all
 }
 
-// of returns the indexes of the collections to which a video or account was added, appended to indexes.
+// of appends to indexes the indexes of the collections to which a video or account was added, and returns the longer slice.
 func (l *labels) of(indexes []int, id uuid.UUID) []int {
 	first, ok := l.first[id]
 	if !ok {
@@ -109,7 +109,7 @@ const maxMembers = 100_000
 // errTooManyMembers reports that a statement would read more than maxMembers members.
 var errTooManyMembers = errors.New("too many members of collections for one statement")
 
-// labelled is a video or account whose labels are searched.
+// labelled is a video or account whose labels are to be found.
 type labelled struct {
 	video   uuid.UUID // id of the video; the zero id if the row is an account
 	caption string
@@ -193,8 +193,9 @@ SELECT m.collection_id, NULL AS name, NULL AS tag, m.video_id FROM collection_vi
 UNION ALL
 SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
-// labels returns the labels of at least the given videos and accounts. It returns errTooManyMembers if there are more than maxMembers
-// members. The labels are not older than the version that the request has read.
+// labels returns the collections of the organisation with their members among the given videos and accounts. If the cache has all members,
+// the result has all of them. labels returns errTooManyMembers if there are more than maxMembers members to read. It reads the version of
+// the labels before the labels, so the result is never older than this version.
 func (o *Org) labels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
 	v, err := o.version(ctx)
 	if err != nil {
@@ -220,8 +221,8 @@ func (o *Org) labels(ctx context.Context, videos, accounts []uuid.UUID) (*labels
 	return o.memberships(ctx, ofVideo, ofAccount, map[string]any{"videos": videoIDs, "accounts": accountIDs}, maxMembers)
 }
 
-// memberships returns the labels of the videos and accounts that two SQL conditions on the members select. args are the named arguments of
-// the conditions. It returns errTooManyMembers if there are more than limit members.
+// memberships reads the collections of the organisation and their members. The SQL conditions ofVideo and ofAccount select the members, and
+// args has the named arguments of these conditions. memberships returns errTooManyMembers if there are more than limit members.
 func (o *Org) memberships(ctx context.Context, ofVideo, ofAccount string, args map[string]any, limit int) (*labels, error) {
 	named := map[string]any{"org": o.id}
 	maps.Copy(named, args)

@@ -22,7 +22,7 @@ func TestListVideos_numberOfStatementsDoesNotDependOnThePage(t *testing.T) {
 		}
 		_, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Launch", Access: store.AccessPrivate})
 		require.NoError(t, err)
-		for range 2 { // the second list reads the labels of all pages
+		for range 2 { // the second list puts all labels into the cache
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 		}
 		for name, c := range map[string]struct {
@@ -44,14 +44,15 @@ func TestListVideos_numberOfStatementsDoesNotDependOnThePage(t *testing.T) {
 	})
 }
 
-// A view that remembers the version must read it before all other data. Otherwise an ETag of the version could belong to older data.
+// An Org that reads the version with its first list must read the version before all other data. Otherwise the ETag of an answer could
+// contain a newer version than the data of the answer.
 func TestRemembering_readsTheVersionOnceAndFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		video := storetest.Track(t, o, storetest.Clips(t, 3)...)[0].VideoID
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
-		for range 2 { // the second list reads the labels of all pages
+		for range 2 { // the second list puts all labels into the cache
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 		}
 		today := storetest.Today(db)

@@ -78,8 +78,8 @@ func requireNoSort(t *testing.T, db *storetest.DB, format string, args ...any) (
 	return plans
 }
 
-// TestVideos_everyFilterIsReadFromAnIndexInEveryOrder checks the query plans of every filter in every order. A filter whose own index has
-// the order, too, must be read from that index.
+// TestVideos_everyFilterIsReadFromAnIndexInEveryOrder checks the query plans of every filter in every order. If an index of the filter has
+// the rows in the order of the list, the plan must use this index.
 func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 	t.Parallel()
 	day, at := store.Date(20000), store.Instant(1)

@@ -12,22 +12,24 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Org is one organisation's view of the store. Other packages reach the data of organisations only through Org. Every method reads and
+// Org gives access to the data of one organisation. Other packages reach the data of organisations only through Org. Every method reads and
 // writes the data of that organisation only. An id, link or name of another organisation's data gets the same answer as one that does not
 // exist.
 type Org struct {
 	s     *Store
 	id    uuid.UUID     // id of the organisation
-	known *knownVersion // the version of this view; nil if each read must read the version itself
+	known *knownVersion // the version that lists use; nil if each list must read the version itself
 }
 
-// knownVersion is the version that a view of an organisation has, or remembers after its first read.
+// knownVersion is the version of the organisation's data that the lists of an Org use. The field read is false until the Org has read the
+// version.
 type knownVersion struct {
 	Version
 	read bool
 }
 
-// Org returns the view of one organisation. It does not check that the organisation exists: an unknown organisation has no data.
+// Org returns an Org for the organisation with the given id. It does not check that the organisation exists: an unknown organisation has no
+// data.
 func (s *Store) Org(id uuid.UUID) *Org { return &Org{s: s, id: id} }
 
 // ID returns the organisation's id.
@@ -52,27 +54,29 @@ func (o *Org) change(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return o.s.db.Change(ctx, o.id, f)
 }
 
-// Version identifies a state of an organisation's data.
+// Version shows whether an organisation's data have changed: if a version is read twice and both are equal, the data have not changed in
+// between.
 type Version struct {
 	// Version rises with every change of the organisation's data. It is 0 for an unknown organisation.
 	Version int64
-	// Late is the newest due time of a fetch that is late. It changes when videos or accounts become delayed, which only takes time and no
-	// change of data. It is nil if no fetch is late.
+	// Late is the newest due time of a fetch that is late. It changes when a video or account becomes delayed, which happens without a change
+	// of data. It is nil if no fetch is late.
 	Late *db.Instant
 
 	videos, stopped int64 // number of tracked videos, and of videos whose tracking was stopped
 	labels          int64 // version of the labels: it rises with every change of collections, and may rise with other changes
 }
 
-// At returns a view of the organisation whose lists have the totals of the version v, which Version has returned for this organisation. So
-// a request reads the version and the totals only once.
+// At returns an Org whose lists use the version v and have the totals in v. Version must have returned v for this organisation. So a
+// request reads the version and the totals only once.
 func (o *Org) At(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
-// Remembering returns a view of the organisation that reads the version once, with its first list or history. It is not safe for concurrent
-// use.
+// Remembering returns an Org that reads the version together with its first list or history. All later lists use this version and do not
+// read it again. The Org is not safe for concurrent use.
 func (o *Org) Remembering() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
-// Remembered returns the version of the view. ok is false if the view does not know the version yet.
+// Remembered returns the version that the lists of o use. The result ok is false if o has not read the version yet, or if each list of o
+// reads the version itself.
 func (o *Org) Remembered() (v Version, ok bool) {
 	if o.known == nil {
 		return Version{}, false
@@ -80,7 +84,7 @@ func (o *Org) Remembered() (v Version, ok bool) {
 	return o.known.Version, o.known.read
 }
 
-// version returns the version of the view, or reads it.
+// version returns the version that the lists of o use. If o does not have this version yet, or if each list reads it, version reads it.
 func (o *Org) version(ctx context.Context) (Version, error) {
 	if v, ok := o.Remembered(); ok {
 		return v, nil
@@ -92,7 +96,8 @@ func (o *Org) version(ctx context.Context) (Version, error) {
 	return v, err
 }
 
-// remember keeps the version v, if o is a view that remembers the version. v must have been read before any other data.
+// remember stores v as the version that later lists of o use. It does nothing if each list of o reads the version itself. The caller must
+// have read v before any other data.
 func (o *Org) remember(v Version) {
 	if o.known != nil {
 		*o.known = knownVersion{v, true}
@@ -109,8 +114,8 @@ func (o *Org) unchangedSince(v Version) func(context.Context) (bool, error) {
 	}
 }
 
-// eachRow runs the SELECT q and calls f for each row. If o is a view that remembers the version and does not know it yet, eachRow reads the
-// version together with the rows.
+// eachRow runs the SELECT q and calls f for each row. If o must read the version with its first list or history and has not read it yet,
+// eachRow reads the version first. On PostgreSQL, it sends both statements together.
 func (o *Org) eachRow(ctx context.Context, q *gorm.DB, f func(*db.Values) error) error {
 	rows := db.Select{Query: q, Each: f}
 	if _, ok := o.Remembered(); ok || o.known == nil {

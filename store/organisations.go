@@ -56,7 +56,7 @@ func ParseSubscription(s string) (Subscription, error) {
 	return "", fmt.Errorf("subscription %q is not one of active, none", s)
 }
 
-// Organisation is a tenant of the service.
+// Organisation is a tenant of ReelTally.
 type Organisation struct {
 	ID           uuid.UUID `gorm:"primaryKey"`
 	Name         string

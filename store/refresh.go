@@ -71,8 +71,8 @@ func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform
 }
 
 // lockTracked locks a row of table, so that a concurrent request to stop tracking waits for the transaction. Without the lock, the refresh
-// could enqueue a target after the stop, and the target would never be removed. tracked is the SQL condition that the row is tracked. If it
-// is not, lockTracked returns the error missing.
+// could enqueue a target after the stop, and the target would never be removed. The parameter tracked is the SQL condition that the row is
+// tracked. If the row is not tracked, lockTracked returns the error missing.
 func (o *Org) lockTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, missing error) error {
 	q := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+tracked, id)
 	q = db.ForUpdate(q)
@@ -83,8 +83,9 @@ func (o *Org) lockTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, miss
 	return missing
 }
 
-// refresh enqueues e as due now in the interactive lane, if the time updated is nil or at least queue.RefreshPause ago. lock must lock the
-// row of the video or account.
+// refresh adds the entry e to the queue, in the interactive lane and due now. It adds nothing if the time updated is less than
+// queue.RefreshPause ago. The parameter updated is the time of the last successful fetch, or nil. The function lock must lock the row of
+// the video or account.
 func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, lock func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	if updated != nil && now < updated.Add(queue.RefreshPause) {

@@ -6,7 +6,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// videoColumns are the columns of videos that reads of videos set. Writes and statistics read other columns with GORM.
+// videoColumns are the columns of the table videos that are read into a Video. Writing methods and statistics read other columns, with
+// GORM.
 var videoColumns = []db.Column[Video]{
 	{Name: "organisation_id", Set: func(v *Video, row *db.Values, i int) { v.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(v *Video, row *db.Values, i int) { v.ID = row.ID(i) }},
@@ -50,7 +51,7 @@ var videoColumns = []db.Column[Video]{
 	{Name: "next_fetch_at", Set: func(v *Video, row *db.Values, i int) { v.NextFetchAt = row.OptionalInstant(i) }},
 }
 
-// accountColumns are the columns of accounts that reads of accounts set.
+// accountColumns are the columns of the table accounts that are read into an Account.
 var accountColumns = []db.Column[Account]{
 	{Name: "organisation_id", Set: func(a *Account, row *db.Values, i int) { a.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(a *Account, row *db.Values, i int) { a.ID = row.ID(i) }},
@@ -93,7 +94,7 @@ var accountColumns = []db.Column[Account]{
 	{Name: "next_fetch_at", Set: func(a *Account, row *db.Values, i int) { a.NextFetchAt = row.OptionalInstant(i) }},
 }
 
-// collectionColumns are the columns of collections that lists of collections set.
+// collectionColumns are the columns of the table collections that are read for lists of collections.
 var collectionColumns = []db.Column[Collection]{
 	{Name: "organisation_id", Set: func(c *Collection, row *db.Values, i int) { c.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(c *Collection, row *db.Values, i int) { c.ID = row.ID(i) }},
@@ -108,7 +109,7 @@ var collectionColumns = []db.Column[Collection]{
 	{Name: "updated_at", Set: func(c *Collection, row *db.Values, i int) { c.UpdatedAt = row.Instant(i) }},
 }
 
-// reportColumns are the columns of reports without the document.
+// reportColumns are the columns of the table reports that are read for lists of reports. They do not include the document.
 var reportColumns = []db.Column[Report]{
 	{Name: "organisation_id", Set: func(r *Report, row *db.Values, i int) { r.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(r *Report, row *db.Values, i int) { r.ID = row.ID(i) }},

@@ -35,8 +35,8 @@ type secretRow struct {
 	ExpiresAt db.Instant
 }
 
-// CreateSession stores a session that acts for a token, and returns the session's secret. The session ends after SessionLife, or when the
-// token is revoked or expires.
+// CreateSession stores a new session and returns its secret. Requests with the session have the rights of the given token. The session ends
+// after SessionLife, or when the token is revoked or expires.
 func (s *Store) CreateSession(ctx context.Context, token uuid.UUID) (secret string, err error) {
 	return s.createSecret(ctx, "sessions", token, SessionLife)
 }

@@ -266,7 +266,7 @@ func (o *Org) StopVideos(ctx context.Context, refs []VideoRef, all bool) (unmatc
 	return unmatched, err
 }
 
-// Stop is StopVideos inside a transaction.
+// Stop does the work of StopVideos in the transaction t.Tx.
 func (t Tracking) Stop(refs []VideoRef, all bool) (unmatched []VideoRef, err error) {
 	unmatched, ids, accounts, err := t.trackedIDs(refs)
 	if err != nil || len(ids) == 0 || (all && len(unmatched) > 0) {

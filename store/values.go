@@ -37,7 +37,7 @@ type Window = db.Window
 // Position is the position directly after a row in an ordered list.
 type Position = db.Position
 
-// List is a part of an ordered list, given by a Window. It reads its rows only when the caller iterates over it.
+// List is a part of an ordered list, which a Window selects.
 type List[R any] = db.List[R]
 
 // The errors that all packages of the store return. Compare them with errors.Is.

@@ -156,7 +156,7 @@ type VideoPage struct {
 	Next   *db.Position // position at which the next page begins; nil on the last page
 }
 
-// Videos returns one page of the videos that query selects.
+// Videos returns one page of the videos that match query.
 func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	list, err := o.ListVideos(ctx, query)
 	if err != nil {
@@ -165,7 +165,7 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 	return VideoPage{Videos: list.Rows, Total: list.Total, Next: list.Next()}, nil
 }
 
-// ListVideos returns a list of the videos that query selects.
+// ListVideos returns a list of the videos that match query.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }}
 	matching := o.matching(ctx, query).Session(&gorm.Session{})
@@ -203,8 +203,8 @@ func (q VideoQuery) readsWithVersion() bool {
 	return len(q.Collections) == 0 && q.CollectionID == nil && !q.Window.NeedsTotal() && (!q.filters() || q.Window.Limit <= 5*usualRows)
 }
 
-// listVideosAndVersion returns a list of the videos that matching selects. It reads the version and the videos together, which takes less time
-// than one after the other.
+// listVideosAndVersion returns a list of the videos that the database query matching selects. It reads the version and the videos together,
+// which takes less time than one after the other.
 func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
 	var v Version
 	spec.Before = new(o.readVersion(ctx, &v))
@@ -248,14 +248,15 @@ func (o *Org) queriedCollections(ctx context.Context, query VideoQuery) ([][]uui
 	return groups, nil
 }
 
-// readInOrder returns true if the window of a list with total videos is probably found faster by reading all videos of the organisation in the
-// order of the list than by reading and sorting the videos of the list. If the videos of the list are spread evenly, one in (videos / total) read
-// videos belongs to the list.
+// readInOrder returns true if it is probably faster to read all videos of the organisation in the order of the list than to read and sort
+// the videos of the list. The parameter total is the number of videos of the list. If these are spread evenly among all videos, one in
+// (videos / total) read videos belongs to the list, and reading ends when the window is full.
 func (v Version) readInOrder(w db.Window, total int64) bool {
 	return int64(w.Limit)*(v.videos+v.stopped) < total*total
 }
 
-// completeVideos sets the fields of videos that no column contains. maxBytes and the results are those of db.ListSpec.Complete.
+// completeVideos sets the fields of videos that are not columns of the table. The parameter maxBytes and the results are those of
+// db.ListSpec.Complete.
 func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range videos {
@@ -264,8 +265,8 @@ func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64
 	return o.labelVideos(ctx, videos, maxBytes)
 }
 
-// countVideos returns the number of videos that query selects. v is the organisation's version. If query has no filter, countVideos takes
-// the total of v. Otherwise it counts the rows of filtered.
+// countVideos returns the number of videos that match query. The parameter v is the organisation's version. If query has no filter,
+// countVideos returns a total in v. Otherwise it counts the rows of filtered.
 func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	switch {
 	case query.filters():

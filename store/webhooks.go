@@ -54,7 +54,7 @@ type Webhook struct {
 	Secret              []byte
 	PreviousSecret      []byte
 	PreviousSecretUntil *db.Instant
-	RotationID          *uuid.UUID  // the effect of the last RotateWebhookSecret; nil if it had none
+	RotationID          *uuid.UUID  // the parameter effect of the last RotateWebhookSecret; nil if it was zero
 	Failures            int         // number of failed attempts since the last successful attempt
 	FailingSince        *db.Instant // time of the first failed attempt since the last successful attempt; nil if the last attempt was successful
 	LastSuccessAt       *db.Instant // nil if no attempt was successful
@@ -139,8 +139,8 @@ type WebhookChange struct {
 	Enabled     *bool
 }
 
-// UpdateWebhook changes a webhook and returns it. It returns ErrNotFound for an unknown id. If the webhook was disabled and is now enabled, its
-// failures are forgotten, and the deliveries that have attempts left are sent.
+// UpdateWebhook changes a webhook and returns it. It returns ErrNotFound for an unknown id. If a disabled webhook is enabled, its number of
+// failures becomes 0, and the deliveries that have attempts left are sent.
 func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) (Webhook, error) {
 	var w Webhook
 	err := o.change(ctx, func(tx *gorm.DB) (err error) {
@@ -180,7 +180,8 @@ func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
 		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "rotation_id": w.RotationID}).Error
 }
 
-// disable disables a webhook, without saving it, and removes it from the queue. Its deliveries keep their attempts.
+// disable sets the fields of a disabled webhook, without saving it, and removes it from the queue. Its deliveries keep the attempts that
+// they have left.
 func disable(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
 	w.Enabled, w.DisabledReason = false, &reason
 	return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", w.OrganisationID, w.ID).Error
@@ -201,9 +202,9 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 }
 
 // RotateWebhookSecret replaces the encrypted secret of a webhook. Deliveries are also signed with the previous secret for
-// PreviousSecretLife. It returns the changed webhook, or ErrNotFound. effect is the EffectID of the request's IdempotencyKey, or zero. If the webhook
-// has the secret of an earlier attempt of the request, whose server crashed before it answered, nobody knows this secret. It is then replaced, and the
-// previous secret stays.
+// PreviousSecretLife. It returns the changed webhook, or ErrNotFound. The parameter effect is the EffectID of the request's IdempotencyKey,
+// or zero. If an earlier attempt of the same request has replaced the secret, its server crashed before it answered, so the caller does not
+// have that secret. RotateWebhookSecret then replaces that secret, and the previous secret stays.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effect uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.change(ctx, func(tx *gorm.DB) (err error) {
@@ -251,9 +252,9 @@ func (o *Org) TestWebhook(ctx context.Context, id, effect uuid.UUID) (Delivery, 
 	return made, err
 }
 
-// enabledWebhook returns the webhook with the given id. It returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is disabled. If a
-// delivery to the webhook with the id effect exists, an earlier attempt of the request made the delivery, but its server crashed before it answered.
-// enabledWebhook then returns this delivery.
+// enabledWebhook returns the webhook with the given id. It returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is
+// disabled. If the webhook has a delivery whose id is effect, an earlier attempt of the request made the delivery, but its server crashed
+// before it answered. enabledWebhook then also returns this delivery.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {

@@ -68,14 +68,15 @@ type ImportedVideo struct {
 	Results []ImportResult // the result for each point of the video, in the order of the points
 }
 
-// Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of videos. videos
-// must not contain a video twice. If dry is true, Import writes nothing, and the results say what it would do.
+// Import adds old points to the histories of videos in one transaction. It returns a result for each video, in the order of the videos. The
+// parameter videos must not contain a video twice. If the parameter dry is true, Import writes nothing, and the results say what it would
+// do.
 //
 // Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped.
 // Existing points stay unchanged, so a repeated import changes nothing. Afterwards, the latest counts, the statistics and the rows of
 // account_days and organisation_days are as if the points had been fetched on their days.
 //
-// Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if the database has numbers of another kind.
+// Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -133,8 +134,8 @@ func (i *importing) oldestDaily() db.Date {
 	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
-// check returns an error if a link is not the link of a video. It also returns an error if the points of a video are not in order, are two
-// on one day, or are in the future.
+// check returns an error if a link is not the link of a video. It also returns an error if the points of a video are not ordered by time,
+// if two points are on one day, or if a point is in the future.
 func (i *importing) check() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
@@ -205,7 +206,7 @@ func (i *importing) stopNew(videos []*mergedVideo) error {
 	return err
 }
 
-// requireDataKind returns a *store.DataKindError if a video has points to add whose kind is not the kind of the database.
+// requireDataKind returns a *store.DataKindError if the points to add are demo data and the database has real data, or the other way round.
 func (i *importing) requireDataKind(videos []*mergedVideo) error {
 	require := store.RequireDataKind
 	if i.dry {
@@ -304,7 +305,7 @@ func (i *importing) trackNew(videos []*mergedVideo) error {
 }
 
 // nameByID sets the field named of each video to the handle of its account. If only the account's id is known, nameByID finds or creates
-// the account. The handle of a created account is its id, because sources report this handle for an account that has none.
+// the account. The handle of a created account is its id, because sources report the id in place of the handle if an account has no handle.
 func (i *importing) nameByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -356,8 +357,8 @@ func (m *mergedVideo) wantsAccount() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
-// trackLinks tracks the videos of links. fresh has the same videos in the same order, and trackLinks sets the field before of each to the
-// stored video.
+// trackLinks tracks the videos of links. The parameter fresh has the same videos in the same order. trackLinks sets the field before of
+// each of them to the stored video.
 func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil

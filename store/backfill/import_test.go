@@ -104,8 +104,8 @@ func (s scenario) imports(t *testing.T, org int) []backfill.ImportVideo {
 	return out
 }
 
-// readable returns all data of an organisation's videos and accounts that callers of the store can read. It leaves out ids, creation times
-// and the sources of counts.
+// readable returns all data of an organisation's videos and accounts that callers of the store can read, without ids, creation times and
+// the sources of counts.
 func readable(t *testing.T, o *store.Org, first, last store.Date) []any {
 	t.Helper()
 	var out []any

@@ -14,14 +14,14 @@ import (
 // A row of account_days or organisation_days has the sums of the last known counts of all videos at the end of the day. An imported point
 // changes the last known counts of its video, and so the sums of its day and of later days.
 
-// dayChange is a change of the sums of one day and of all later days.
+// dayChange is a change that applies to the sums of one day and of all later days.
 type dayChange struct {
 	counts [store.MetricCount]int64 // change of the sum of each count
 	known  [store.MetricCount]int64 // change of the number of videos for which each count is known
 	videos int64                    // change of the number of videos
 }
 
-// add adds the change o to d.
+// add adds the amounts of the change o to the amounts of d.
 func (d *dayChange) add(o dayChange) {
 	for n := range d.counts {
 		d.counts[n] += o.counts[n]
@@ -43,14 +43,16 @@ func newHistory() *history {
 	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
 }
 
-// change adds the change c to the sums of day and of all later days.
+// change records that the sums of the given day and of all later days change by c. If h already has a change for this day, it adds c to
+// that change.
 func (h *history) change(day db.Date, c dayChange) {
 	sum := h.changes[day]
 	sum.add(c)
 	h.changes[day] = sum
 }
 
-// count adds the counts of a video to the sums, where steps are the video's counts over time. If sign is -1, count subtracts them instead.
+// count records how the counts of a video change the sums. The parameter steps has the video's counts over time. If sign is 1, count adds
+// them to the sums. If sign is -1, it subtracts them.
 func (h *history) count(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -67,8 +69,9 @@ func (h *history) count(steps []step, sign int64) {
 	}
 }
 
-// videoSince returns the first day on which the video counts as tracked. This is the day of its first step, or the day of its creation
-// (today for a new video) if that is earlier. m.steps(all) returns the steps.
+// videoSince returns the first day on which the video counts as tracked. This is the day of the video's first point, or the day of its
+// creation (today for a new video) if that is earlier. If all is true, the points are those after the import, otherwise those before the
+// import. For a weekly point, the day is the Monday of its week.
 func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {
@@ -117,9 +120,9 @@ func (i *importing) addDays() error {
 	return i.addAccountDays(accounts)
 }
 
-// eachDay calls each for every day whose row changes or is missing, the oldest day first. rows are the days that already have a row, in
-// ascending order. row is the index in rows of the day, or of the last earlier day, or -1 if no earlier day has a row. c is the change of
-// the sums of that row.
+// eachDay calls the function each for every day whose row changes or is missing, the oldest day first. The slice rows has the days that
+// already have a row, in ascending order. In a call, row is the index in rows of the last day up to the given day, or -1 if no day up to
+// the given day has a row. The parameter c is the change of the sums, compared with that row.
 func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
 	days := slices.Concat(rows, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)
@@ -167,7 +170,7 @@ func (i *importing) addOrganisationDays(h *history) error {
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
-// accountDay is a row of account_days.
+// accountDay is a row of the table account_days: the statistics of an account at the end of one day.
 type accountDay struct {
 	OrganisationID, AccountID uuid.UUID
 	Day                       db.Date

@@ -25,7 +25,8 @@ type mergedVideo struct {
 	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names none
 }
 
-// classify returns the result for each imported point. keep says for how many days points are kept. It sets m.added, and moves points that are replaced from m.stored to m.gone.
+// classify returns the result for each imported point. The parameter keep says for how many days points are kept. classify sets m.added,
+// and moves the points that are replaced from m.stored to m.gone.
 func (m *mergedVideo) classify(today db.Date, keep db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.uploaded()
@@ -58,8 +59,8 @@ func (m *mergedVideo) classify(today db.Date, keep db.Retention) []ImportResult 
 	return results
 }
 
-// classifyPoint returns the result for one imported point, compared with the stored points only. classify compares it with other imported
-// points. uploaded is the first day on which the video can have a point.
+// classifyPoint returns the result for one imported point. It compares the point only with the stored points. Afterwards, classify also
+// compares the imported points with each other. The parameter uploaded is the first day on which the video can have a point.
 func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep db.Retention) ImportResult {
 	day := p.At.Day()
 	switch {
@@ -121,8 +122,8 @@ func (m *mergedVideo) uploaded() db.Date {
 	return 0
 }
 
-// isWeeklyPoint returns true if the n-th added point is stored as the weekly point of its week. It is stored if no later added point is in
-// the same week and before the day oldest.
+// isWeeklyPoint returns true if the added point with the index n becomes the weekly point of its week. It returns false if the next added
+// point is in the same week and its day is before oldest. The parameter oldest is the first day for which daily points are stored.
 func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -157,8 +158,8 @@ func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step is a change of a video's last known counts. A count that is not nil applies from the day of the step on, until a later step has the
-// count.
+// step is a day from which on the video has other last known counts. A count of the step that is not nil applies from this day on, until
+// the next step that has this count.
 type step struct {
 	day db.Date
 	store.Counts
@@ -173,9 +174,9 @@ func (s *storedPoint) step() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// steps returns the points of the video as steps, the oldest first. If all is true, these are the points after the import: stored and added
-// points. If all is false, these are the points before the import: stored and replaced points. A weekly point counts from its Monday on,
-// because the sums of the days of its week already include it.
+// steps returns the points of the video as steps, the oldest first. If all is true, it returns the points after the import: stored and
+// added points. If all is false, it returns the points before the import: stored and replaced points. The step of a weekly point is on the
+// Monday of its week, because the sums of all days of the week already include the point.
 func (m *mergedVideo) steps(all bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {

@@ -74,8 +74,8 @@ type LoadPoint struct {
 // Load skips collections whose id the organisation already has. It also skips accounts whose id the organisation has, together with their
 // videos. So a batch can be loaded twice. The rows of organisation_days are correct only if Load wrote all data of the organisation.
 //
-// Load returns ErrNotFound for an unknown organisation, and a *store.DataKindError if the database has numbers of another kind. It returns ErrDuplicate if the organisation has a video or account of the batch
-// under another id.
+// Load returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data. It returns
+// ErrDuplicate if the organisation has a video or account of the batch under another id.
 func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 	org, err := store.OrganisationOf(ctx, o)
 	if err != nil {
@@ -301,8 +301,8 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// latest returns the video with its latest counts and growth, which it computes from in.Points. It returns an error if the points are
-// not in order, are two on one day, or are in the future.
+// latest returns the video with its latest counts and growth, which it computes from in.Points. It returns an error if the points are not
+// ordered by time, if two points are on one day, or if a point is in the future.
 func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)

@@ -103,7 +103,7 @@ func (l *loading) addToTotals() error {
  accounts = accounts + ?, accounts_removed = accounts_removed + ?, followers = followers + ?, following = following + ? WHERE organisation_id = ?`, args...).Error
 }
 
-// organisationDay is a row of organisation_days.
+// organisationDay is a row of the table organisation_days: the sums of an organisation at the end of one day.
 type organisationDay struct {
 	OrganisationID uuid.UUID
 	Day            db.Date

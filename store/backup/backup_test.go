@@ -31,7 +31,7 @@ func write(t *testing.T, s *store.Store) ([]byte, backup.Summary) {
 	return out.Bytes(), summary
 }
 
-// text returns the lines of a backup.
+// text returns the lines of a backup, decompressed.
 func text(t *testing.T, backup []byte) string {
 	t.Helper()
 	r, err := zstd.NewReader(bytes.NewReader(backup))
@@ -42,7 +42,7 @@ func text(t *testing.T, backup []byte) string {
 	return string(content)
 }
 
-// compress returns a backup with the given lines.
+// compress returns a backup that consists of the given lines, compressed.
 func compress(t *testing.T, lines string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -72,8 +72,8 @@ func fill(t *testing.T, db *storetest.DB) *store.Org {
 	return o
 }
 
-// restore restores a backup into a database. Its statements are not inspected: unlike those of all other code, they write the rows of all
-// organisations.
+// restore restores a backup into a database. It opens the database without the Guard, because Restore is the only code that writes the rows
+// of all organisations.
 func restore(t *testing.T, db *storetest.DB, file []byte) (backup.Summary, error) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
@@ -100,7 +100,7 @@ func fillEmptyTables(t *testing.T, db *storetest.DB, o *store.Org) {
 	}
 }
 
-// valueFor returns a value for a column.
+// valueFor returns a value that is valid in the column c of a table. If the column contains an organisation, the value is the id of o.
 func valueFor(c idb.StoredColumn, o *store.Org) any {
 	switch {
 	case c.Name == "organisation_id":
@@ -145,7 +145,8 @@ func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
 	})
 }
 
-// Writers track videos and move counts while a backup is written. In one moment, the counts of an organisation equal its rows.
+// Other transactions track videos while backups are written. In each backup, the number of videos in the totals must equal the number of
+// rows of videos, as it does at every moment.
 func TestWrite_containsTheStateOfOneMoment(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -1,7 +1,7 @@
 // Package backup writes a whole database to a file and restores it, on the same engine or on the other engine.
 //
-// [Write] writes the state of one moment while other programs use the database. [Restore] reads the file into an empty database, in one
-// transaction. [Check] reads a file and changes nothing.
+// [Write] writes the data as they are at one moment, even if other programs change the database while it runs. [Restore] reads the file
+// into an empty database, in one transaction. [Check] reads a file and changes nothing.
 //
 // A backup is text, compressed with Zstandard. Each line is a JSON value:
 //

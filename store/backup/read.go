@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// DamagedError reports that a file is no complete backup. The file may be truncated or changed, or it is something else.
+// DamagedError reports that a file is not a complete backup. The file may be truncated or changed, or it may be another kind of file.
 type DamagedError struct{ Reason string }
 
 func (e *DamagedError) Error() string { return "the backup is damaged or incomplete: " + e.Reason }
@@ -26,8 +26,8 @@ func (e *DamagedError) Error() string { return "the backup is damaged or incompl
 // damaged returns a *DamagedError with a formatted reason.
 func damaged(format string, args ...any) error { return &DamagedError{fmt.Sprintf(format, args...)} }
 
-// Check reads a backup completely and compares the number of rows and the checksum with those that the backup itself names. It returns a
-// *DamagedError if they differ. progress is called now and then with the number of rows read and the number of all rows.
+// Check reads a backup completely. It compares the number of rows and the checksum with the values that are stored in the backup, and
+// returns a *DamagedError if they differ. Check regularly calls progress with the number of rows read so far and the total number of rows.
 func Check(from io.Reader, progress func(done, of int64)) (Summary, error) {
 	r, err := newReader(from, progress)
 	if err != nil {
@@ -90,8 +90,9 @@ func (r *reader) next() ([]byte, error) {
 	return line[:len(line)-1], nil
 }
 
-// each reads all tables. It calls start at the beginning of a table, row for each row, and finish with the name and the number of rows at the
-// end of a table. The values of a row are nil, or a string, int64, float64, bool or []byte. After the last line, each compares the checksum.
+// each reads all tables. It calls start at the beginning of each table, the function row for each row, and finish at the end of each table,
+// with the table's name and number of rows. The values of a row are nil, or a string, int64, float64, bool or []byte. After the last line,
+// each compares the checksum.
 func (r *reader) each(start func(tableStart) error, row func(values []any) error, finish func(table string, rows int64) error) (Summary, error) {
 	summary := Summary{Header: r.header}
 	for {
@@ -120,7 +121,7 @@ func (r *reader) add(line []byte) {
 	r.sum.Write([]byte{'\n'})
 }
 
-// finish checks the last line of the backup and sets the checksum of summary.
+// finish checks the last line of the backup: it compares the checksum and the number of rows. It also sets the checksum of summary.
 func (r *reader) finish(line []byte, summary *Summary) error {
 	var last end
 	if json.Unmarshal(line, &last) != nil || last.End != endOfBackup {
@@ -168,7 +169,7 @@ func (r *reader) eachRow(table tableStart, row func(values []any) error, finish 
 	}
 }
 
-// parseRow returns the values of a row.
+// parseRow parses a line that contains a row. It returns the values of the row, in the order of columns. NULL becomes nil.
 func parseRow(columns []db.StoredColumn, line []byte) ([]any, error) {
 	var values []any
 	d := json.NewDecoder(bytes.NewReader(line))
@@ -192,7 +193,7 @@ func parseRow(columns []db.StoredColumn, line []byte) ([]any, error) {
 	return values, nil
 }
 
-// parseValue converts a JSON value other than null to the Go type of a kind.
+// parseValue converts a decoded JSON value, which must not be null, to the Go type for a column of the given kind.
 func parseValue(kind db.Kind, value any) (any, error) {
 	switch v := value.(type) {
 	case bool:

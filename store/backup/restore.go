@@ -13,10 +13,11 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Restore reads a backup into an empty database of either engine. First it brings the schema to the version of the backup. Then it inserts all
-// rows in one transaction, and commits it only if the checksum is right. Finally it updates the schema to the version of this program. The
-// database must have no rows, except in the table settings. progress is called now and then with the number of rows read and the number of all
-// rows. Errors are a *DamagedError for a damaged backup, and a *store.SchemaError for a backup of a newer program.
+// Restore reads a backup into an empty database of either engine. First it brings the schema to the version of the backup. Then it inserts
+// all rows in one transaction, and commits the transaction only if the checksum is right. Finally it updates the schema to the version of
+// this program. The database must have no rows, except in the table settings. Restore regularly calls progress with the number of rows read
+// so far and the total number of rows. It returns a *DamagedError for a damaged backup, and a *store.SchemaError for a backup of a newer
+// program.
 func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(done, of int64)) (Summary, error) {
 	r, err := newReader(from, progress)
 	if err != nil {
@@ -100,7 +101,7 @@ func requireEmpty(ctx context.Context, d *db.DB) error {
 const (
 	// rowsAtOnce is the maximum number of rows that one call of InsertRows inserts.
 	rowsAtOnce = 5000
-	// bytesAtOnce limits the bytes of texts of one call of InsertRows. A single row may have more.
+	// bytesAtOnce is about the maximum number of bytes of texts that one call of InsertRows inserts. A single row can have more.
 	bytesAtOnce = 8 << 20
 )
 
@@ -118,7 +119,7 @@ type loader struct {
 	bytes   int               // number of bytes of the texts in rows
 }
 
-// begin prepares the transaction.
+// begin prepares the transaction: it delays the checks of foreign keys, and deletes the rows of the table settings.
 func (l *loader) begin() error {
 	if err := db.DeferForeignKeys(l.tx); err != nil {
 		return err
@@ -126,7 +127,8 @@ func (l *loader) begin() error {
 	return l.tx.Exec("DELETE FROM " + settings).Error
 }
 
-// start begins a table.
+// start prepares the loader for the rows of a table: it looks up the columns of the table in the database. It returns a *DamagedError if
+// the database does not have the table or one of its columns.
 func (l *loader) start(ctx context.Context, t tableStart) error {
 	if !slices.Contains(db.TableNames(), t.Table) {
 		return damaged("the table %q is unknown", t.Table)
@@ -149,7 +151,7 @@ func (l *loader) start(ctx context.Context, t tableStart) error {
 	return nil
 }
 
-// add adds a row to the present table.
+// add adds a row of the current table to the collected rows. If isFull returns true, it first inserts the rows that were collected before.
 func (l *loader) add(values []any) error {
 	for i, c := range l.columns {
 		value, err := c.Insertable(values[i])
@@ -170,8 +172,8 @@ func (l *loader) add(values []any) error {
 	return nil
 }
 
-// isFull returns true if the collected rows must be inserted before the row next. The collections of an organisation are inserted at once,
-// because they refer to each other.
+// isFull returns true if the collected rows must be inserted before the row next is added. All collections of an organisation are inserted
+// with one call, because they refer to each other.
 func (l *loader) isFull(next []any) bool {
 	if len(l.rows) == 0 {
 		return false

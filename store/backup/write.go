@@ -37,7 +37,7 @@ type Header struct {
 	Schema  int64     `json:"schema"`  // version of the schema
 	TakenAt time.Time `json:"taken_at"`
 	Rows    int64     `json:"rows"` // number of rows of all tables
-	// FirstDay and LastDay are the days of the oldest and of the newest daily point of a history. They are nil without such points.
+	// FirstDay and LastDay are the days of the oldest and of the newest daily point of a history. They are nil if there are no daily points.
 	FirstDay *string `json:"first_day"`
 	LastDay  *string `json:"last_day"`
 }
@@ -68,9 +68,9 @@ const endOfBackup = "backup"
 // reportEvery is the number of rows after which the progress is reported.
 const reportEvery = 5000
 
-// Write writes a backup of the database to w. It contains the state at the moment when Write starts to read; transactions that are committed
-// later are not in it. program is the version of the program. progress is called now and then with the number of written rows and the number
-// of all rows. If Write fails, the written part is no valid backup.
+// Write writes a backup of the database to w. The backup contains the data as they are when Write starts to read, without the changes of
+// transactions that are committed later. The parameter program is the version of the program. Write regularly calls progress with the
+// number of rows written so far and the total number of rows. If Write fails, the written part is not a valid backup.
 func Write(ctx context.Context, s *store.Store, program string, w io.Writer, progress func(done, of int64)) (Summary, error) {
 	compressed, err := zstd.NewWriter(w)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// channel is a fake account. page is the number of videos that its source lists by default, and most is the length of the longest list.
+// channel is a fake account. The field page is the number of videos that its source lists by default, and most is the length of the longest
+// list.
 type channel struct {
 	page, most int
 	undated    bool

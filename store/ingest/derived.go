@@ -89,9 +89,9 @@ func (w videoWriter) growth(videos []*store.Video) error {
 	return err
 }
 
-// SetGrowth computes the fields of Growth from the latest views of the video. day is the day of the last fetch. counted is the day of the
-// last point that has views, or nil if no point has views. viewsOn returns the views of the last point on or before a day that has views, or
-// nil if there is no such point.
+// SetGrowth computes the fields of Growth from the latest views of the video. The parameter day is the day of the last fetch. The parameter
+// counted is the day of the last point that has views, or nil if no point has views. The function viewsOn returns the views of the last
+// point that has views and is not later than the given day. It returns nil if there is no such point.
 //
 // If no point after the start of a period has views, the growth in that period is unknown. The latest views then come from the point with
 // which they would be compared, and the difference would always be 0.

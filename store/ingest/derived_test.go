@@ -22,8 +22,8 @@ func drawCount(t *rapid.T, name string, most int64) *int64 {
 	return new(rapid.Int64Range(0, most).Draw(t, name))
 }
 
-// expectedGrowth returns the views that were gained since the last known views that are at least the given number of days old, and the same
-// in percent. It searches backwards day by day. A result that cannot be known is nil.
+// expectedGrowth returns the growth of the views, as a number and in percent. It compares the latest views with the last known views that
+// are at least the given number of days old, which it searches backwards day by day. A result that cannot be known is nil.
 func expectedGrowth(byDay map[store.Date]int64, latest *int64, day store.Date, days int) (gained *int64, percent *float64) {
 	start, measured := day-store.Date(days), false
 	for d := day; d > start; d-- {

@@ -9,7 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// compareVideos returns a function that adds the events which follow from the changes of videos since the call of compareVideos.
+// compareVideos copies the present values of videos. It returns a function that compares the videos with these values and adds events about
+// the changes.
 func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
 	if !w.events.RecordsAny() {
 		return func() {}
@@ -23,8 +24,8 @@ func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
 	}
 }
 
-// compareStates returns a function that adds the events which follow from the changes of the fetch statuses of videos since the call of
-// compareStates. The videos need only their keys and statuses.
+// compareStates copies the present fetch statuses of videos. It returns a function that compares the videos with these statuses and adds
+// events about the changes. Only the keys and the statuses of the videos must be set.
 func (w videoWriter) compareStates(videos []store.Video) (addEvents func() error) {
 	if !w.events.RecordsAny() {
 		return func() error { return nil }

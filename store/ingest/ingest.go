@@ -90,7 +90,7 @@ type Outcome struct {
 // Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is derived from them, and when the
 // targets are due again. fetchedAt is when the source was called. It decides the day of the points. Counts newer than fetchedAt stay
 // unchanged, so an outcome can be written twice or late. If another collector has claimed a target in the meantime, the target's lease and
-// due time stay unchanged. Acknowledge writes nothing and returns a *store.DataKindError if the database has numbers of another kind.
+// due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes nothing and returns a *store.DataKindError.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -253,7 +253,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	return w.addToTotals(before, store.SumsByOrganisation(videos))
 }
 
-// writeStates writes the fetch statuses of outcomes that change nothing else of the videos with the given keys.
+// writeStates writes the fetch statuses of outcomes to the videos with the given keys. These outcomes change nothing else of the videos.
 func (w videoWriter) writeStates(keys []db.RowKey) error {
 	if len(keys) == 0 {
 		return nil
@@ -551,7 +551,8 @@ func (o *Outcome) targetStatus(fetched bool) queue.FetchStatus {
 	return c.Status
 }
 
-// onwardTurns returns a turn for each outcome: a new turn if an interactive target continues with another source, and 0 otherwise.
+// onwardTurns returns a turn for each outcome. If an interactive target continues with another source, this is its place in the order of
+// that source's queue. Otherwise it is 0.
 func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	places := make([]queue.Place, len(outcomes))
 	for i, o := range outcomes {

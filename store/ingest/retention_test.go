@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dailyFrom returns the first day whose daily point retention keeps. Retention rolls up whole weeks, and on PostgreSQL it drops whole
-// months.
+// dailyFrom returns the first day whose points ApplyRetention must keep as daily points. ApplyRetention rolls up only whole weeks, and on
+// PostgreSQL it drops only whole months.
 func dailyFrom(db *storetest.DB) store.Date {
 	week := (storetest.Today(db) - store.DailyDays).Week()
 	if !db.SharedByProcesses() {
@@ -51,7 +51,7 @@ func drawDays(t *rapid.T, today store.Date) storetest.Series {
 	return s
 }
 
-// openFailing opens the database like a second process that is killed after n statements: all later statements fail.
+// openFailing opens the database as a second process that is killed after n statements. All later statements fail.
 func openFailing(t *testing.T, db *storetest.DB, n int64) *store.Store {
 	t.Helper()
 	var left atomic.Int64

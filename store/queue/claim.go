@@ -28,16 +28,16 @@ type Target struct {
 	HandleClaimed bool `gorm:"-"`
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
-	// Handles are the handles in the links of a video's subscribers, except Handle, at most claimedHandles. The handle that was claimed or tried
-	// least recently comes first. The entry "" is for links that contain no handle.
+	// Handles are the handles in the links with which organisations track a video, without the handle in Handle. There are at most
+	// claimedHandles. The handle that was claimed or tried least recently comes first. The entry "" is for links that contain no handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
 	BaseLane Lane // lane of the target while no organisation waits for a fetch
 	Pace     Pace
 	Attempts int // number of failed fetches since the last successful fetch
-	// RefusedAs is the last final answer without counts: "gone", "unconfirmed" or "refused". Refusals is the number of such answers in a row.
-	// Temporary failures between the answers are ignored.
+	// RefusedAs is the last final answer without counts: "gone", "unconfirmed" or "refused". Refusals is the number of consecutive answers of
+	// this kind. Temporary failures between the answers are ignored.
 	RefusedAs string
 	Refusals  int
 	FetchedAt *db.Instant // time of the last successful fetch
@@ -46,7 +46,7 @@ type Target struct {
 	State     string
 	Detail    string  // reason why the last attempt gave no numbers, as text for operators
 	Suspect   *string // the collector's note on a suspicious count that is not stored yet
-	// RequestedAt is about the time of the last request to fetch the target. It rises with each request.
+	// RequestedAt is the time of the last request to fetch the target. Each request raises it, by a microsecond if the time is not later.
 	RequestedAt db.Instant
 	// AccountID is the platform's own id of an account. SourceID is the id that the source uses: see ingest.AccountFacts.SourceID. An unknown id
 	// is "".
@@ -262,7 +262,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles sets Handles of a video target to the first claimedHandles entries of all, without Handle. It does nothing for an account.
+// setHandles sets t.Handles to the handles in all, except t.Handle, and to at most claimedHandles of them. It does nothing if t is an
+// account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return

@@ -12,10 +12,11 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// The interactive lane is fair between organisations: 500 links of one organisation must not delay a single link of another. Each
-// organisation's targets have consecutive turns, counted from the turn that is served now. The lowest turn is claimed first. So organisations
-// that wait at the same time are served alternately, and an organisation that starts to wait is served next. This is start-time fair
-// queueing with targets of equal length.
+// The interactive lane is fair between organisations: 500 links of one organisation must not delay a single link of another. Each target in
+// the lane has a number, its turn, and the target with the lowest turn is claimed first. The turns of one organisation's targets are
+// consecutive numbers, which begin with the turn that is served now. So organisations that wait at the same time are served alternately,
+// and an organisation that starts to wait is served next. This algorithm is called start-time fair queueing; all targets have the same
+// length.
 
 // orgTurn is a row of org_turns: the last turn of an organisation in the queue of a source.
 type orgTurn struct {

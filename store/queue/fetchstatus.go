@@ -18,10 +18,10 @@ const (
 	FetchPending     FetchStatus = "pending"     // no fetch has succeeded since tracking began
 	FetchOK          FetchStatus = "ok"          // the last fetch succeeded
 	FetchDelayed     FetchStatus = "delayed"     // the fetch is late: see DelayedAfter
-	FetchFailing     FetchStatus = "failing"     // at least FailingAfter attempts in a row failed
+	FetchFailing     FetchStatus = "failing"     // at least FailingAfter consecutive attempts failed
 	FetchPrivate     FetchStatus = "private"     // a source says that the video or account is private
 	FetchRestricted  FetchStatus = "restricted"  // a source refuses the video or account because of its age or region restriction
-	FetchGone        FetchStatus = "gone"        // the sources said several times in a row that the video or account does not exist
+	FetchGone        FetchStatus = "gone"        // several consecutive answers of sources said that the video or account does not exist
 	FetchUnsupported FetchStatus = "unsupported" // no configured source can fetch the video or account
 	FetchStopped     FetchStatus = "stopped"     // the organisation stopped tracking the video or account
 )
@@ -33,7 +33,7 @@ var FetchStatuses = []FetchStatus{FetchPending, FetchOK, FetchDelayed, FetchFail
 const (
 	// DelayedAfter is how long a fetch may be due before the video or account counts as delayed.
 	DelayedAfter = time.Hour
-	// FailingAfter is the number of failed attempts in a row after which a video or account counts as failing. One failed attempt is common
+	// FailingAfter is the number of consecutive failed attempts after which a video or account counts as failing. One failed attempt is common
 	// and is repeated within seconds.
 	FailingAfter = 2
 )
@@ -54,8 +54,8 @@ type FetchChange struct {
 	NextAt db.Instant
 }
 
-// saveDue stores when the videos and accounts of entries are fetched next, except for entries that are Saved. If no configured source can fetch an entry, saveDue stores the
-// status FetchUnsupported and the reason instead.
+// saveDue stores when the videos and accounts of entries are fetched next, except for entries that are Saved. If no configured source can
+// fetch an entry, saveDue stores the status FetchUnsupported and the reason instead.
 func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
 	for kind, table := range map[Kind]string{KindVideo: "videos", KindAccount: "accounts"} {
 		of := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Kind != kind || e.Saved })

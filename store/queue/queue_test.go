@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dueLanes returns the lanes in which a target without a source is due.
+// dueLanes returns the lanes that have a due target without a route.
 func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 	t.Helper()
 	lanes, err := db.DueLanes(t.Context(), "")

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Form is a form of the targets that a collector can fetch.
+// Form describes targets that a collector can fetch: the targets of one platform and kind that are known by their handle, or by their id.
 type Form struct {
 	Platform link.Platform
 	Kind     Kind

@@ -14,7 +14,7 @@ import (
 
 // This file reads the statistics of the queue for operators. The statistics contain no names of organisations, videos or accounts.
 
-// FreshWithin are the ages for which QueueCounts.Fresh counts targets, in rising order.
+// FreshWithin are the durations for which QueueCounts.Fresh counts targets, in rising order.
 var FreshWithin = [...]time.Duration{time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 36 * time.Hour,
 	2 * 24 * time.Hour, 7 * 24 * time.Hour}
 
@@ -34,7 +34,7 @@ type QueueCounts struct {
 	OldestDue *db.Instant // due time of the target that is due longest; nil if no target is due
 	Never     int64       // number of targets that were never fetched
 	Overdue   int64       // number of targets that were never fetched and were requested longer than FetchedBy ago
-	// Fresh counts the targets that were fetched within each age of FreshWithin.
+	// Fresh has a number for each duration in FreshWithin: how many targets were last fetched within this duration before now.
 	Fresh [len(FreshWithin)]int64
 }
 

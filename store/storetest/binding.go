@@ -15,7 +15,7 @@ type block struct {
 	conditions []condition     // the WHERE clause and the ON clauses
 }
 
-// use is one occurrence of a table in a block.
+// use is one place in a block at which the statement names a table. A table that is joined with itself has two uses.
 type use struct {
 	alias       string // the alias, or the name of the table
 	distributed bool   // the table has the class Distributed

@@ -46,14 +46,16 @@ type dialect interface {
 	aboutQuery() string
 	// readyQuery returns a statement that succeeds if the database can be read, whatever its schema is.
 	readyQuery() string
-	// eachRow runs SELECT statements on a connection of pool, one after the other, and calls each for each row, until each returns an error.
+	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row of a statement, it calls the function each of
+	// the statement. It stops at the first error.
 	eachRow(ctx context.Context, pool *sql.DB, statements []statement) error
 	// columnsQuery returns a query for the columns of a table, whose name is the parameter: name, declared type in lower case, and position in
 	// the primary key, counted from 1, or 0.
 	columnsQuery() string
-	// inByteOrder returns the SQL by which rows are ordered by the column, text by its bytes.
+	// inByteOrder returns the SQL expression that orders rows by the column c. It orders texts by their bytes.
 	inByteOrder(c StoredColumn) string
-	// snapshot calls f with a function that runs a SELECT and calls row for each row. All statements see the same state of the database.
+	// snapshot calls f with a function that runs a SELECT and calls row for each of its rows. All these SELECTs see the same state of the
+	// database.
 	snapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 

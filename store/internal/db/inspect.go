@@ -87,16 +87,16 @@ type inspectedTx struct {
 // writtenTable matches the name of each table that a statement writes.
 var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?([a-z_]+)"?`)
 
-// unversioned are the distributed tables that can be written without a new version: organisation_totals contains the version, and no answer
-// of the API shows data of the other tables.
+// unversioned are the distributed tables that a transaction can write without raising the organisation's version: organisation_totals
+// contains the version, and no answer of the API shows data of the other tables.
 var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
 // labelTables are the tables whose rows decide the labels of videos and accounts, except the rows of the videos and accounts themselves.
 var labelTables = map[string]bool{"collections": true, "collection_videos": true, "collection_accounts": true, "collection_hashtags": true}
 
 // versionGuard returns an inspect function for the statements of one transaction. The function returns an error for a statement that writes
-// an organisation's data before the transaction has raised the organisation's version, and also the version of the labels if the statement
-// writes one of labelTables. It passes other statements to inspect.
+// an organisation's data if the transaction has not raised the organisation's version before. If the statement writes one of labelTables,
+// the transaction must also have raised the version of the labels. The function passes all other statements to inspect.
 func versionGuard(inspect func(string) error) func(string) error {
 	marker, _, _ := strings.Cut(raised, "?")
 	labelMarker, _, _ := strings.Cut(raisedLabels, "?")

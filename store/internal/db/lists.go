@@ -49,7 +49,8 @@ func InsertList(tx *gorm.DB, table string, columns []string, rows [][]any, end s
 	return list + "INSERT INTO " + table + " (" + into + ") SELECT " + into + " FROM added WHERE true " + end, args
 }
 
-// UpdateFrom returns the assignments "a = u.a, b = u.b" for columns, each of which is a name and a type. from is the name of the list.
+// UpdateFrom returns the assignments of an UPDATE that sets columns to the values of a list, such as "a = u.a, b = u.b" for the list u. The
+// parameter from is the name of the list. Each column is a name and a type.
 func UpdateFrom(from string, columns []string) string {
 	names, _ := splitColumns(columns)
 	for i, n := range names {
@@ -60,9 +61,9 @@ func UpdateFrom(from string, columns []string) string {
 
 // arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values.
 //
-// Each array is in a subquery, so that the planner does not know its length and assumes a short list. It then joins the list with a table by an
-// index of the table, and keeps the order of the list. For a long list, it would otherwise read and hash the table with the rows of all
-// organisations.
+// Each array is in a subquery, so that the planner does not know its length and assumes a short list. The planner then joins the list with
+// a table by an index of the table, and keeps the order of the list. If the planner knew that a list is long, it would read and hash the
+// rows of all organisations in the table.
 func arraysQuery(types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {

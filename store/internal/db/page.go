@@ -125,9 +125,9 @@ func (o Order) reversed() Order {
 // seek replaces a large offset of a window by the position of the row before the window. It reads this position from the index alone,
 // while a statement with the offset would read all rows before the window.
 //
-// If the window begins in the second half of the list, seek counts from the end. Rows that are added to the list or leave it after total
-// was read would shift such a window, so that pages skip rows. If that can have happened, seek counts from the beginning. total is the
-// number of rows of q, and unchanged returns true if it still is. If unchanged is nil, seek always counts from the beginning.
+// If the window begins in the second half of the list, seek counts rows from the end of the list. This is correct only if no row was added
+// to the list or removed from it since total was read, which the function unchanged checks. If rows were added or removed, or if unchanged
+// is nil, seek counts from the beginning. The parameter total is the number of rows of q.
 func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, unchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil
@@ -163,7 +163,7 @@ func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Wind
 	return w, nil
 }
 
-// window adds to q the order and the beginning of a window.
+// window adds the ORDER BY to the query q, and the condition or the OFFSET with which the window w begins. It does not add a LIMIT.
 func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {
@@ -187,12 +187,12 @@ func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.direction(), nulls, c.id))
 }
 
-// eachPart calls read for the one or two statements that together read a window of q. limit is the number of rows that the window still
-// lacks. read returns the number of rows that it has read.
+// eachPart calls read for the one or two statements that together read a window of q. The parameter limit of read is the number of rows
+// that the window still lacks. The function read returns the number of rows that it has read.
 //
-// The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. Read
-// backwards, the index begins with the rows without a value, but a list ends with them. So two statements are used for an ascending order: one
-// for the rows with a value, and one for the rows without a value.
+// The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. If the
+// index is read backwards, it begins with the rows without a value, but a list ends with them. So two statements are used for an ascending
+// order: one for the rows with a value, and one for the rows without a value.
 func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, read func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
 		_, err := read(c.window(q, o, w), w.Limit)
@@ -289,12 +289,12 @@ type ListSpec[R any] struct {
 	Before *Select
 	// Expected returns how many rows to allocate memory for. It is called after Before has run, and only if Before is set.
 	Expected func() int64
-	// Unchanged returns true if no row was added to the list or left it since Total was read. It can be nil; pages near the end of a long
-	// list then take longer.
+	// Unchanged returns true if no row was added to the list or removed from it since Total was read. It can be nil; pages near the end of a
+	// long list then take longer.
 	Unchanged func(ctx context.Context) (bool, error)
-	// Complete sets the fields of the rows that no column contains, such as labels. It returns an upper bound of the number of bytes that
-	// these fields take in JSON. If that is more than maxBytes, Complete may leave out the last rows. It returns the number of rows that it has
-	// completed, which is at least one. Complete can be nil.
+	// Complete sets the fields of the rows that are not columns of the table, such as labels. It returns an upper bound of the number of bytes
+	// that these fields take in JSON. If that is more than maxBytes, Complete may leave out the last rows. It returns the number of rows that
+	// it has completed, which is at least one. Complete can be nil.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
 }
 
@@ -312,11 +312,12 @@ type List[R any] struct {
 	more   bool // the list has rows after the window
 }
 
-// errEnough ends the reading of rows before all rows were read.
+// errEnough is the error with which a callback ends the reading of rows early.
 var errEnough = errors.New("enough rows")
 
-// ReadList reads the rows of a window of q in the order o. It returns an error if o.Column is not a key of spec.Sort. If the texts of the
-// rows, or their other fields, take more than w.MaxBytes, the window ends earlier, but it has at least one row.
+// ReadList reads the window w of the rows of the query q, in the order o. It returns an error if o.Column is not a key of spec.Sort. The
+// window ends earlier if the texts of its rows take more than w.MaxBytes, or if the fields that spec.Complete sets do. It always has at
+// least one row if the list has rows after its beginning.
 func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
 	c, ok := spec.Sort[o.Column]
 	if !ok {
@@ -384,8 +385,8 @@ func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, colum
 	return rows, Translate(err)
 }
 
-// columnsOf returns the list of the columns with the name of their table, such as "videos.id, videos.title". It is one text, because GORM takes
-// long to build a statement from many.
+// columnsOf returns the columns with the name of their table, as one text such as "videos.id, videos.title". It does not return one text
+// for each column, because GORM takes long to build a statement from many texts.
 func columnsOf[R any](table string, columns []Column[R]) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
@@ -394,7 +395,7 @@ func columnsOf[R any](table string, columns []Column[R]) string {
 	return strings.Join(names, ", ")
 }
 
-// setColumns sets the columns of r. The values begin at the index from of row.
+// setColumns sets the fields of r from the values of row. The value of the first column has the index from in row.
 func setColumns[R any](r *R, columns []Column[R], row *Values, from int) {
 	for i, c := range columns {
 		c.Set(r, row, from+i)

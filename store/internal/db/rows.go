@@ -17,8 +17,9 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// Values are the values of one row of a query. A method reads the value at an index. For NULL, a method returns the zero value and false, or
-// nil if it returns a pointer. It panics if the value has another type, because only a mistake in the program can ask for a wrong type.
+// Values has the values of the columns of one row of a query. Each method returns the value of the column with the index i. For NULL, it
+// returns the zero value and false, or nil if it returns a pointer. It panics if the column has another type, because only a mistake in the
+// program can ask for a wrong type.
 type Values struct {
 	binary [][]byte // on PostgreSQL: the values in PostgreSQL's binary format; nil for NULL
 	plain  []any    // on SQLite: the values of the current row
@@ -47,7 +48,7 @@ func (b *blocks[T]) add(value T) *T {
 	return &b.block[len(b.block)-1]
 }
 
-// optional returns a pointer to value, or nil if known is false.
+// optional adds value to the blocks b and returns a pointer to it. It returns nil if known is false.
 func optional[T any](b *blocks[T], value T, known bool) *T {
 	if !known {
 		return nil
@@ -55,37 +56,37 @@ func optional[T any](b *blocks[T], value T, known bool) *T {
 	return b.add(value)
 }
 
-// OptionalInt returns a pointer to an integer.
+// OptionalInt returns a pointer to the integer in column i, or nil for NULL.
 func (v *Values) OptionalInt(i int) *int64 {
 	n, ok := v.Int(i)
 	return optional(&v.integers, n, ok)
 }
 
-// OptionalInstant returns a pointer to a time.
+// OptionalInstant returns a pointer to the time in column i, or nil for NULL.
 func (v *Values) OptionalInstant(i int) *Instant {
 	n, ok := v.Int(i)
 	return optional(&v.instants, Instant(n), ok)
 }
 
-// OptionalFloat returns a pointer to a number.
+// OptionalFloat returns a pointer to the floating-point number in column i, or nil for NULL.
 func (v *Values) OptionalFloat(i int) *float64 {
 	n, ok := v.Float(i)
 	return optional(&v.floats, n, ok)
 }
 
-// OptionalUUID returns a pointer to an id.
+// OptionalUUID returns a pointer to the id in column i, or nil for NULL.
 func (v *Values) OptionalUUID(i int) *uuid.UUID {
 	id, ok := v.UUID(i)
 	return optional(&v.ids, id, ok)
 }
 
-// OptionalDate returns a pointer to a day.
+// OptionalDate returns a pointer to the day in column i, or nil for NULL.
 func (v *Values) OptionalDate(i int) *Date {
 	d, ok := v.Date(i)
 	return optional(&v.dates, d, ok)
 }
 
-// OptionalText returns a pointer to a text.
+// OptionalText returns a pointer to the text in column i, or nil for NULL.
 func (v *Values) OptionalText(i int) *string {
 	s, ok := v.Text(i)
 	return optional(&v.strings, s, ok)
@@ -94,7 +95,7 @@ func (v *Values) OptionalText(i int) *string {
 // postgresEpoch is the day 2000-01-01, from which PostgreSQL counts days.
 const postgresEpoch = 10957
 
-// Int returns an integer.
+// Int returns the integer in column i. The second result is false for NULL.
 func (v *Values) Int(i int) (int64, bool) {
 	if v.binary == nil {
 		n, ok := v.plain[i].(int64)
@@ -112,7 +113,7 @@ func (v *Values) Int(i int) (int64, bool) {
 	}
 }
 
-// Float returns a number.
+// Float returns the floating-point number in column i. The second result is false for NULL.
 func (v *Values) Float(i int) (float64, bool) {
 	if v.binary == nil {
 		if n, ok := v.plain[i].(int64); ok { // SQLite stores numbers without a fraction as integers
@@ -128,7 +129,7 @@ func (v *Values) Float(i int) (float64, bool) {
 	return math.Float64frombits(bits.BigEndian.Uint64(b)), true
 }
 
-// Bool returns a truth value.
+// Bool returns the boolean value in column i. The second result is false for NULL.
 func (v *Values) Bool(i int) (value, known bool) {
 	if v.binary == nil {
 		switch b := v.plain[i].(type) {
@@ -146,7 +147,7 @@ func (v *Values) Bool(i int) (value, known bool) {
 	return b[0] != 0, true
 }
 
-// Text returns a text.
+// Text returns the text in column i. The second result is false for NULL.
 func (v *Values) Text(i int) (string, bool) {
 	if v.binary == nil {
 		s, ok := v.plain[i].(string)
@@ -168,43 +169,43 @@ func (v *Values) Text(i int) (string, bool) {
 	return all[len(all)-len(b):], b != nil
 }
 
-// String returns a text, or "" for NULL.
+// String returns the text in column i, or "" for NULL.
 func (v *Values) String(i int) string {
 	s, _ := v.Text(i)
 	return s
 }
 
-// Instant returns a time, or the zero time for NULL.
+// Instant returns the time in column i, or the zero time for NULL.
 func (v *Values) Instant(i int) Instant {
 	n, _ := v.Int(i)
 	return Instant(n)
 }
 
-// Count returns an integer, or 0 for NULL.
+// Count returns the integer in column i, or 0 for NULL.
 func (v *Values) Count(i int) int64 {
 	n, _ := v.Int(i)
 	return n
 }
 
-// Day returns a day, or the zero day for NULL.
+// Day returns the day in column i, or the zero day for NULL.
 func (v *Values) Day(i int) Date {
 	d, _ := v.Date(i)
 	return d
 }
 
-// IsTrue returns true if the value is true.
+// IsTrue returns the boolean value in column i, or false for NULL.
 func (v *Values) IsTrue(i int) bool {
 	value, _ := v.Bool(i)
 	return value
 }
 
-// ID returns an id, or the zero id for NULL.
+// ID returns the id in column i, or the zero id for NULL.
 func (v *Values) ID(i int) uuid.UUID {
 	id, _ := v.UUID(i)
 	return id
 }
 
-// UUID returns an id.
+// UUID returns the id in column i. The second result is false for NULL.
 func (v *Values) UUID(i int) (uuid.UUID, bool) {
 	if v.binary == nil {
 		s, ok := v.plain[i].(string)
@@ -220,7 +221,7 @@ func (v *Values) UUID(i int) (uuid.UUID, bool) {
 	return uuid.UUID(b), true
 }
 
-// Bytes returns bytes, or nil for NULL. They are valid until the next row is read.
+// Bytes returns the bytes in column i, or nil for NULL. They are valid until the next row is read.
 func (v *Values) Bytes(i int) []byte {
 	if v.binary == nil {
 		b, ok := v.plain[i].([]byte)
@@ -230,7 +231,7 @@ func (v *Values) Bytes(i int) []byte {
 	return v.binary[i]
 }
 
-// Date returns a day.
+// Date returns the day in column i. The second result is false for NULL.
 func (v *Values) Date(i int) (Date, bool) {
 	if v.binary == nil {
 		if v.plain[i] == nil {
@@ -249,7 +250,7 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// known returns ok. It panics if ok is false although the value at index i is not NULL.
+// known returns ok, which says whether the value in column i was read. It panics if ok is false although the value is not NULL.
 func (v *Values) known(i int, ok bool) bool {
 	switch {
 	case ok:
@@ -400,9 +401,10 @@ func eachPostgresRow(ctx context.Context, on interface {
 	return rows.Err()
 }
 
-// AnyOf returns the condition that a column has one of the given ids, and the argument of the condition. placeholder is the place of the
-// argument in the condition, such as "?" or "@ids". On PostgreSQL, the ids are one parameter, so that the statement stays the same for each
-// number of ids and is planned only once. q is any query of the database.
+// AnyOf returns the condition that a column has one of the given ids, and the argument of the condition. The parameter placeholder is the
+// text that stands for the argument in the condition, such as "?" or "@ids". On PostgreSQL, the ids are one parameter, so that the
+// statement stays the same for each number of ids and is planned only once. The parameter q can be any query; AnyOf uses it only to find
+// out the engine.
 func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition string, arg any) {
 	if !hasRowLocks(q) {
 		return column + " IN " + placeholder, ids

@@ -36,7 +36,7 @@ type StoredColumn struct {
 	key      int    // position in the primary key, counted from 1; 0 for other columns
 }
 
-// kinds are the kinds of the types that migrations use on either engine.
+// kinds has the Kind of each SQL type that the migrations of either engine use.
 var kinds = map[string]Kind{
 	"text": TextKind, "uuid": TextKind, "date": TextKind,
 	"integer": IntegerKind, "bigint": IntegerKind, "smallint": IntegerKind,
@@ -86,8 +86,8 @@ func (d *DB) Columns(ctx context.Context, table string) ([]StoredColumn, error) 
 	return columns, Translate(rows.Err())
 }
 
-// Value returns the column's value in a row, at index i: nil for NULL, otherwise a string, int64, float64, bool or []byte by the column's kind.
-// The value is the same on both engines.
+// Value returns the value of the column c in a row, in which the column has the index i. It returns nil for NULL, and otherwise a string,
+// int64, float64, bool or []byte, depending on c.Kind. The value is the same on both engines.
 func (c StoredColumn) Value(row *Values, i int) any {
 	var value any
 	known := false
@@ -121,7 +121,7 @@ func (c StoredColumn) Value(row *Values, i int) any {
 	return value
 }
 
-// Insertable converts a value that Value has returned, perhaps on the other engine, to a value for InsertRows.
+// Insertable converts a result of Value, which may come from the other engine, to a value for InsertRows.
 func (c StoredColumn) Insertable(value any) (any, error) {
 	text, isText := value.(string)
 	switch {
@@ -194,7 +194,7 @@ func (postgresDialect) columnsQuery() string {
 
 func (sqliteDialect) inByteOrder(c StoredColumn) string { return c.Name }
 
-// inByteOrder returns the column with the order of bytes, which is the order of SQLite.
+// inByteOrder adds the collation "C" to a column of texts, so that the texts are ordered by their bytes, as on SQLite.
 func (postgresDialect) inByteOrder(c StoredColumn) string {
 	if c.declared == "text" {
 		return c.Name + ` COLLATE "C"`
@@ -241,8 +241,8 @@ func DeferForeignKeys(tx *gorm.DB) error {
 	return tx.Exec("PRAGMA defer_foreign_keys = ON").Error
 }
 
-// AnalyzeAll updates the statistics of PostgreSQL's query planner after a load of many rows, and lets histories be read from their index
-// alone. It does nothing on SQLite.
+// AnalyzeAll runs VACUUM (ANALYZE) on PostgreSQL after a load of many rows. It updates the statistics of the query planner, and histories
+// can then be read from their index alone. AnalyzeAll does nothing on SQLite.
 func (d *DB) AnalyzeAll(ctx context.Context) error {
 	if !d.dialect.rowLocks() {
 		return nil
