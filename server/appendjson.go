@@ -15,7 +15,7 @@ import (
 
 // This file writes JSON without encoding/json, for responses that can be long. Tests compare each response with the output of encoding/json.
 
-// writeJSON sends a response with status 200.
+// writeJSON sends a response with status 200 and the JSON in body.
 func writeJSON(w http.ResponseWriter, body []byte) error {
 	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	w.WriteHeader(http.StatusOK)
@@ -23,7 +23,7 @@ func writeJSON(w http.ResponseWriter, body []byte) error {
 	return err
 }
 
-// orEmpty returns the text, or "" if s is nil.
+// orEmpty returns *s, or "" if s is nil.
 func orEmpty(s *string) string {
 	if s == nil {
 		return ""
@@ -39,7 +39,7 @@ func orNull[T any](out []byte, value *T, write func([]byte, T) []byte) []byte {
 	return write(out, *value)
 }
 
-// appendArray appends a JSON array.
+// appendArray appends items as a JSON array. write appends the JSON of one item.
 func appendArray[T any](out []byte, items []T, write func([]byte, T) []byte) []byte {
 	out = append(out, '[')
 	for i, item := range items {
@@ -101,7 +101,8 @@ func appendTime(out []byte, i store.Instant) []byte {
 	return append(out, `+00:00"`...)
 }
 
-// appendDigits appends the last digits of n in decimal, with leading zeros.
+// appendDigits appends n as a decimal number. The parameter digits is the number of digits: a shorter number gets leading zeros, and a
+// longer number loses its first digits.
 func appendDigits(out []byte, n, digits int) []byte {
 	from := len(out)
 	for range digits {
@@ -131,7 +132,7 @@ func appendDate(out []byte, d store.Date) []byte {
 	return append(out, '"')
 }
 
-// plain are the bytes below 128 that encoding/json writes into a JSON string without an escape.
+// plain[b] is true if encoding/json writes the byte b into a JSON string without an escape.
 var plain = func() (plain [utf8.RuneSelf]bool) {
 	for b := range plain {
 		plain[b] = b >= ' ' && b != '"' && b != '\\' && b != '<' && b != '>' && b != '&' && b != 0x7f

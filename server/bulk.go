@@ -61,7 +61,7 @@ func (r bulkResult) pendingQueue(ctx context.Context, kind link.Kind) *api.Pendi
 	return queue
 }
 
-// bulkResponse is the HTTP response to a request that tracks or stops many videos or accounts.
+// bulkResponse is the HTTP response to a request that tracks many videos or accounts, or that stops their tracking.
 type bulkResponse struct {
 	status int
 	body   any
@@ -144,8 +144,8 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 }
 
 // assignItems sets the item of each entry whose link was not refused. items are in the order of these entries. Two entries can be the same
-// account: one link contains the account's id, the other link the account's handle. assignItems then merges the later entry into the earlier
-// one and reduces plan.
+// account: one link contains the account's id, the other link the account's handle. assignItems then merges the later entry into the
+// earlier one and reduces the counts of plan.
 func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	kept := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]int, len(items)) // index of the entry

@@ -61,7 +61,7 @@ type conditional struct {
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	later       func()   // sets tag when the response begins; nil if there is nothing to set
+	later       func()   // sets tag before the status is sent, from the version that was read together with the data; nil if not needed
 	matched     string   // ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
 	unbuffered  bool     // true if the status was sent already, so that the body is sent without buffering
 }
@@ -93,8 +93,9 @@ func (k *conditional) Write(b []byte) (int, error) {
 }
 
 // answerConditionally is a middleware that adds a strong ETag to every response with status 200 to a GET or HEAD. It answers with status
-// 304 if If-None-Match contains the ETag. The ETag is computed from the response body. If no metrics are masked, checkNotModified can
-// compute the ETag from the organisation's version instead. So an ETag does not reveal masked metrics.
+// 304 if If-None-Match contains the ETag. The ETag is computed from the response body, or by checkNotModified from the version of the
+// organisation's data. If metrics are masked, it is always computed from the body: an ETag from the version would change with the masked
+// metrics, and so reveal when they change.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -155,11 +156,12 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 // checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, checkNotModified
 // returns errNotModified.
 //
-// The ETag is computed from the organisation's version, which changes with its data, and from everything else that the response depends on:
-// the operation, the parsed request, the current day and the version of the OpenAPI contract. If the organisation's metrics are masked,
-// checkNotModified does nothing, because a new ETag would reveal that masked metrics changed.
+// The ETag is computed from the version of the organisation's data, which rises with every change of the data, and from everything else
+// that the response depends on: the operation, the parsed request, the current day and the version of the OpenAPI contract. If the
+// organisation's metrics are masked, checkNotModified does nothing, because a new ETag would reveal that masked metrics changed.
 //
-// checkNotModified returns the caller's organisation. Lists of the returned value have the totals of that version.
+// checkNotModified returns the caller's organisation. Lists that are read from the returned Org use the totals that were read with the
+// version, so that the totals are not read again.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	if _, ok := ctx.Value(conditionalKey{}).(*conditional); !ok || caller.facts.masked {
@@ -178,16 +180,17 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	return caller.Org.At(version), setTag(ctx, s.versionTag(version, facts))
 }
 
-// checkNotModifiedTogether does the same as checkNotModified for an operation whose first read of the returned organisation also reads the
-// version. If the request has no If-None-Match, the ETag is not needed before the data, so the database is asked only once. checkNotModified
-// is for the other operations: they would read data that is older than the version of their ETag.
+// checkNotModifiedTogether does the same as checkNotModified, but saves a database query if the request has no If-None-Match. The ETag is
+// then needed only when the response is sent, so the first query of the returned Org reads the version together with the data. Use it only
+// for an operation whose first query does so. Other operations would read their data before the version, and the ETag would be newer than
+// the data.
 func (s *Server) checkNotModifiedTogether(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditional)
 	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
 		return s.checkNotModified(ctx, operation, request...)
 	}
-	facts, err := s.tagFacts(caller, operation, request) // now, because the day can end before the data is read
+	facts, err := s.tagFacts(caller, operation, request) // the facts are computed now, because a new day can begin before the data is read
 	if err != nil {
 		return nil, err
 	}
@@ -200,15 +203,15 @@ func (s *Server) checkNotModifiedTogether(ctx context.Context, operation string,
 	return org, nil
 }
 
-// tagFacts returns everything but the version on which the response of an operation depends.
+// tagFacts returns the JSON of all values on which the response of an operation depends, except the version of the organisation's data.
 func (s *Server) tagFacts(caller Caller, operation string, request []any) ([]byte, error) {
 	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.version, operation, request})
 }
 
-// versionTag returns the ETag of a response with data of a version. facts are the result of tagFacts.
+// versionTag returns the ETag of a response whose data has the version v. The parameter facts is the result of tagFacts.
 func (s *Server) versionTag(v store.Version, facts []byte) string {
 	mac := hmac.New(sha256.New, s.cursorKey) // a keyed hash, so that a caller cannot read the version from the ETag or forge an ETag
-	_, _ = mac.Write(facts)                  // needs no separator, because the end of a JSON value is unambiguous; a hash returns no errors
+	_, _ = mac.Write(facts)                  // facts need no separator, because the end of a JSON value is unambiguous; writing to a hash cannot fail
 	_, _ = fmt.Fprint(mac, v.Version, " ")
 	if v.Late != nil {
 		_, _ = fmt.Fprint(mac, int64(*v.Late))
@@ -257,7 +260,8 @@ func withoutEncoding(tag string) string {
 }
 
 // matching searches the values of If-Match or If-None-Match (fields) for one of the ETags in tags. It returns the ETag that it found,
-// without the prefix W/ of a weak ETag, but with an encoding suffix such as -gzip. If a value is *, it returns the first ETag in tags.
+// without the prefix W/ of a weak ETag, but with an encoding suffix such as -gzip. If a value is *, it returns the first ETag in tags. The
+// second result is false if no ETag was found.
 func matching(fields []string, tags ...string) (string, bool) {
 	for _, field := range fields {
 		for listed := range strings.SplitSeq(field, ",") {

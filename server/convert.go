@@ -12,8 +12,8 @@ import (
 )
 
 // This file chooses the format of responses. Every operation answers with JSON. Lists and histories can also have other formats:
-// convertedResponse converts the JSON of the operation while it is sent, so a CSV file has exactly the rows and the columns of the JSON.
-// convertlist.go has the conversions.
+// convertedResponse converts the JSON of the operation while the response is sent. So a CSV file has exactly the rows and the columns of
+// the JSON. convertlist.go and convertxlsx.go contain the conversions.
 
 // converter writes a JSON list in another format.
 type converter struct {
@@ -29,7 +29,7 @@ const (
 	mediaXLSX   = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 )
 
-// converters are the formats other than JSON, by the media types that the contract names.
+// converters contains the converter of each format other than JSON. The keys are the media types in the OpenAPI contract.
 var converters = map[string]*converter{
 	mediaCSV:    {mediaCSV + "; charset=utf-8; header=present", `-csv"`, convertToCSV},
 	mediaNDJSON: {mediaNDJSON, `-ndjson"`, convertToNDJSON},
@@ -62,8 +62,8 @@ func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// acceptedFormat returns the format that the header Accept prefers, or "" if it allows none of formats. Among formats that it prefers equally,
-// the first one is returned. semicolon is true if the format is CSV with semicolons.
+// acceptedFormat returns the format that the header Accept prefers, or "" if the header allows none of formats. If the header prefers
+// several formats equally, the first one of them is returned. semicolon is true if the format is CSV with semicolons.
 func acceptedFormat(accept string, formats []string) (format string, semicolon bool) {
 	if strings.TrimSpace(accept) == "" {
 		return formats[0], false
@@ -86,8 +86,8 @@ func acceptedFormat(accept string, formats []string) (format string, semicolon b
 	return "", false
 }
 
-// rowSchema returns the schema of one entry of a response: the items of an array, or of the member data of an object. It returns nil if the
-// response is no list.
+// rowSchema returns the schema of one entry of a list response. The list is the response itself, or the member data of the response.
+// rowSchema returns nil if the response contains no list.
 func rowSchema(of *openapi3.Schema) *openapi3.Schema {
 	if of.Type.Is("array") {
 		return of.Items.Value
@@ -103,7 +103,7 @@ func rowSchema(of *openapi3.Schema) *openapi3.Schema {
 	return nil
 }
 
-// answerConverted calls the operation next and converts its response. row is the schema of an entry.
+// answerConverted calls the operation next and converts its response. row is the schema of an entry of the list.
 func answerConverted(c echo.Context, to *converter, row *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
@@ -127,12 +127,12 @@ func answerConverted(c echo.Context, to *converter, row *openapi3.Schema, next e
 	err = next(c)
 	finished = true
 	if failed := w.finish(err); err == nil && failed != nil {
-		panic(http.ErrAbortHandler) // a part of the response was sent, so only the end of the connection can tell that the rest is missing
+		panic(http.ErrAbortHandler) // aborts the connection: nothing else tells the client that the rest of the response is missing
 	}
 	return err
 }
 
-// errIncomplete is the error of a conversion whose operation has failed after it sent a part of its response.
+// errIncomplete is the error with which a conversion ends if the operation panics before its response is complete.
 var errIncomplete = errors.New("the response is incomplete")
 
 // convertedResponse is an http.ResponseWriter that converts a JSON response with status 200 to another format while it is written. It does not
@@ -160,7 +160,7 @@ func (w *convertedResponse) WriteHeader(status int) {
 	}
 	h.Set(echo.HeaderContentType, w.to.contentType)
 	h.Del(echo.HeaderContentLength)
-	w.original.WriteHeader(status) // before the conversion starts, because a converter can write before it reads
+	w.original.WriteHeader(status) // sent before the conversion starts, because a converter can write before it reads
 	read, write := io.Pipe()
 	w.json, w.done = write, make(chan error, 1)
 	go func() {
@@ -170,7 +170,7 @@ func (w *convertedResponse) WriteHeader(status int) {
 	}()
 }
 
-// Write converts a part of the JSON.
+// Write passes a part of the JSON to the converter. If the response is not converted, Write sends the part unchanged.
 func (w *convertedResponse) Write(part []byte) (int, error) {
 	if w.json == nil {
 		return w.original.Write(part)
@@ -178,7 +178,7 @@ func (w *convertedResponse) Write(part []byte) (int, error) {
 	return w.json.Write(part)
 }
 
-// finish ends the conversion and returns its error. failed is the error of the operation, or nil.
+// finish waits until the conversion has ended and returns its error. failed is the error of the operation, or nil.
 func (w *convertedResponse) finish(failed error) error {
 	if w.json == nil {
 		return nil

@@ -16,17 +16,18 @@ import (
 	"github.com/reeltally/reeltally/server/formula"
 )
 
-// jsonText is the JSON of a list or an object.
+// jsonText is the text of a cell that contains a JSON array or a JSON object.
 type jsonText string
 
-// rowWriter writes the rows of a table. A cell is nil, a string, a json.Number, a bool or a jsonText. The first row has the names of the columns.
+// rowWriter writes the rows of a table. A cell is nil, a string, a json.Number, a bool or a jsonText. The first row contains the names of
+// the columns. finish must be called after the last row.
 type rowWriter interface {
 	writeRow(cells []any) error
 	finish() error
 }
 
-// convertRows reads a JSON list, either an array or an object with the member data, and writes it as a table. The columns are the required
-// members of an entry, and those optional members that the first entry has, in the order of their names.
+// convertRows reads a JSON list and writes it as a table. The list is an array, or the array in the member data of an object. The columns
+// are the required members of an entry and the optional members that the first entry has. They are sorted by name.
 func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	decoder := json.NewDecoder(from)
 	if err := toFirstEntry(decoder); err != nil {
@@ -34,7 +35,7 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	}
 	var columns []string
 	for decoder.More() {
-		var entry map[string]json.RawMessage // lists and objects stay JSON, because decoding them takes much memory
+		var entry map[string]json.RawMessage // arrays and objects are not decoded, because decoding them takes much memory
 		if err := decoder.Decode(&entry); err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	return readRest(decoder, from)
 }
 
-// cellOf returns the cell of a JSON value. value is empty if the entry lacks the member.
+// cellOf returns the cell for a JSON value. value is empty if the entry lacks the member.
 func cellOf(value json.RawMessage) (any, error) {
 	if len(value) == 0 {
 		return nil, nil //nolint:nilnil // nil is the value of an unknown cell
@@ -108,7 +109,7 @@ func convertToCSV(to io.Writer, from io.Reader, row *openapi3.Schema) error {
 	return convertRows(csvRows{Writer: csv.NewWriter(to)}, from, row)
 }
 
-// byteOrderMark at the beginning of a file tells spreadsheets that the file is UTF-8.
+// byteOrderMark is written at the beginning of a file. It tells spreadsheet programs that the file is encoded in UTF-8.
 const byteOrderMark = "\ufeff"
 
 // convertToSemicolonCSV writes a JSON list as CSV for spreadsheets of countries with a decimal comma: cells are separated by semicolons, and
@@ -122,7 +123,7 @@ func convertToSemicolonCSV(to io.Writer, from io.Reader, row *openapi3.Schema) e
 	return convertRows(csvRows{out, true}, from, row)
 }
 
-// writeRow writes a row. An unknown value is an empty cell, and lists and objects are JSON.
+// writeRow writes a row. A value of nil becomes an empty cell. JSON arrays and objects are written as JSON.
 func (w csvRows) writeRow(cells []any) error {
 	texts := make([]string, len(cells))
 	for i, cell := range cells {
@@ -148,7 +149,8 @@ func (w csvRows) finish() error {
 	return w.Error()
 }
 
-// convertToNDJSON reads a JSON list, either an array or an object with the member data, and writes each entry on a line of its own.
+// convertToNDJSON reads a JSON list and writes each entry on a separate line. The list is an array, or the array in the member data of an
+// object.
 func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 	decoder := json.NewDecoder(from)
 	out := bufio.NewWriter(to)
@@ -170,7 +172,8 @@ func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 	return readRest(decoder, from)
 }
 
-// readRest reads the members after the list, such as the pagination. The operation would otherwise wait until somebody reads them.
+// readRest reads and discards the JSON after the list, such as the pagination. Otherwise the operation would block, because it writes to a
+// pipe.
 func readRest(decoder *json.Decoder, from io.Reader) error {
 	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from))
 	return err
@@ -205,7 +208,7 @@ func toFirstEntry(decoder *json.Decoder) error {
 	}
 }
 
-// columnsOf returns the columns of a table. first is its first entry, or nil if there is none.
+// columnsOf returns the sorted names of the columns of a table. first is the first entry of the list, or nil if the list is empty.
 func columnsOf(row *openapi3.Schema, first map[string]json.RawMessage) []string {
 	var columns []string
 	for name := range row.Properties {

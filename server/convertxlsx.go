@@ -22,10 +22,11 @@ const (
 	sheetEnd = `</sheetData></worksheet>`
 )
 
-// workbookFrame writes the parts of a workbook except its sheet into an archive, and leaves the archive open.
+// workbookFrame is the archive into which the library excelize writes an empty workbook. It discards the sheet, because xlsxRows writes the
+// sheet into the archive later.
 type workbookFrame struct{ *zip.Writer }
 
-// Create returns the writer of a part.
+// Create returns the writer for a file in the archive. For the sheet, it returns a writer that discards everything.
 func (f workbookFrame) Create(name string) (io.Writer, error) {
 	if name == sheetPath {
 		return io.Discard, nil
@@ -33,17 +34,17 @@ func (f workbookFrame) Create(name string) (io.Writer, error) {
 	return f.Writer.Create(name)
 }
 
-// Close does nothing.
+// Close does nothing, because xlsxRows.finish closes the archive after the last row.
 func (workbookFrame) Close() error { return nil }
 
-// xlsxRows writes rows into the sheet of a workbook. The rows are written at once, so the memory does not depend on their number: the writer of
-// excelize keeps up to 16 MiB of rows and the whole archive in memory.
+// xlsxRows writes rows into the sheet of a workbook. It does not collect the rows, so the memory that it needs does not depend on their
+// number. The writer of the library excelize would keep up to 16 MiB of rows and the whole archive in memory.
 type xlsxRows struct {
 	archive *zip.Writer
 	sheet   *bufio.Writer
 	rows    int
-	columns []string // names of the columns of the sheet, such as A
-	text    []byte   // text of the last cell; reused
+	columns []string // letters of the columns in cell references, such as A
+	text    []byte   // buffer for the text of one cell, reused for the next cell
 }
 
 // convertToXLSX writes a JSON list as a workbook with one sheet.
@@ -64,8 +65,8 @@ func convertToXLSX(to io.Writer, from io.Reader, row *openapi3.Schema) error {
 	return convertRows(&xlsxRows{archive: archive, sheet: bufio.NewWriter(sheet)}, from, row)
 }
 
-// writeRow writes a row. Texts are cells of the type text, which a spreadsheet never runs as a formula. Times are texts as in the JSON, and
-// lists and objects are JSON.
+// writeRow writes a row. Texts become cells of the type text, which a spreadsheet program never runs as formulas. Times become texts as in
+// the JSON. JSON arrays and objects become texts that contain the JSON.
 func (w *xlsxRows) writeRow(cells []any) error {
 	for len(w.columns) < len(cells) {
 		name, err := excelize.ColumnNumberToName(len(w.columns) + 1)
@@ -94,18 +95,18 @@ func (w *xlsxRows) writeRow(cells []any) error {
 			w.write(`<c r="`, at, `" t="b"><v>`, value, `</v></c>`)
 		}
 	}
-	_, err := w.sheet.WriteString(`</row>`) // returns the first error of all writes
+	_, err := w.sheet.WriteString(`</row>`) // also returns an error of an earlier write
 	return err
 }
 
-// write writes parts of the sheet. The buffer keeps an error and returns it from the next write.
+// write writes parts of the sheet. It ignores errors, because bufio.Writer returns the first error again from every later write.
 func (w *xlsxRows) write(parts ...string) {
 	for _, part := range parts {
 		_, _ = w.sheet.WriteString(part)
 	}
 }
 
-// hexEscape matches text that spreadsheets read as an escaped character, such as _x0041_.
+// hexEscape matches a text that spreadsheet programs would read as one escaped character, such as _x0041_ for A.
 var hexEscape = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
 // writeText writes a cell with a text.
@@ -116,7 +117,7 @@ func (w *xlsxRows) writeText(at, text string) {
 	}
 	w.write(`<c r="`, at, `" t="inlineStr"><is><t xml:space="preserve">`)
 	w.text = append(w.text[:0], text...)
-	_ = xml.EscapeText(w.sheet, w.text) // the buffer keeps the error
+	_ = xml.EscapeText(w.sheet, w.text) // the next write to w.sheet returns the error again
 	w.write(`</t></is></c>`)
 }
 
@@ -137,7 +138,7 @@ func cutText(text string) string {
 	return text
 }
 
-// finish ends the sheet and the archive.
+// finish writes the end of the sheet and closes the archive.
 func (w *xlsxRows) finish() error {
 	w.write(sheetEnd)
 	if err := w.sheet.Flush(); err != nil {

@@ -184,7 +184,7 @@ func bodyFault(pointer, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: api.FaultLocationBody, Pointer: &pointer, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// namedFault returns a fault in the path, query or header parameter called name. in says where the request contains the parameter.
+// namedFault returns a fault in the path, query or header parameter called name. The argument in says which of the three it is.
 func namedFault(in api.FaultLocation, name, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: in, Name: &name, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
@@ -352,8 +352,8 @@ func wholeSeconds(d time.Duration) int {
 // inSeconds returns wholeSeconds as text, such as "1 second".
 func inSeconds(d time.Duration) string { return counted(wholeSeconds(d), "second", "") }
 
-// counted returns n with its noun in the singular or plural, for example "1 entry" or "2048 characters". An empty plural is regular. n has no
-// thousands separators, so that programs can read it.
+// counted returns n with a noun, for example "1 entry" or "2048 characters". If plural is empty, the plural is formed by the regular rules
+// of English. n has no thousands separators, so that programs can read it.
 func counted(n int, singular, plural string) string {
 	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, plural)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultEvents is how many events an answer has at most if the request has no limit.
+// defaultEvents is the maximum number of events in a response if the request has no limit.
 const defaultEvents = 100
 
 // ListEvents answers GET /events with the organisation's events.
@@ -54,7 +54,8 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	return list, err
 }
 
-// checkFeedPosition returns an error if events after a position are missing.
+// checkFeedPosition returns an error if events after the position of a cursor are missing. after is the position of the cursor, or nil if
+// the request has no cursor. missing is the position up to which events were deleted or not recorded.
 func checkFeedPosition(after *store.Position, missing int64) error {
 	if after == nil {
 		return nil
@@ -65,13 +66,14 @@ func checkFeedPosition(after *store.Position, missing int64) error {
 	return nil
 }
 
-// feedMembers are the members of an answer of listEvents besides data.
+// feedMembers are the members of the response of listEvents except data.
 type feedMembers struct {
 	HasMore    bool   `json:"has_more"`
 	NextCursor string `json:"next_cursor"`
 }
 
-// feedMembers returns the members of an answer with the events found. If there are none, the next cursor is the place at which page begins.
+// feedMembers returns the members of the response that contains the events found. If found is empty, the next cursor is the position at
+// which this page starts, so that a later request continues there.
 func (s *Server) feedMembers(page pageRequest, found *store.List[store.Event], missing int64) (feedMembers, error) {
 	after := store.EventPosition(missing, uuid.Nil)
 	if page.after != nil {
@@ -115,14 +117,16 @@ func toAPIEvent(e store.Event, view View) api.Event {
 	return out
 }
 
-// toAPIVideoState converts the state of a video to the JSON type of the API. If view is MaskedView, the metrics are null.
+// toAPIVideoState converts the fetch status and the counts of a video in an event to the JSON type of the API. If view is MaskedView, the
+// metrics are null.
 func toAPIVideoState(v store.VideoState, view View) api.EventVideoState {
 	return api.EventVideoState{FetchStatus: api.FetchStatus(v.Status), LatestViews: view.Count(v.Views), LatestLikes: view.Count(v.Likes), LatestComments: view.Count(v.Comments),
 		LatestBookmarks: view.Count(v.Bookmarks), LatestShares: view.Count(v.Shares), LatestEngagement: view.Count(v.Engagement),
 		LatestUpdatedAt: view.Text(toAPITimePtr(v.UpdatedAt)), OutlierMultiplier: view.Ratio(v.OutlierMultiplier)}
 }
 
-// toAPIAccountState converts the state of an account to the JSON type of the API. If view is MaskedView, the metrics are null.
+// toAPIAccountState converts the fetch status and the counts of an account in an event to the JSON type of the API. If view is MaskedView,
+// the metrics are null.
 func toAPIAccountState(a store.AccountState, view View) api.EventAccountState {
 	return api.EventAccountState{FetchStatus: api.FetchStatus(a.Status), LatestFollowersCount: view.Count(a.Followers), LatestFollowingCount: view.Count(a.Following),
 		CheckedAt: toAPITimePtr(a.CheckedAt)}

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// maxExportVideos is the largest number of videos whose points are on a page of an export.
+	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
 	maxExportVideos = 200
-	// exportDelay is how long before the present an export ends, rounded down to a minute so that an ETag stays valid for a minute. The points
-	// of a fetch become visible up to this time after the fetch.
+	// exportDelay is the minimum age of the points in an export, because the points of a fetch can become visible in the database only this
+	// long after the fetch. The end of an export is also rounded down to a whole minute, so that an ETag stays valid for a minute.
 	exportDelay = 2 * time.Minute
 )
 

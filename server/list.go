@@ -19,8 +19,8 @@ const (
 	// maxPageBytes is the maximum size, in bytes, of the JSON of one page of a list. A page that would be larger has fewer rows than
 	// requested.
 	maxPageBytes = 32 << 20
-	// maxRowBytes is an upper bound for the size, in bytes, of the JSON of one row of a list without its texts and labels. It includes the second
-	// spelling of a username.
+	// maxRowBytes is an upper bound for the size, in bytes, of the JSON of one row of a list without its texts and labels. It includes the
+	// member display_username, which repeats the username.
 	maxRowBytes = 3 << 10
 	// listBufferBytes is how many bytes of a list response are buffered before they are sent. If an error occurs before the first bytes are
 	// sent, the server can still send an error response.
@@ -36,13 +36,14 @@ type listRequest[R any] struct {
 	together bool
 	// find queries the rows of one page from the caller's organisation.
 	find func(*store.Org, store.Window) (*store.List[R], error)
-	// encode appends the JSON of a row, which is one entry of the list, or several ones with commas between them, or nothing. If the View is
-	// MaskedView, the metrics are null.
+	// encode appends the JSON of a row. A row is usually one entry of the list, but it can also be several entries separated by commas, or
+	// no entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
 	// members returns an object with the members of the response besides data. rows is the number of rows in data. If members is nil, a
 	// paginated response has the members data and pagination, and a response without pagination is a JSON array.
 	members func(facts pageFacts, rows int) any
-	// allRows is true if every tier gets all rows of the list, masked or not. Otherwise a tier that does not show metrics gets the first row.
+	// allRows is true if every tier gets all rows of the list, masked or not. If allRows is false, a tier that does not show metrics gets
+	// only the first row.
 	allRows bool
 }
 
@@ -199,8 +200,8 @@ func (l listResponse) encode(out *listBuffer) error {
 	return nil
 }
 
-// writeRows writes the JSON of rows to out, separated by commas. encode can return nothing for a row. writeRows sends out whenever
-// listBufferBytes are buffered.
+// writeRows writes the JSON of rows to out, separated by commas. It skips a row for which encode returns nothing. Whenever at least
+// listBufferBytes are buffered in out, writeRows sends them.
 func writeRows[R any](out *listBuffer, rows []R, encode func([]byte, *R) ([]byte, error)) error {
 	separator := ""
 	for i := range rows {
@@ -229,7 +230,8 @@ type listBuffer struct {
 	started bool // true if the status of the response was sent
 }
 
-// listBuffers are empty buffers for listBuffer. They are used again, because allocating them takes a tenth of the time of a short list.
+// listBuffers is a pool of empty buffers for listBuffer. Buffers are reused, because allocating one takes a tenth of the time that a short
+// list takes.
 var listBuffers = sync.Pool{New: func() any {
 	return bytes.NewBuffer(make([]byte, 0, listBufferBytes+maxRowBytes))
 }}
@@ -239,7 +241,7 @@ func newListBuffer(w http.ResponseWriter) *listBuffer {
 	return &listBuffer{Buffer: listBuffers.Get().(*bytes.Buffer), w: w}
 }
 
-// release gives the buffer back. A buffer that a long row has enlarged is not used again.
+// release returns the buffer to the pool listBuffers, unless a long row has made the buffer too large.
 func (b *listBuffer) release() {
 	if b.Cap() <= 2*listBufferBytes {
 		b.Reset()

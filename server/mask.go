@@ -40,8 +40,8 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// FetchDetail returns the sentence that explains the fetch status of a video or account. If v masks metrics, it returns nil for a status that
-// says that collecting works, because the sentence then tells why counts are held back.
+// FetchDetail returns the sentence that explains the fetch status of a video or account. If v masks metrics, it returns nil for the status
+// ok, because the sentence of this status says why newer counts are missing, for example that a suspicious count is not stored yet.
 func (v View) FetchDetail(s *store.FetchState, kind link.Kind) *string {
 	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {
 		return nil

@@ -99,7 +99,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		c.Response().Before(func() { // after the handler has read its data, which may be the first numbers in the database
+		c.Response().Before(func() { // runs after the handler has read its data, because the response can contain the first numbers in the database
 			if s.madeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
 			}
@@ -121,8 +121,9 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// madeUp returns true if the numbers in the database are made up by the sandbox. For successful requests with a valid token, it reads the
-// database until the first number is stored. The kind of the numbers never changes afterwards.
+// madeUp returns true if the numbers in the database are made up by the sandbox. While the database contains no numbers, madeUp reads the
+// database again for each successful request with a valid token. As soon as the database contains numbers, the result never changes again,
+// because made-up and real numbers are never mixed.
 func (s *Server) madeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
 	if _, identified := ctx.Value(callerKey{}).(Caller); identified && c.Response().Status < http.StatusBadRequest && !s.dataKnown.Load() {
@@ -170,7 +171,7 @@ func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // recoverPanics returns a middleware that logs a panic with its stack and returns an error, so that the response has status 500. The error
-// does not wrap the value of the panic, because writeError could then answer with another status.
+// does not wrap the value of the panic: if that value is itself an error, writeError could derive another status from it.
 func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	return middleware.RecoverWithConfig(middleware.RecoverConfig{
 		StackSize:           64 << 10,

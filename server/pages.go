@@ -22,20 +22,21 @@ import (
 // signIns limits how many tokens and login links of one IP address can be tried on the sign-in page in a minute.
 var signIns = addressLimit{"sign_in", 10, "attempts to sign in"}
 
-// pageReads is the maximum number of reads of one operation that the pages of one organisation can make in a minute. Reads of pages are
-// counted apart from those of programs, so that a person who looks at pages takes no requests from the organisation's programs.
+// pageReads is the maximum number of reads of one operation that the pages of one organisation can make in a minute. Reads of pages and
+// requests of programs are counted separately, so that pages do not use up the rate limit of the organisation's programs.
 const pageReads = 600
 
 type pageCallerKey struct{}
 
-// pageCaller returns the identity for which a page makes a request to the API. ok is false for requests that come from outside.
+// pageCaller returns the identity for which a page makes a request to the API. ok is false for a request that was not made by a page of
+// this server.
 func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 	id, ok = ctx.Value(pageCallerKey{}).(store.Identity)
 	return id, ok
 }
 
 // countPageRead counts a read of a page and calls next. If the organisation's pages have made too many reads in the current minute, it
-// returns an error response with the code rate_limited. Reads of share pages, which act for no token, are counted apart.
+// returns an error response with the code rate_limited. Reads of share pages, which have no token, are counted separately.
 func (s *Server) countPageRead(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
 	name, limit := "pages_"+op.id, int64(pageReads)
 	if caller.Token.ID == uuid.Nil {
@@ -77,7 +78,7 @@ func (pageBackend) ErrorCodes() []web.ErrorCode {
 	return out
 }
 
-// pageBackend is the part of the server that the pages use.
+// pageBackend implements web.Backend: the functions of the server that the pages call.
 type pageBackend struct{ s *Server }
 
 // Identify returns the token and the organisation of a session.
@@ -152,7 +153,7 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 	return done, b.setupError(ctx, err)
 }
 
-// setupError converts an error of a setup link to a *web.Problem. It gives back the attempt if err is nil.
+// setupError converts an error of a setup link to a *web.Problem. If err is nil, the attempt does not count against the limit signIns.
 func (b pageBackend) setupError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -206,7 +207,7 @@ func (b pageBackend) Do(id store.Identity, page *http.Request, method, target st
 	return web.Response{Status: w.status, Header: w.header, Body: w.body.Bytes()}, nil
 }
 
-// Operations returns the state of collecting as JSON, and the version of the server.
+// Operations returns the JSON that describes the queue, the sources and their budgets, and the version of the server.
 func (b pageBackend) Operations(page *http.Request) ([]byte, web.Version, error) {
 	version := web.Version{Program: "(development)", API: b.s.contract.version}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
@@ -229,7 +230,7 @@ func (b pageBackend) Served(ctx context.Context) (queue.Served, error) {
 	return served, b.problem(ctx, err)
 }
 
-// TargetsWithStatus returns targets of all organisations with a fetch status.
+// TargetsWithStatus returns up to limit targets whose fetch status is status. They can belong to any organisation.
 func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error) {
 	targets, err := b.s.store.Queue.TargetsWithStatus(ctx, status, limit)
 	return targets, b.problem(ctx, err)
@@ -240,7 +241,7 @@ func (b pageBackend) takeSignIn(ctx context.Context) error {
 	return b.problem(ctx, b.s.identities.addressLimits.take(ctx, signIns, addressOf(ctx)))
 }
 
-// addressOf returns the IP address of the caller of a page, as it is used for limits.
+// addressOf returns the IP address or network from which a page was requested. Requests from it are counted together (see network).
 func addressOf(ctx context.Context) string {
 	address, _ := ctx.Value(addressKey{}).(string)
 	return address

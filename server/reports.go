@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// rankedVideos is how many of the best and of the worst videos the statistics of a collection list.
+	// rankedVideos is the number of best videos, and of worst videos, that the statistics of a collection list.
 	rankedVideos = 5
-	// reportFormat is the version of the form of reports.
+	// reportFormat is the version number of the JSON format of reports.
 	reportFormat = 1
 )
 
@@ -67,7 +67,8 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 	}), nil
 }
 
-// campaignPeriod returns the first and the last day of a period as historyRange does. The period ends today at the latest, and must not begin later.
+// campaignPeriod returns the first and the last day of a period. It makes the same checks as historyRange, and also fails if start is in
+// the future. If end is in the future, the last day is today.
 func (s *Server) campaignPeriod(caller Caller, start, end *openapi_types.Date) (from, to store.Date, err error) {
 	if from, to, err = s.historyRange(caller, start, end); err != nil {
 		return 0, 0, err
@@ -79,7 +80,8 @@ func (s *Server) campaignPeriod(caller Caller, start, end *openapi_types.Date) (
 	return from, min(to, today), nil
 }
 
-// CreateReport answers POST /collections/{collection_id}/reports: it freezes a report of a collection.
+// CreateReport answers POST /collections/{collection_id}/reports: it creates a report of a collection. The numbers of a report never
+// change.
 func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObject) (api.CreateReportResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.campaignPeriod(caller, r.Body.StartDate, r.Body.EndDate)
@@ -94,7 +96,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	return api.CreateReport201JSONResponse(toAPIReportSummary(made, FullView)), nil
 }
 
-// inBody changes the faults of query parameters into faults of the members of the body with the same names.
+// inBody converts the faults of query parameters in err into faults of the body members with the same names.
 func inBody(err error) error {
 	e := toError(err)
 	for i, f := range e.Faults {
@@ -224,7 +226,8 @@ type skipped struct{}
 // UnmarshalJSON implements json.Unmarshaler and ignores the value.
 func (skipped) UnmarshalJSON([]byte) error { return nil }
 
-// toAPIReportSummary converts what identifies a report to the JSON type of the API. It has no metrics, so View changes nothing.
+// toAPIReportSummary converts the description of a report, without its numbers, to the JSON type of the API. It ignores its View, because a
+// summary contains no metrics that could be masked.
 func toAPIReportSummary(r store.Report, _ View) api.ReportSummary {
 	return api.ReportSummary{ID: r.ID, Number: r.Number, CollectionID: r.CollectionID, CollectionName: r.CollectionName, IncludeChildren: r.IncludeChildren,
 		StartDate: toAPIDate(r.StartDate), EndDate: toAPIDate(r.EndDate), CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
@@ -280,8 +283,8 @@ func percentOf(gained, start *int64) *float64 {
 	return &percent
 }
 
-// toAPIRanked returns the best or the worst videos of a collection. If view is MaskedView, it returns none, because their order would show
-// the gains.
+// toAPIRanked returns the best videos of a collection, or the worst ones if best is false. If view is MaskedView, it returns no videos,
+// because their order would reveal which videos gained more.
 func toAPIRanked(c store.Campaign, best bool, view View) []api.CollectionGain {
 	out := []api.CollectionGain{}
 	if view.masked {

@@ -41,12 +41,12 @@ type Options struct {
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
 	// Sandbox is true if the sandbox will fill the database. Every response then has the header ReelTally-Sandbox until the first number is
-	// stored. Later, the numbers in the database decide.
+	// stored. Afterwards, responses have the header only if the numbers in the database are made up.
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer is answered with status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
-	// Status answers with the same JSON as /status at the address for metrics: the queue, the sources and their budgets. If it is nil,
-	// there is no page of operations.
+	// Status is an HTTP handler that answers with the JSON of /status at the address for metrics: the queue, the sources and their budgets.
+	// If it is nil, the page of operations does not exist.
 	Status http.Handler
 	// Webhooks are the settings for sending events to webhooks.
 	Webhooks WebhookOptions
@@ -72,9 +72,9 @@ type Server struct {
 	now              func() time.Time
 	logger           *slog.Logger
 	rates            RateStore
-	sandbox          atomic.Bool  // the numbers are made up
-	draining         atomic.Bool  // see Drain
-	dataKnown        atomic.Bool  // the kind of the database's numbers is known, and sandbox follows it
+	sandbox          atomic.Bool  // true if the numbers in the database are made up
+	draining         atomic.Bool  // true after Drain was called
+	dataKnown        atomic.Bool  // true if the database contains numbers, so that the value of sandbox was read from the database
 	status           http.Handler // see Options.Status; can be nil
 	previewAllowance int
 	requestTimeout   time.Duration
@@ -148,8 +148,8 @@ func New(o Options) (*Server, error) {
 // Handler returns the HTTP handler of all routes.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Drain prepares the end of the server. From then on, GET /readyz answers with status 503, so that a proxy sends new requests to other servers,
-// and each answer closes its connection. The server still answers all requests.
+// Drain prepares the server for its end. After Drain, GET /readyz answers with status 503, so that a proxy sends new requests to other
+// servers. Every response closes its connection. The server still answers all requests.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // Close waits until all background writes to the database have finished, for example the write of a token's last use. Call Close after the

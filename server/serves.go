@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// servedCache is the time after which the server reads the running collectors from the database again.
+// servedCache is how long the server uses the information about the running collectors before it reads it from the database again.
 const servedCache = 5 * time.Second
 
 // servedReader reads what the running collectors can fetch, at most once in servedCache.
@@ -41,9 +41,9 @@ func (r *servedReader) read(ctx context.Context) (queue.Served, error) {
 // platformNames are the names of the platforms in sentences.
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// unsupported returns why no source of the running collectors can ever fetch what the link names, or "". warning is a sentence for the
-// caller that also says what would help. It can be set although unsupported is "", if the collectors fetch the video only in some cases.
-// Both are "" if no collector is running.
+// unsupported returns the reason why no source of the running collectors can fetch the video or account of the link l, or "" if a source
+// can. warning is a sentence for the caller that also says what to do. If the sources can fetch the item only in some cases, reason is "",
+// but warning is set. Both are "" if no collector is running.
 func unsupported(served queue.Served, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
@@ -66,7 +66,7 @@ func unsupported(served queue.Served, l link.Link) (reason, warning string) {
 	return "", fmt.Sprintf("The configured sources find %ss of %s only by their ids: track a link that contains the id.", l.Kind, platform)
 }
 
-// linkWarnings returns the warnings about links, each once, in the order of the links.
+// linkWarnings returns the warnings of unsupported about links, without duplicates, in the order of the links.
 func linkWarnings(served queue.Served, links []link.Link) []string {
 	warnings, seen := []string{}, map[string]bool{}
 	for _, l := range links {

@@ -14,16 +14,17 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// This file contains what share pages use of the server: look-ups of hashes, and passwords.
+// This file contains the functions of the server that share pages call: they look up the hash of a share page, and check its password.
 
-// shareViews limits how many share pages one IP address can open in a minute, with wrong hashes and passwords included.
+// shareViews limits how many requests for share pages one IP address can send in a minute. Requests with a wrong hash or a wrong password
+// also count.
 var shareViews = addressLimit{"share_views", 120, "requests for share pages"}
 
 // shareReads is the maximum number of reads of one operation that all share pages of one organisation can make in a minute. These reads are
-// counted apart from those of the organisation's programs and pages, so that visitors take no requests from the organisation.
+// counted separately, so that visitors of share pages do not use up the rate limits of the organisation's programs and pages.
 const shareReads = 600
 
-// guessLimit limits wrong passwords of a share page.
+// guessLimit limits how many wrong passwords can be sent for a share page: at most attempts in each window of time.
 type guessLimit struct {
 	attempts int64
 	window   time.Duration
@@ -34,7 +35,7 @@ var (
 	guessesOfPage    = guessLimit{100, time.Hour}       // maximum of wrong passwords from all IP addresses for one share page
 )
 
-// Share returns the public or protected collection with a hash, for a visitor.
+// Share returns the public or protected collection whose share page has this hash.
 func (b pageBackend) Share(ctx context.Context, hash string) (store.Share, error) {
 	if err := b.s.identities.addressLimits.take(ctx, shareViews, addressOf(ctx)); err != nil {
 		return store.Share{}, b.problem(ctx, err)
@@ -44,7 +45,7 @@ func (b pageBackend) Share(ctx context.Context, hash string) (store.Share, error
 }
 
 // EnterShare checks the password of a protected share page, and returns a pass that is valid for web.ShareSessionLife. Each attempt is
-// counted before the password is checked, so that concurrent attempts cannot exceed the limit. A correct attempt is not counted.
+// counted before the password is checked, so that concurrent attempts cannot exceed the limit. The count of a correct attempt is undone.
 func (b pageBackend) EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Collection.Hash
 	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + addressOf(ctx): guessesOfAddress}
@@ -83,7 +84,8 @@ func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 	return err == nil && b.s.now().Unix() < seconds && hmac.Equal([]byte(signature), []byte(b.signShare(share, ends)))
 }
 
-// signShare returns the signature of a pass. It depends on the hash of the password, so a new password makes all passes invalid.
+// signShare returns the signature of a pass for a share page. ends is the time when the pass ends. The signature depends on the hash of the
+// password, so that a new password makes all passes invalid.
 func (b pageBackend) signShare(share store.Share, ends string) string {
 	mac := hmac.New(sha256.New, b.s.cursorKey)
 	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, ends} {

@@ -17,14 +17,14 @@ type slots struct {
 	organisations map[uuid.UUID]*organisationSlots // organisations that have a running or waiting task
 }
 
-// organisationSlots are the slots of one organisation.
+// organisationSlots limits and counts the tasks of one organisation.
 type organisationSlots struct {
 	slots chan struct{} // contains one entry for each running task of the organisation
 	users int           // number of running and waiting tasks of the organisation
 }
 
-// newSlots returns slots that allow perOrganisation running tasks of each organisation and total running tasks of all organisations
-// together. If total is 0, the tasks of all organisations together are not limited.
+// newSlots returns a slots value. perOrganisation is the maximum number of running tasks of each organisation, and total is the maximum of
+// all organisations together. If total is 0, only the tasks of each organisation are limited.
 func newSlots(perOrganisation, total int) *slots {
 	s := &slots{perOrganisation: perOrganisation, organisations: map[uuid.UUID]*organisationSlots{}}
 	if total > 0 {

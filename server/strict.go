@@ -166,8 +166,8 @@ func (s *jsonScan) scanObject() bool {
 	return true
 }
 
-// tooManyValues adds a fault for a body with too many values. The fault is at the outermost array around the current value that is longer
-// than its schema allows. If every array is short enough, the fault is at the body as a whole.
+// tooManyValues adds a fault for a body with too many values. It looks at the arrays that contain the current value. The fault names the
+// outermost of them that is longer than its schema allows. If none is too long, the fault names the body as a whole.
 func (s *jsonScan) tooManyValues() {
 	schema := s.schema
 	for i, step := range s.path {

@@ -33,7 +33,8 @@ type tierFacts struct {
 	historyDays int                 // maximum age of the start of a history, in days
 }
 
-// tiers contains the default rate limits and the rights of each tier. Options.TierLimits changes the rate limits. No other code in this package depends on the name of a tier.
+// tiers contains the default rate limits and the rights of each tier. Options.TierLimits changes the rate limits. No other code in this
+// package depends on the name of a tier.
 var tiers = map[store.Tier]tierFacts{
 	store.TierLimited: {limits: map[rateGroup]int64{groupRead: 5, groupWrite: 5, groupAuthenticate: 60}, masked: true, historyDays: 90},
 	store.TierBasic:   {limits: map[rateGroup]int64{groupRead: 15, groupWrite: 15, groupAuthenticate: 60}, masked: true, historyDays: 90},

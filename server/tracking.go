@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// resource contains the functions that track, stop and refresh one kind of item: videos or accounts.
+// resource contains the functions that track videos, stop their tracking and refresh them, or the same functions for accounts.
 type resource struct {
 	kind link.Kind
 	// track tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
@@ -43,7 +43,8 @@ type trackRequest struct {
 	served          queue.Served // what the running collectors can fetch
 }
 
-// unsupported returns why no configured source can fetch what the link names, or "".
+// unsupported returns the reason why no source of the running collectors can fetch the video or account of the link l, or "" if a source
+// can.
 func (r trackRequest) unsupported(l link.Link) string {
 	reason, _ := unsupported(r.served, l)
 	return reason
@@ -100,7 +101,7 @@ var accountResource = resource{
 	},
 }
 
-// convertAll calls convert for each element of in and returns the results in the same order.
+// convertAll calls convert for each element of the slice in and returns the results in the same order.
 func convertAll[A, B any](in []A, convert func(A) B) []B {
 	out := make([]B, len(in))
 	for i, a := range in {

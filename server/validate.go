@@ -81,8 +81,8 @@ func joinHeaderLines(h http.Header, names []string) {
 	}
 }
 
-// pathParams returns the decoded path parameters by name, and faults for invalid values. If URL.RawPath is set, the parameters from the web
-// framework echo are still percent-encoded, so that pathParams decodes them.
+// pathParams returns the decoded path parameters by name, and faults for invalid values. If URL.RawPath is set, the web framework echo
+// returns the parameters percent-encoded, and pathParams decodes them.
 func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) {
 	params := make(map[string]string, len(op.path))
 	var faults []api.Fault
@@ -194,8 +194,8 @@ func (c *faultCollector) add(f api.Fault) {
 	}
 }
 
-// walk adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. in is the invalid parameter, or nil
-// if the error is in the request body.
+// walk adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. The argument in is the invalid
+// request parameter, or nil if the error is in the request body.
 func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
 	switch e := err.(type) { //nolint:errorlint // errors.As is not used, because each wrapped error is handled separately
 	case nil:
@@ -228,8 +228,8 @@ func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
 	}
 }
 
-// addSchemaError adds the fault for a value that violates one keyword of its schema, such as maxLength. in is the parameter with the value,
-// or nil if the value is in the request body.
+// addSchemaError adds the fault for a value that violates one keyword of its schema, such as maxLength. The argument in is the request
+// parameter with the value, or nil if the value is in the request body.
 func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Parameter) {
 	at, schema := e.JSONPointer(), e.Schema
 	add := func(code, format string, args ...any) { c.add(fault(in, at, code, format, args...)) }
@@ -275,8 +275,8 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Pa
 	}
 }
 
-// fault returns a fault in the parameter in, or in the request body if in is nil. at is the path of the invalid value inside the parameter
-// or body. The detail of the fault consists of the value's name and the formatted text, for example "limit is missing".
+// fault returns a fault in the parameter in, or in the request body if in is nil. The argument at is the path of the invalid value inside
+// the parameter or body. The detail of the fault consists of the value's name and the formatted text, for example "limit is missing".
 func fault(in *openapi3.Parameter, at []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
 	if in == nil {
@@ -289,8 +289,8 @@ func fault(in *openapi3.Parameter, at []string, code, format string, args ...any
 	return namedFault(api.FaultLocation(in.In), in.Name, code, "%s %s", name, text)
 }
 
-// placeName returns the name of a value in the request body for an error message, such as "links.3". at is the path of the value. If at is
-// empty, placeName returns "the body".
+// placeName returns the name of a value in the request body for an error message, such as "links.3". The argument at is the path of the
+// value. If at is empty, placeName returns "the body".
 func placeName(at []string) string {
 	if len(at) == 0 {
 		return "the body"

@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// videoMember is a member of the JSON of a video, and how its value is written.
+// videoMember is a member of the JSON of a video, with the function that writes its value.
 type videoMember struct {
 	name  string
 	write func(out []byte, v *store.Video, view View) []byte
@@ -62,7 +62,7 @@ var videoMembers = []videoMember{
 	}},
 	{"latest_views", func(out []byte, v *store.Video, view View) []byte { return appendCount(out, view.Count(v.LatestViews)) }},
 	{"linked_account_id", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.LinkedAccountID, appendID) }},
-	{"metrics_masked", nil}, // only in the JSON of a masked video
+	{"metrics_masked", nil}, // appendVideo writes true, and only in the JSON of a masked video
 	{"next_fetch_at", func(out []byte, v *store.Video, view View) []byte { return appendMaskedTime(out, v.NextFetchAt, view) }},
 	{"not_safe", func(out []byte, v *store.Video, _ View) []byte { return strconv.AppendBool(out, v.NotSafe) }},
 	{"organisation_id", func(out []byte, v *store.Video, _ View) []byte { return appendID(out, v.OrganisationID) }},

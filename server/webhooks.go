@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// faultURL is the fault code for a URL to which nothing can be sent.
+// faultURL is the fault code for the URL of a webhook to which the server cannot or must not send events.
 const faultURL = "invalid_url"
 
 // ListWebhooks answers GET /webhooks with the webhooks of the caller's organisation.
@@ -146,7 +146,8 @@ func eventTypes(types []api.EventType) []store.EventType {
 	return out
 }
 
-// checkWebhookURL returns an error response if nothing can be sent to a URL. The addresses of a host name are checked when a request is sent.
+// checkWebhookURL returns an error response if the server cannot or must not send events to a URL. It does not resolve the host name. The
+// IP addresses of the host are checked when an event is sent.
 func (s *Server) checkWebhookURL(text string) error {
 	refuse := func(format string, args ...any) error { return invalid(bodyFault("/url", faultURL, format, args...)) }
 	u, err := url.Parse(text)
@@ -179,7 +180,8 @@ func (s *Server) toAPIWebhook(w *store.Webhook) api.Webhook {
 	return out
 }
 
-// toAPIDelivery converts a delivery to the JSON type of the API. It has no metrics, so View changes nothing.
+// toAPIDelivery converts a delivery to the JSON type of the API. It ignores its View, because a delivery contains no metrics that could be
+// masked.
 func toAPIDelivery(d store.Delivery, _ View) api.WebhookDelivery {
 	out := api.WebhookDelivery{ID: d.ID, WebhookID: d.WebhookID, EventID: d.EventID, EventType: api.EventType(d.EventType), Status: api.WebhookDeliveryStatusFailed,
 		CreatedAt: toAPITime(d.CreatedAt), Attempts: int32(d.Attempts), NextAttemptAt: toAPITimePtr(d.NextAt), LastAttemptAt: toAPITimePtr(d.LastAttemptAt), //nolint:gosec // there are at most ten attempts

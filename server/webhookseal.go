@@ -15,7 +15,7 @@ import (
 // webhookSeal encrypts the secrets of webhooks for the database with AES-256-GCM.
 type webhookSeal struct{ aead cipher.AEAD }
 
-// newWebhookSeal returns a webhookSeal whose key is derived from key.
+// newWebhookSeal returns a webhookSeal. It derives its encryption key from key.
 func newWebhookSeal(key []byte) (webhookSeal, error) {
 	derived, err := hkdf.Key(sha256.New, key, nil, "reeltally webhook secret", 32)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s webhookSeal) newSecret(org, webhook uuid.UUID) (secret string, sealed []
 
 var errWebhookSealed = errors.New("the stored secret was encrypted with another key")
 
-// open decrypts an encrypted secret of a webhook.
+// open decrypts a secret of a webhook that newSecret encrypted. It fails if the ids or the key are not the same.
 func (s webhookSeal) open(org, webhook uuid.UUID, sealed []byte) (string, error) {
 	n := s.aead.NonceSize()
 	if len(sealed) < n {
@@ -58,5 +58,6 @@ func (s webhookSeal) open(org, webhook uuid.UUID, sealed []byte) (string, error)
 	return string(secret), nil
 }
 
-// sealContext returns the data to which an encrypted secret is bound.
+// sealContext returns the additional authenticated data of an encrypted secret. Decryption fails if the organisation or the webhook is
+// another one.
 func sealContext(org, webhook uuid.UUID) []byte { return append(org[:], webhook[:]...) }

@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	// webhookTimeout is the time limit of an attempt to send an event.
+	// webhookTimeout is the time limit of one attempt to send an event.
 	webhookTimeout = 10 * time.Second
-	// maxSendingWebhooks is the number of webhooks to which a server sends at the same time.
+	// maxSendingWebhooks is the maximum number of webhooks to which one server sends events at the same time.
 	maxSendingWebhooks = 64
-	// webhookBatch is the number of deliveries that are sent to a webhook at the same time, before the webhook is claimed again.
+	// webhookBatch is the maximum number of deliveries that are sent during one claim of a webhook.
 	webhookBatch = 8
-	// webhookLease is how long a webhook stays claimed after its server has died. It is longer than two attempts that reach webhookTimeout: one
-	// alone, and the others at the same time.
+	// webhookLease is the duration of a claim. If a server dies, another server can claim its webhooks after this time. It is longer than
+	// sendBatch can take: one attempt alone, and then all other attempts at the same time, each up to webhookTimeout.
 	webhookLease = 3 * webhookTimeout
-	// webhookPoll is the time between two searches for due webhooks.
+	// webhookPoll is the time until the server searches again for due webhooks, if it has found none.
 	webhookPoll = time.Second
-	// maxResponseBytes is the number of bytes of a response that are stored.
+	// maxResponseBytes is the maximum number of bytes of a webhook's response that are stored.
 	maxResponseBytes = 1024
 	webhookAgent     = "ReelTally-Webhooks (+https://github.com/reeltally/reeltally)"
 )
@@ -53,7 +53,7 @@ type WebhookOptions struct {
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// webhookReach returns to which addresses the host in an address may resolve.
+// webhookReach returns which IP addresses the server may connect to for the host in address, which has the form HOST:PORT.
 func (s *Server) webhookReach(address string) outbound.Reach {
 	if !s.webhooks.AllowPrivate {
 		return outbound.Public
@@ -75,8 +75,8 @@ func (s *Server) newWebhookTransport() *http.Transport {
 	return t
 }
 
-// SendWebhooks sends the events of all organisations to their webhooks until ctx ends. It then waits for the running attempts. Several servers
-// can send at the same time.
+// SendWebhooks sends the events of all organisations to their webhooks until ctx ends. It then waits for the running attempts. Several
+// servers with the same database can run it at the same time.
 func (s *Server) SendWebhooks(ctx context.Context) {
 	defer s.webhookTransport.CloseIdleConnections()
 	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
@@ -98,7 +98,7 @@ func (s *Server) SendWebhooks(ctx context.Context) {
 	}
 }
 
-// SendDueWebhooks sends all events that are due, and waits until they are sent. Tests call it instead of SendWebhooks.
+// SendDueWebhooks sends all events that are due, and returns after the last attempt. Tests call it instead of SendWebhooks.
 func (s *Server) SendDueWebhooks(ctx context.Context) error {
 	defer s.webhookTransport.CloseIdleConnections()
 	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
@@ -111,13 +111,14 @@ func (s *Server) SendDueWebhooks(ctx context.Context) error {
 	}
 }
 
-// webhookSenders are the running senders of a server.
+// webhookSenders counts the running senders of a server. A sender is a goroutine that sends the due events of one webhook.
 type webhookSenders struct {
 	slots chan struct{} // one element for each running sender
 	wait  sync.WaitGroup
 }
 
-// startSenders claims due webhooks, at most as many as there are free slots, and starts a sender for each of them. It returns how many it has started.
+// startSenders claims due webhooks and starts a sender for each of them. It claims at most one webhook for each free slot, and returns the
+// number of started senders.
 func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int, error) {
 	free := cap(sending.slots) - len(sending.slots)
 	if free == 0 {
@@ -136,8 +137,8 @@ func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int
 	return len(claims), err
 }
 
-// sendBatch sends due deliveries to a claimed webhook and ends the claim. If the last attempt has failed, it begins with one delivery, and sends
-// the others only if this one succeeds.
+// sendBatch sends due deliveries to a claimed webhook and ends the claim. If the last attempt to send to the webhook failed, sendBatch
+// first sends only one delivery. It sends the others only if this delivery succeeds.
 func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	w, org, due, err := s.store.DueDeliveries(ctx, c, webhookBatch)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -197,7 +198,7 @@ func (s *Server) attempt(ctx context.Context, w *store.Webhook, d store.DueDeliv
 	return a
 }
 
-// post sends an event to a webhook. It returns the status of the response and its first bytes.
+// post sends an event to a webhook. It returns the status and the first maxResponseBytes of the response.
 func (s *Server) post(ctx context.Context, w *store.Webhook, e store.Event, view View) (status int, body string, err error) {
 	payload, err := json.Marshal(toAPIEvent(e, view))
 	if err != nil {
@@ -221,7 +222,7 @@ func (s *Server) post(ctx context.Context, w *store.Webhook, e store.Event, view
 	if err != nil {
 		return 0, "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // the status decides; an error of the connection does not matter any more
+	defer func() { _ = resp.Body.Close() }() // the error is ignored, because only the status decides whether the delivery succeeded
 	start, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err != nil {
 		start = append(start, "…"...)
@@ -252,8 +253,8 @@ func (s *Server) sign(w *store.Webhook, id string, at time.Time, payload []byte)
 	return strings.Join(signatures, " "), nil
 }
 
-// sendingError returns a sentence about an error for the caller of the API. It never contains an address, because the addresses of a host can say
-// something about the network of this server.
+// sendingError returns a sentence about an error for the caller of the API. The sentence never contains an IP address, because the
+// addresses to which a host name resolves can reveal details about the network of this server.
 func sendingError(err error) string {
 	var (
 		refused *outbound.RefusedError
@@ -275,7 +276,7 @@ func sendingError(err error) string {
 	return "The connection has failed."
 }
 
-// cleanText returns the beginning of a text that the database and JSON can hold: without NUL characters and invalid UTF-8.
+// cleanText converts the bytes of a response to a text that the database and JSON can store: it removes NUL characters and invalid UTF-8.
 func cleanText(b []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), ""), "\x00", "")
 }

@@ -51,7 +51,7 @@ const placeholder = "-"
 // the HTTP request to /mcp, from which request copies the token and the address of the caller. fields are the members of an entry that the
 // result must contain. fields is nil if the result must contain all members.
 //
-// An argument that is null counts as missing, unless null is a value of a body member.
+// An argument that is null counts as missing, unless it is a member of the request body that can be null.
 func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMessage) (r *http.Request, fields []string, err error) {
 	given, faults := t.readArguments(raw)
 	target, query, header := t.path, url.Values{}, http.Header{}

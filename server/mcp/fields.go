@@ -20,7 +20,8 @@ const (
 	fieldsArgument = "fields"
 	// allFields is the entry of fieldsArgument that selects every member.
 	allFields = "all"
-	// maskedMember is the member that an entry always keeps if it has it. Without it, masked counts would look like unknown counts.
+	// maskedMember is the member that selectFields never removes from an entry, even if the call does not select it. If it were removed, a
+	// model would take masked counts for unknown counts.
 	maskedMember = "metrics_masked"
 	// dataMember is the name of the member that contains the entries of a page.
 	dataMember = "data"
@@ -29,11 +30,11 @@ const (
 // entry describes the entries of the list that a tool returns.
 type entry struct {
 	members  []string // names of the members of an entry, sorted
-	defaults []string // names of the members that a result contains if the call does not select members; nil means all
+	defaults []string // names of the members that a result contains if the call does not select members; nil means all members
 }
 
-// findEntry returns the description of the entries of a list. x-tool-fields of the schema of an entry are its defaults. findEntry fails if
-// the response is not a list, or if a default is not a member.
+// findEntry returns the description of the entries of a list. The defaults come from x-tool-fields in the schema of an entry. findEntry
+// fails if the response is not a list, or if a default is not a member of an entry.
 func findEntry(responses *openapi3.Responses) (*entry, error) {
 	for _, form := range successForms(responses) {
 		list := form.Value.Properties[dataMember]
@@ -96,7 +97,8 @@ func (e *entry) readFields(raw json.RawMessage) ([]string, *Fault) {
 	return selected, nil
 }
 
-// usePages sets the values that a tool sends by default, so that a result is a short page with pagination data. It returns arguments.
+// usePages sets the default values of the arguments limit and paginated, so that a result is a short page with pagination data. It changes
+// arguments and returns them.
 func usePages(arguments []argument) []argument {
 	for i := range arguments {
 		a := &arguments[i]

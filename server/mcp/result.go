@@ -23,7 +23,7 @@ const (
 var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotent-Replayed", "ReelTally-Sandbox"}
 
 // result converts the API's HTTP response into the result of a tool call. The result contains the data once, as structured content, and a
-// summary in one line as text. fields are the members that each entry of a list keeps; nil means all.
+// summary in one line as text. fields are the names of the members that are kept in each entry of a list; nil means all members.
 func (t *tool) result(answer Response, fields []string) (*sdk.CallToolResult, error) {
 	headers := map[string]string{}
 	for _, name := range resultHeaders {
@@ -42,7 +42,8 @@ func (t *tool) result(answer Response, fields []string) (*sdk.CallToolResult, er
 		setText(t.tooLarge(answer))
 		return out, nil
 	case strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json"):
-		// The text of an error is complete, because clients show a model only the text of an error.
+		// The text of an error result contains the whole error response, because clients pass only the text of an error result to the
+		// model.
 		setText(string(body))
 		return out, nil
 	case len(body) == 0:

@@ -170,8 +170,8 @@ func formsOf(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	return openapi3.SchemaRefs{ref}
 }
 
-// omittedKeywords are the members of a schema that the schema of a tool does not have. The server checks the limits of values, and its errors
-// name them.
+// omittedKeywords are the keywords of an OpenAPI schema that are left out of the schema of a tool. A model does not need the limits of
+// values: the server checks them, and its error messages contain them.
 var omittedKeywords = []string{"example", "examples", "nullable", "xml", "externalDocs", "discriminator",
 	"minLength", "maxLength", "pattern", "minItems", "uniqueItems"}
 
@@ -179,8 +179,8 @@ var omittedKeywords = []string{"example", "examples", "nullable", "xml", "extern
 var usefulFormats = []string{"date", "date-time", "uuid"}
 
 // jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name, and shortens
-// the description. It omits the descriptions of nested schemas, x- members, omittedKeywords, other formats than usefulFormats, and maxima that are the limit of a number type.
-// depth is the nesting depth of the schema.
+// the description. It omits the descriptions of nested schemas, x- members, omittedKeywords, formats other than usefulFormats, and maxima
+// of math.MaxInt32 or more. depth is the nesting depth of the schema.
 func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)

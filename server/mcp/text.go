@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// toolText returns a description for a model. It is x-tool-description if extensions has it, and otherwise text, shortened by shorten. text
-// is the description in the contract.
+// toolText returns a description for a model. If extensions contains x-tool-description, toolText returns that text. Otherwise it returns
+// shorten(text), where text is the description in the OpenAPI contract.
 func toolText(extensions map[string]any, text string, shorten func(string) string) string {
 	if own, ok := extensions["x-tool-description"].(string); ok {
 		return oneLine(own)

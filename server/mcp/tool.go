@@ -56,8 +56,8 @@ func (a argument) isLimit() bool {
 	return a.in == openapi3.ParameterInQuery && a.requestName == "limit"
 }
 
-// Tools are the MCP tools of an OpenAPI contract, one for each operation that ReadTools does not leave out, sorted by name. Tools never change, so that several handlers can
-// share them.
+// Tools are the MCP tools of an OpenAPI contract, sorted by name. Each tool calls one operation. Tools never change, so that several
+// handlers can share them.
 type Tools []*tool
 
 // ReadTools converts each operation of an OpenAPI document into an MCP tool, except operations that need the scope admin or have

@@ -79,7 +79,7 @@ func (f *untrustedText) pointersIn(v any) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// walk adds the JSON pointers of the parts of v that other people wrote to found. at is the JSON pointer of v.
+// walk adds the JSON pointers of the parts of v that other people wrote to found. The argument at is the JSON pointer of v.
 func (f *untrustedText) walk(v any, at string, found map[string]bool) {
 	if f == nil {
 		return

@@ -68,7 +68,7 @@ type accountPage struct {
 	Highest     int64
 	Uploads     *uploads // nil if too few uploads are known
 	Collections []client.Collection
-	Waits       bool // true if the page asks again, because new numbers are awaited
+	Waits       bool // true if the page must reload itself until new numbers have arrived
 }
 
 var accountMetrics = []metric{{"followers", "Followers", false}, {"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"videos", "Videos", false}}
@@ -135,7 +135,7 @@ func showAccount(v *visit) error {
 	return v.render(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
 }
 
-// changeAccount does what a button on the page of an account asks for, and shows the page again.
+// changeAccount performs the action of a button on the page of an account, and shows the page again.
 func changeAccount(v *visit) error {
 	id, err := v.itemID()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// get requests path from the API and decodes the response into out, a pointer. For a *[]byte, the response is not decoded. Empty values of
-// query are left out.
+// get sends a GET request for path to the API and decodes the JSON of the response into the pointer out. If out is a *[]byte, it gets the
+// response body without decoding. Query parameters with an empty value are left out.
 func (v *visit) get(path string, query url.Values, out any) error {
 	target := path
 	given := url.Values{}
@@ -28,7 +28,8 @@ func (v *visit) get(path string, query url.Values, out any) error {
 	return err
 }
 
-// send sends body as JSON to path of the API and decodes the response into out, a pointer or nil. It returns the status of the response.
+// send sends a request with body as JSON to the API and decodes the JSON of the response into the pointer out. If out is nil, the response
+// is not decoded. send returns the status of the response.
 func (v *visit) send(method, path string, body, out any) (status int, err error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -37,8 +38,8 @@ func (v *visit) send(method, path string, body, out any) (status int, err error)
 	return v.call(method, path, bytes.NewReader(encoded), out)
 }
 
-// call sends a request to the API. If the API answers with an error, call returns a *Problem. A response with status 422 is not an error if
-// it has no problem document: tracking answers so if it refuses all links.
+// call sends a request to the API. If the API answers with an error, call returns a *Problem. A response is an error if it is a problem
+// document (RFC 9457). So status 422 is not an error if a bulk request refused all links: the response then lists the results of the links.
 func (v *visit) call(method, target string, body io.Reader, out any) (status int, err error) {
 	response, err := v.Backend.Do(v.id, v.r, method, target, body)
 	if err != nil {

@@ -19,14 +19,15 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// The size of the picture for links to a share page, in pixels. Social networks and messengers expect this size.
+// The size and the margin of the preview image of a share page, in pixels. Social networks and messengers show this image with a link to
+// the page, and expect this size.
 const (
 	cardWidth  = 1200
 	cardHeight = 630
 	cardMargin = 72
 )
 
-// The colours of the picture are the colours of the light theme in style.css.
+// The colours of the preview image are the colours of the light theme in style.css.
 var (
 	cardBackground = color.RGBA{0xfb, 0xfb, 0xf9, 0xff}
 	cardText       = color.RGBA{0x1c, 0x1c, 0x19, 0xff}
@@ -35,7 +36,8 @@ var (
 	cardArea       = color.RGBA{0xe4, 0xe9, 0xfb, 0xff}
 )
 
-// showCard sends the picture for links to a public share page. Other share pages have no picture, so that a link shows none of their numbers.
+// showCard sends the preview image of a public share page. Other share pages have no preview image, because the image shows numbers of the
+// page.
 func showCard(v *visit) error {
 	share, err := v.openShare()
 	if err != nil {
@@ -62,13 +64,14 @@ func showCard(v *visit) error {
 	return err
 }
 
-// cardFaces are the fonts of the picture, each in one size.
+// cardFaces are the fonts of a preview image, each in one size.
 type cardFaces struct {
 	title, number, label font.Face
 	has                  func(r rune) bool // returns true if the font of the title contains the given character
 }
 
-// openCardFaces parses the fonts. A font face draws into its own buffer, so two pictures cannot share a face.
+// openCardFaces returns new font faces. A font face has its own drawing buffer, so two images that are drawn at the same time must not
+// share a face.
 func openCardFaces() (f cardFaces, err error) {
 	fonts, err := cardFonts()
 	if err != nil {
@@ -99,7 +102,8 @@ var cardFonts = sync.OnceValues(func() (fonts struct{ regular, bold *opentype.Fo
 	return fonts, err
 })
 
-// drawCard returns a PNG picture of a share page: its title, up to three numbers, and a line with the first metric of its chart.
+// drawCard returns the preview image of a share page as PNG: the title of the page, up to three numbers, and a line chart of the metric
+// that its chart shows.
 func drawCard(page sharePage) ([]byte, error) {
 	faces, err := openCardFaces()
 	if err != nil {
@@ -131,7 +135,7 @@ func drawCard(page sharePage) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// cardTiles returns up to three tiles whose numbers are known, sums of counts first.
+// cardTiles returns up to three tiles whose numbers are known. The sums of counts come before the number of videos.
 func cardTiles(page sharePage) []tile {
 	var out []tile
 	for n := range page.Tiles {
@@ -143,14 +147,14 @@ func cardTiles(page sharePage) []tile {
 	return out
 }
 
-// drawText writes text on a picture. x and y are the left end of its base line.
+// drawText draws a text on a picture. x and y are the left end of the text's base line.
 func drawText(picture draw.Image, face font.Face, ink color.Color, x, y int, text string) {
 	d := font.Drawer{Dst: picture, Src: image.NewUniform(ink), Face: face, Dot: fixed.P(x, y)}
 	d.DrawString(text)
 }
 
-// wrap breaks a title into lines of at most width pixels. It cuts off what does not fit into the lines, and leaves out characters that the
-// font does not have, such as emoji.
+// wrap breaks a title into lines that are at most width pixels wide. The argument lines is the maximum number of lines. The rest of a
+// longer title is cut off. Characters that the font does not contain, such as emoji, are left out.
 func wrap(faces cardFaces, text string, width, lines int) []string {
 	shown := strings.Map(func(r rune) rune {
 		if !faces.has(r) {
@@ -195,8 +199,8 @@ func cut(text string, fits func(string) bool) string {
 	return ""
 }
 
-// drawLine draws the shown metric of a chart as a line with the area below it. Days without a number interrupt nothing: the line joins the
-// known days. It draws nothing if fewer than two days are known.
+// drawLine draws the shown metric of a chart as a line with the area below it. The line connects the days with known numbers, even if there
+// are days without a number between them. It draws nothing if fewer than two days are known.
 func drawLine(picture draw.Image, c chart, box image.Rectangle) {
 	type mark struct{ x, y float32 }
 	var marks []mark

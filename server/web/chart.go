@@ -19,7 +19,8 @@ type metric struct {
 	PerDay bool
 }
 
-// point is the numbers of one day. Values and Gains have one entry for each metric of the chart; nil is unknown.
+// point contains the numbers of one day. Values and Gains have one entry for each metric of the chart. An entry is nil if the number is
+// unknown.
 type point struct {
 	Day     store.Date
 	Values  []*int64
@@ -30,7 +31,7 @@ type point struct {
 	Fetched *time.Time
 }
 
-// chart is the numbers of a period, shown as a chart and as a table.
+// chart contains the numbers of a period, which a page shows as a chart and as a table.
 type chart struct {
 	Caption string
 	Metrics []metric
@@ -45,8 +46,8 @@ type chart struct {
 	query    url.Values
 }
 
-// newChart returns a chart of the points, whose metric and view are in the query of the page. It computes the gains. points are ordered
-// from the newest to the oldest. A point before the period only serves to compute the first gain.
+// newChart returns a chart of the points and computes their gains. The query of the page says which metric the chart shows, and whether it
+// shows totals or gains. points must be sorted, the newest first. A point before the period is used only to compute the first gain.
 func (v *visit) newChart(caption string, p period, metrics []metric, points []point) chart {
 	c := chart{Caption: caption, Metrics: metrics, Period: p, query: v.r.URL.Query()}
 	c.Gain = c.query.Get("view") == "gain"
@@ -58,8 +59,8 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
-// setViewsGained makes the gained views of the history of a collection the gains of its views. The difference of two sums would also
-// contain the views that videos had when they were added to the collection.
+// setViewsGained replaces the gains of the metric views by the gained views in the history of a collection. The difference of two sums
+// would also contain the views that videos had when they were added to the collection.
 func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
 	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
 	if m < 0 {
@@ -123,7 +124,7 @@ func (c chart) Provenance() string {
 	return fmt.Sprintf("Of %d days: %s.", c.Period.Days, strings.Join(parts, ", "))
 }
 
-// were returns the form of "to be" for n things.
+// were returns "was" if n is 1, and "were" otherwise.
 func were(n int) string {
 	if n == 1 {
 		return "was"
@@ -142,7 +143,8 @@ func (c chart) ViewLink(view string) string {
 	return "?" + with(c.query, "view", view).Encode()
 }
 
-// valueAt returns the value of a metric in the last point up to a day. It returns nil if no point is that old.
+// valueAt returns the value of the metric with index m in the newest point that is not after day. It returns nil if all points are after
+// day.
 func valueAt(points []point, m int, day store.Date) *int64 {
 	for _, p := range points {
 		if p.Day <= day {
@@ -161,8 +163,8 @@ func difference(a, b *int64) *int64 {
 	return &d
 }
 
-// sparkline returns the points of a small line chart: the values of a metric from first to last, in the coordinates of a box of 100 × 24.
-// It returns "" if fewer than two values are known.
+// sparkline returns the points attribute of an SVG polyline: a small line chart of the metric with index m on the days first to last. The
+// chart is 100 units wide and 24 units high. It returns "" if fewer than two values are known.
 func sparkline(points []point, m int, first, last store.Date) string {
 	type mark struct {
 		x, y float64

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// maxCollections is the number of collections that a page lists at most, ordered by name.
+// maxCollections is the maximum number of collections that a page lists.
 const maxCollections = 1000
 
 // collections returns the collections of the organisation, ordered by name.
@@ -28,7 +28,7 @@ func (v *visit) collections() ([]client.Collection, error) {
 	return found.Data, err
 }
 
-// branch is a collection in the tree of collections.
+// branch is a collection with its level in the tree of collections.
 type branch struct {
 	client.Collection
 	Level int // 0 for a collection without a parent; at most 3, so that deep trees stay readable
@@ -49,7 +49,8 @@ func showCollections(v *visit) error {
 	return v.render(http.StatusOK, "collections", "collections", "Collections", collectionsPage{treeOf(found), len(found) == maxCollections})
 }
 
-// treeOf returns the collections with each one directly after its parent. A collection whose parent is not among them has level 0.
+// treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not in found
+// has level 0.
 func treeOf(found []client.Collection) []branch {
 	children := map[uuid.UUID][]client.Collection{}
 	present := map[uuid.UUID]bool{}
@@ -109,7 +110,7 @@ type collectionPage struct {
 	Highest    int64
 	Accounts   []client.Account
 	Reports    []client.ReportSummary
-	Link       string // query of the page with the other value of Subtree
+	Link       string // query of the same page, but with the collections below included if Subtree is false, and excluded if it is true
 
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private
@@ -183,7 +184,7 @@ func showCollection(v *visit) error {
 	return v.render(http.StatusOK, "collection", "collections", content.Collection.Name, content)
 }
 
-// loadMembers reads the videos, the accounts and the neighbours in the tree of a collection.
+// loadMembers reads the videos, the accounts, the parent and the direct children of a collection.
 func (v *visit) loadMembers(path string, content *collectionPage) error {
 	var videos client.CollectionVideoPage
 	if err := v.get(path+"/videos", content.View.Query(), &videos); err != nil {
@@ -211,7 +212,8 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 	return nil
 }
 
-// loadGains reads the gains and the history of a collection in the period. A collection that is too large for the period has neither.
+// loadGains reads the gains and the history of a collection in the period. If the collection is too large for the period, it sets
+// content.Refused instead.
 func (v *visit) loadGains(path string, p period, content *collectionPage) error {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
 	if content.Subtree {
@@ -247,13 +249,13 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 		{Label: "Engagements", Value: s.Engagements, Spark: sparkline(points, 2, p.Start, p.End)},
 		{Label: "Videos", Value: s.Videos, Stopped: s.VideosRemoved, Spark: sparkline(points, 3, p.Start, p.End)},
 	}
-	for m, shown := range c.Metrics { // the tiles have the order of the metrics
+	for m, shown := range c.Metrics { // the tiles and the metrics are in the same order
 		tiles[m].Plain, tiles[m].Link, tiles[m].Shown = true, c.MetricLink(shown.Name), c.Metric == m
 	}
 	return tiles
 }
 
-// withVideos joins gains with the videos that the page has read anyway.
+// withVideos adds to each gain its video, if videos contains the video. It makes no request for the other videos.
 func withVideos(gains []client.CollectionGain, videos []client.Video) []gainRow {
 	out := make([]gainRow, len(gains))
 	for n, g := range gains {
@@ -265,7 +267,7 @@ func withVideos(gains []client.CollectionGain, videos []client.Video) []gainRow 
 	return out
 }
 
-// changeCollection does what a button on the page of a collection asks for, and shows the page again.
+// changeCollection performs the action of a button on the page of a collection, and redirects to a page with a notice.
 func changeCollection(v *visit) error {
 	id, err := v.itemID()
 	if err != nil {
@@ -302,7 +304,7 @@ func changeCollection(v *visit) error {
 	return nil
 }
 
-// freeze saves a report of the collection in the period of the form.
+// freeze creates a report of the collection for the period in the form.
 func (v *visit) freeze(path string) error {
 	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
 	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {

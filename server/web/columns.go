@@ -11,7 +11,7 @@ import (
 // videoColumn is a column that a table of videos can show.
 type videoColumn struct {
 	Name  string // name in the query of a page and in the display settings of a share page
-	Order string // member by which the API sorts; "" if it cannot sort by the column
+	Order string // value of order_by with which the API sorts by the column; "" if it cannot
 	Label string
 	Kind  string // count, trend, percent, multiple, day, time or state
 	Value func(*client.Video) any
@@ -80,13 +80,13 @@ type columnChoice struct {
 	Shown bool
 }
 
-// hiddenField is a query parameter that a form keeps.
+// hiddenField is a query parameter that a form sends again in a hidden input.
 type hiddenField struct{ Name, Value string }
 
 // Columns returns the columns of a table of videos.
 func (t tableView) Columns() []videoColumn { return chosenColumns(t.query) }
 
-// ColumnChoices returns all columns, and which of them the table shows.
+// ColumnChoices returns all columns. Shown is true for the columns that the table shows.
 func (t tableView) ColumnChoices() []columnChoice {
 	shown := t.Columns()
 	out := make([]columnChoice, len(videoColumns))
@@ -96,7 +96,7 @@ func (t tableView) ColumnChoices() []columnChoice {
 	return out
 }
 
-// KeptFields returns the parameters of the page that the form for columns keeps.
+// KeptFields returns the query parameters of the page except columns. The form that chooses columns sends them again in hidden inputs.
 func (t tableView) KeptFields() []hiddenField {
 	return hiddenFields(with(t.query, "columns", ""))
 }
@@ -113,10 +113,11 @@ func hiddenFields(query url.Values) []hiddenField {
 	return out
 }
 
-// CustomColumns returns the values of the query parameter columns, which other forms of the page keep.
+// CustomColumns returns the values of the query parameter columns. The form with the filters sends them again in hidden inputs, so that the
+// table keeps its columns.
 func (t tableView) CustomColumns() []string { return t.query["columns"] }
 
-// CSVLink returns the query of the same list as a file.
+// CSVLink returns the query of the address that downloads the same list as a CSV file. part is the value of the query parameter csv.
 func (t tableView) CSVLink(part string) string {
 	return "?" + with(t.query, "csv", part, "page", "").Encode()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// maxCompared is how many videos a comparison shows at most.
+// maxCompared is the maximum number of videos in a comparison.
 const maxCompared = 5
 
 // comparePage is the content of the page that compares videos.
@@ -22,13 +22,13 @@ type comparePage struct {
 	Videos []comparedVideo
 	Chart  chart
 	Max    int
-	Kept   []hiddenField // parameters that the form for another video keeps
+	Kept   []hiddenField // query parameters that the form for adding a video sends again
 }
 
 // comparedVideo is a video in a comparison.
 type comparedVideo struct {
 	client.Video
-	Remove string // query of the page without this video
+	Remove string // query of the same comparison without this video
 }
 
 // showComparison shows the views of up to five videos in one chart. The chart scales each line so that its highest value is 100. The
@@ -96,7 +96,8 @@ func showComparison(v *visit) error {
 	return v.render(http.StatusOK, "compare", "videos", "Compare videos", content)
 }
 
-// comparedIDs returns the ids of videos in the query, without duplicates. It returns a *Problem if one is not an id or there are too many.
+// comparedIDs returns the ids of videos in the query, without duplicates. It returns a *Problem if a value is not an id, or if there are
+// more than maxCompared ids.
 func comparedIDs(query url.Values) ([]string, error) {
 	var chosen []string
 	for _, text := range query["video"] {

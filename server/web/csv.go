@@ -15,10 +15,10 @@ import (
 	"github.com/reeltally/reeltally/server/formula"
 )
 
-// maxCSVRows is the number of rows of a CSV file at most. It is the longest page of a list of the API.
+// maxCSVRows is the maximum number of rows in a CSV file. It is also the maximum page size of a list of the API.
 const maxCSVRows = 5000
 
-// csvPart returns what the visitor wants as a CSV file: videos, accounts or history. It returns "" if the visitor wants a page.
+// csvPart returns which data the visitor requests as a CSV file: videos, accounts or history. It returns "" if the visitor requests a page.
 func (v *visit) csvPart() string { return v.r.URL.Query().Get("csv") }
 
 // sendCSV sends a CSV file. The first row has the names of the columns. name is the name of the file without its ending.
@@ -64,7 +64,7 @@ func csvValue(of any) string {
 	return value(of)
 }
 
-// firstRows are the parameters for the rows of a list that a CSV file has.
+// firstRows are the parameters of a request to the API for the rows of a CSV file: the first maxCSVRows rows of the list.
 var firstRows = url.Values{"page": {"1"}, "limit": {strconv.Itoa(maxCSVRows)}}
 
 // sendVideos sends a list of videos as a CSV file with the shown columns.
@@ -96,7 +96,7 @@ func (v *visit) sendAccounts(accounts []client.Account) error {
 	return v.sendCSV("accounts", rows)
 }
 
-// sendHistory sends the points of a chart as a CSV file, the oldest first. It returns a *Problem if the visitor wants another file.
+// sendHistory sends the points of a chart as a CSV file, the oldest first. It returns a *Problem if the visitor requests other data.
 func (v *visit) sendHistory(name string, c chart) error {
 	if v.csvPart() != "history" {
 		return v.refuseCSV()
@@ -129,10 +129,10 @@ func (v *visit) sendHistory(name string, c chart) error {
 	return v.sendCSV(name, rows)
 }
 
-// CSVLink returns the query of the same page with the points of the chart as a file.
+// CSVLink returns the query of the address that downloads the points of the chart as a CSV file.
 func (c chart) CSVLink() string { return "?" + with(c.query, "csv", "history").Encode() }
 
-// refuseCSV returns a *Problem for a file that the page does not have.
+// refuseCSV returns the *Problem for a request for a CSV file that the page does not offer.
 func (v *visit) refuseCSV() error {
 	return &Problem{Status: http.StatusBadRequest, Title: "Unknown file", Detail: "csv is " + strconv.Quote(v.csvPart()) + "; this page has no such file."}
 }

@@ -53,7 +53,7 @@ func (p *Pages) functions() template.FuncMap {
 	}
 }
 
-// limited says in words for what the rate limits of a group of operations are.
+// limited describes the operations of each rate group in words.
 var limited = map[string]string{
 	"authenticate": "Checks of a token",
 	"read":         "Lists, single items and collections",
@@ -214,7 +214,7 @@ func multiple(n number) string {
 	return strconv.FormatFloat(f, 'f', decimals, 64) + "×"
 }
 
-// share returns what part of max the number is, in percent from 0 to 100, for the bar behind a number.
+// share returns n as a percentage of highest, from 0 to 100. It is the width of the bar behind a number.
 func share(n, highest number) string {
 	f, ok := known(n)
 	m, maxKnown := known(highest)
@@ -288,7 +288,7 @@ func (p *Pages) when(t any) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// day returns a date as text, or the sign for an unknown value.
+// day returns a date as text. It returns unknown if there is no date.
 func day(d any) string {
 	switch d := d.(type) {
 	case *openapi_types.Date:
@@ -301,7 +301,7 @@ func day(d any) string {
 	return unknown
 }
 
-// state is how a fetch status is shown: always with a word beside the symbol.
+// state describes how a fetch status is shown: a word, the name of a symbol, and a CSS class for the colour.
 type state struct {
 	Word, Icon, Class string
 }
@@ -323,7 +323,7 @@ var states = map[string]state{
 // platforms are the names of the platforms for people.
 var platforms = map[string]string{"tiktok": "TikTok", "instagram": "Instagram", "youtube": "YouTube", "facebook": "Facebook"}
 
-// titleOf returns the caption of a video. Without a caption, it returns its link in short.
+// titleOf returns the caption of a video. If the caption is empty, it returns the shortened link of the video.
 func titleOf(v client.Video) string {
 	if title := strings.TrimSpace(v.Title); title != "" {
 		return title
@@ -336,7 +336,7 @@ func bare(link string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(link, "https://"), "www.")
 }
 
-// safeLink returns a link that other people wrote if it is an http or https URL, and "" otherwise.
+// safeLink checks a link that other people wrote. It returns the link if it is an http or https URL, and "" otherwise.
 func safeLink(link string) string {
 	u, err := url.Parse(link)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -345,7 +345,7 @@ func safeLink(link string) string {
 	return link
 }
 
-// seconds returns a duration in words, such as "3 h". It returns "–" for nil.
+// seconds returns a duration of n seconds as a short text, such as "3 h". It returns "–" if n is nil.
 func seconds(n *float64) string {
 	switch {
 	case n == nil:
@@ -373,7 +373,7 @@ type cell struct {
 	Video *client.Video
 }
 
-// sortHead is the head of a column by which a table can be sorted.
+// sortHead is the heading of a table column. A click on it sorts the table by the column.
 type sortHead struct {
 	View          any
 	Column, Label string

@@ -20,7 +20,8 @@ import (
 	"github.com/reeltally/reeltally/gen"
 )
 
-// repository is the address of the files to which guides link and that the server does not show.
+// repository is the beginning of the URL of a file in the public repository. Guides link to files there if the server itself does not show
+// them.
 const repository = "https://github.com/reeltally/reeltally/blob/main/"
 
 // guide is a document for people who call the API.
@@ -59,10 +60,11 @@ func newGuides() ([]guide, error) {
 	return guides, nil
 }
 
-// renderGuide converts a document from Markdown to HTML. Raw HTML in the document is left out. file is the path of the document in the repository.
+// renderGuide converts a document from Markdown to HTML. It leaves out raw HTML in the document. file is the path of the document in the
+// repository.
 func renderGuide(source []byte, file string, guides []guide) (template.HTML, error) {
 	rewrite := guideLinks{file, guides}
-	// The policy of the pages forbids style attributes, so tables align with attributes.
+	// Table cells are aligned with the HTML attribute align, because the Content-Security-Policy of the pages forbids style attributes.
 	table := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
 	markdown := goldmark.New(goldmark.WithExtensions(table),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(rewrite, 100))))
@@ -73,7 +75,8 @@ func renderGuide(source []byte, file string, guides []guide) (template.HTML, err
 	return template.HTML(out.String()), nil //nolint:gosec // the documents are files of the repository
 }
 
-// guideLinks changes the links of a document: a link to another document leads to its guide, and a link to another file to the repository.
+// guideLinks changes the links of a document. A link to a document that is a guide is changed to the address of the guide. A link to any
+// other file of the repository is changed to the URL of that file in the public repository.
 type guideLinks struct {
 	file   string
 	guides []guide
@@ -89,8 +92,8 @@ func (g guideLinks) Transform(document *ast.Document, _ text.Reader, _ parser.Co
 	})
 }
 
-// target returns the address of a link on the page of the guide. Links to pages of the server are relative, so that they are correct if a proxy adds
-// a path prefix.
+// target returns the address that replaces a link of the document. Links to pages of this server are relative, so that they are correct if
+// a proxy adds a path prefix.
 func (g guideLinks) target(link string) string {
 	name, fragment, _ := strings.Cut(link, "#")
 	if name == "" || strings.Contains(name, "://") {

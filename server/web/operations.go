@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// maxListedTargets is how many targets the page of operations lists at most.
+// maxListedTargets is the maximum number of targets that the page of operations lists.
 const maxListedTargets = 100
 
 // operationsPage is the content of the page of operations.
@@ -26,7 +26,8 @@ type operationsPage struct {
 	API      string // version of the API
 }
 
-// collectingStatus is the state of collecting, as /status of the address for metrics returns it. docs/operating.md describes it.
+// collectingStatus is the JSON of /status at the address for metrics: the queue, the age of the numbers, the sources and their budgets.
+// docs/operating.md describes it.
 type collectingStatus struct {
 	At         time.Time `json:"at"`
 	Collectors int       `json:"collectors"`
@@ -34,7 +35,7 @@ type collectingStatus struct {
 		Platform  string           `json:"platform"`
 		Kind      string           `json:"kind"`
 		Lane      string           `json:"lane"`
-		Targets   map[string]int64 `json:"targets"` // by state: active, gone, parked
+		Targets   map[string]int64 `json:"targets"` // number of targets that are active, gone and parked
 		Failing   int64            `json:"failing"`
 		Due       int64            `json:"due"`
 		OldestDue *float64         `json:"oldest_due_seconds"`
@@ -83,7 +84,7 @@ type sourcePause struct {
 	Detail string    `json:"detail"`
 }
 
-// statusTotal is the number of videos and accounts of all platforms with a fetch status.
+// statusTotal is a fetch status with the number of videos and accounts that have it, on all platforms together.
 type statusTotal struct {
 	Status  string
 	Targets int64
@@ -95,7 +96,8 @@ func (v *visit) mayOperate() bool {
 	return v.id.Organisation.Operator && v.id.Token.May(store.ScopeAdmin)
 }
 
-// showOperations shows the state of collecting for all organisations. For other organisations, the page does not exist.
+// showOperations shows the page of operations, which covers the targets of all organisations. Visitors who may not see it get the page for
+// an unknown address.
 func showOperations(v *visit) error {
 	if !v.mayOperate() {
 		return errNotFound

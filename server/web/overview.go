@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// tile is a number of the overview with its change in the period.
+// tile is a box of a page that shows one number and its change in the period.
 type tile struct {
 	Label  string
 	Value  *int64   // nil if the value is unknown or Ratio is shown
@@ -24,7 +24,7 @@ type tile struct {
 	Percent  *float64 // the change in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked
-	PerDay   bool     // true if Value is the sum of the period, and Before the sum of the period before
+	PerDay   bool     // true if Value is the sum over the days of the period, and Before the same sum of the previous period
 	Spark    string   // see sparkline
 	Link     string   // query of the page that shows the metric in the chart; "" if the chart does not have it
 	Shown    bool     // true if the chart shows the metric
@@ -60,13 +60,14 @@ const (
 var overviewMetrics = []metric{{"views", "Views", false}, {"engagements", "Engagements", false}, {"followers", "Followers", false},
 	{"videos", "Videos", false}, {"accounts", "Accounts", false}, {"uploads", "Uploads", true}}
 
-// showOverview shows the sums of the organisation, what fails, and the latest videos.
+// showOverview shows the totals of the organisation, the videos whose fetches fail, and the latest videos.
 func showOverview(v *visit) error {
 	p, err := v.period()
 	if err != nil {
 		return err
 	}
-	// The history begins before the period and the period before it, because a total stays the same on days without a point.
+	// The history begins 7 days before the previous period. The first day of that period may have no point, and then has the totals of the
+	// last point before it.
 	from := max(p.Oldest, p.Start-store.Date(p.Days)-7)
 	var history client.OrganisationHistory
 	if err := v.get("/organisation/history", url.Values{"start_date": {from.String()}, "end_date": {p.End.String()}}, &history); err != nil {
@@ -147,7 +148,7 @@ func inPeriod(points []point, p period) []point {
 	return out
 }
 
-// overviewTiles returns the tiles of the overview. points has the history from before the period on.
+// overviewTiles returns the tiles of the overview. points must begin before the period, so that the changes can be computed.
 func overviewTiles(c chart, points []point, p period) []tile {
 	before := p.Start - 1
 	earlier := before - store.Date(p.Days)
@@ -177,7 +178,7 @@ func overviewTiles(c chart, points []point, p period) []tile {
 	return tiles
 }
 
-// sumOf adds up the values of a metric from first to last. It returns nil if no value is known.
+// sumOf adds up the values of the metric with index m on the days first to last. It returns nil if no value is known.
 func sumOf(points []point, m int, first, last store.Date) *int64 {
 	var sum *int64
 	for _, p := range points {
@@ -192,7 +193,8 @@ func sumOf(points []point, m int, first, last store.Date) *int64 {
 	return sum
 }
 
-// troubled returns the counts of the fetch statuses whose videos get no new numbers.
+// troubled returns the number of videos for each fetch status that means that a video gets no new numbers. It leaves out statuses that no
+// video has.
 func troubled(s client.StatusCounts) []statusCount {
 	var out []statusCount
 	for _, c := range []statusCount{{"failing", s.Failing}, {"delayed", s.Delayed}, {"unsupported", s.Unsupported}, {"private", s.Private},

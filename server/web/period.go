@@ -24,7 +24,7 @@ type period struct {
 	Oldest     store.Date // oldest day that the organisation's tier allows
 	Choices    []int32    // lengths that the tier allows
 	today      store.Date
-	query      url.Values // query of the page, which links keep
+	query      url.Values // query of the page; links to other periods contain its other parameters
 }
 
 // period returns the period in the query of the page: days, or start and end. The default is 30 days.
@@ -80,11 +80,11 @@ func (p period) Link(n int32) string {
 // Today returns the current day.
 func (p period) Today() store.Date { return p.today }
 
-// Text describes the period.
+// Text returns the period as text, such as "2026-02-16 to 2026-02-22".
 func (p period) Text() string { return p.Start.String() + " to " + p.End.String() }
 
-// with returns a copy of the query in which the parameters have other values. pairs are names and values. An empty value removes the
-// parameter. The result never contains the parameter notice.
+// with returns a copy of query in which some parameters are changed. pairs contains the name and the new value of each changed parameter,
+// in turn. An empty value removes the parameter. The result never contains the parameter notice.
 func with(query url.Values, pairs ...string) url.Values {
 	out := url.Values{}
 	maps.Copy(out, query)

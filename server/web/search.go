@@ -10,12 +10,12 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// maxFound is how many items of each kind a search shows.
+// maxFound is the maximum number of videos, of accounts and of collections that a search shows.
 const maxFound = 6
 
 // searchPage is the content of the page of search results.
 type searchPage struct {
-	Text        string // what the visitor searches for; "" before the first search
+	Text        string // text that the visitor searches for; "" before the first search
 	Videos      []client.Video
 	Accounts    []client.Account
 	Collections []client.Collection
@@ -68,7 +68,7 @@ func (v *visit) searchAccounts(content *searchPage) error {
 	return unlessRefused(err)
 }
 
-// searchCollections finds the collections with the searched text in their names, in any case.
+// searchCollections finds the collections whose names contain the searched text. It ignores differences between upper and lower case.
 func (v *visit) searchCollections(content *searchPage) error {
 	all, err := v.collections()
 	for _, c := range all {

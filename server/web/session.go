@@ -12,7 +12,7 @@ import (
 // sessionCookie is the name of the cookie with the secret of the session.
 const sessionCookie = "reeltally_session"
 
-// withSession returns a page that needs a session. It sends visitors without a valid session to the sign-in page.
+// withSession wraps show, the function of a page that needs a session. It redirects visitors without a valid session to the sign-in page.
 func withSession(show func(*visit) error) func(*visit) error {
 	return func(v *visit) error {
 		cookie, err := v.r.Cookie(sessionCookie)
@@ -34,7 +34,7 @@ func withSession(show func(*visit) error) func(*visit) error {
 	}
 }
 
-// askToSignIn sends the visitor to the sign-in page, which leads back to the requested page.
+// askToSignIn redirects the visitor to the sign-in page. After signing in, the visitor returns to the requested page.
 func (v *visit) askToSignIn() {
 	target := "/login"
 	if next := v.r.URL.RequestURI(); v.r.Method == http.MethodGet && next != "/" {
@@ -98,7 +98,8 @@ func (v *visit) refuseSignIn(err error) error {
 	return v.render(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next")})
 }
 
-// showLoginLink shows the button that uses a login link. Only the button uses up the link, because programs that preview links open them too.
+// showLoginLink shows a button that signs the visitor in. Opening a login link does not use it up, because programs that preview links also
+// open it. Only the button uses it up.
 func showLoginLink(v *visit) error {
 	secret := v.r.PathValue("link")
 	id, err := v.Backend.LoginLink(v.r.Context(), secret)

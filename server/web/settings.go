@@ -106,7 +106,7 @@ func createToken(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{Made: &made})
 }
 
-// refuseToken shows the page of settings with the reason why no token was made, or no webhook made or changed.
+// refuseToken shows the page of settings with the reason why a token was not created, or why a webhook was not created or changed.
 func (v *visit) refuseToken(err error) error {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok || problem.Status != http.StatusBadRequest && problem.Status != http.StatusConflict {
@@ -124,13 +124,13 @@ func revokeToken(v *visit) error {
 	return nil
 }
 
-// themeCookie is the name of the cookie with the colours that the visitor chose.
+// themeCookie is the name of the cookie with the colour scheme that the visitor chose.
 const themeCookie = "reeltally_theme"
 
 // themes are the colour schemes that a visitor can choose. "" means the colour scheme of the visitor's system.
 var themes = []string{"", "light", "dark"}
 
-// setTheme stores the colours in the form in a cookie.
+// setTheme stores the colour scheme that the visitor chose in the form in a cookie.
 func setTheme(v *visit) error {
 	theme := v.r.PostFormValue("theme")
 	if !slices.Contains(themes, theme) {
@@ -146,7 +146,7 @@ func setTheme(v *visit) error {
 	return nil
 }
 
-// theme returns the colours that the visitor chose, or "".
+// theme returns the colour scheme that the visitor chose, or "" for the colour scheme of the visitor's system.
 func (v *visit) theme() string {
 	cookie, err := v.r.Cookie(themeCookie)
 	if err != nil || !slices.Contains(themes, cookie.Value) {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// shareCookie is the name of the cookie with which a browser that sent the password opens a share page again.
+	// shareCookie is the name of the cookie that lets a browser open a protected share page without sending the password again.
 	shareCookie = "reeltally_share"
 	// ShareSessionLife is how long a browser that sent the password of a share page can open the page.
 	ShareSessionLife = 12 * time.Hour
@@ -38,7 +38,7 @@ type displaySettings struct {
 }
 
 // settingsOf returns the display settings of a collection. text is a JSON object, or nil if no settings are stored. A setting that is not
-// stored has its default.
+// stored has its default. The default of the title is name.
 func settingsOf(text *string, name string) (displaySettings, error) {
 	var d displaySettings
 	if text != nil {
@@ -67,7 +67,8 @@ func settingsOf(text *string, name string) (displaySettings, error) {
 // shareMetric is a metric that a share page can show: a column of its table of videos.
 type shareMetric struct {
 	videoColumn
-	// ofGroup and ofDay return the sum over all videos, now and on a day. They are nil if the metric has no sum.
+	// ofGroup returns the current sum over all videos of the collection, and ofDay the sum on one day. Both are nil if the metric has no
+	// sum.
 	ofGroup func(*client.CollectionStatistics) *int64
 	ofDay   func(*client.CollectionHistoryPoint) *int64
 }
@@ -112,7 +113,7 @@ func (s *shareVisit) get(part string, query url.Values, out any) error {
 	return s.visit.get("/collections/"+s.share.Collection.ID.String()+part, query, out)
 }
 
-// newShareVisit returns a visit of a share page. The API is asked in the name of the organisation, with a token that may only read.
+// newShareVisit returns a visit of a share page. Its requests to the API act for the organisation of the collection, and may only read.
 func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
 	own := *v // v itself gets no identity, so that the page for an error shows nothing of the organisation
 	own.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
@@ -126,8 +127,8 @@ type sharePage struct {
 	Description string
 	Theme       string // light, dark or auto
 	Address     string // URL of the page
-	Card        string // URL of the picture for links to the page; "" if there is none
-	Summary     string // text for links to the page
+	Card        string // URL of the preview image; "" if the page has none
+	Summary     string // description that social networks show with a link to the page
 	Embedded    bool   // true if another web site shows the page in a frame
 	MadeUp      bool   // true if the numbers are made up by the sandbox
 	Masked      bool   // true if the organisation's tier hides numbers
@@ -261,8 +262,8 @@ func (s *shareVisit) load(page *sharePage) error {
 	return nil
 }
 
-// loadVideos reads the page of videos. The videos have the order of the display settings. Visitors cannot choose another order, because an
-// order by a hidden metric would reveal which video has more.
+// loadVideos reads one page of the videos, in the order of the display settings. Visitors cannot choose another order: sorting by a metric
+// that the page hides would reveal which of two videos has the higher count.
 func (s *shareVisit) loadVideos(page *sharePage) error {
 	n, err := s.visit.pageNumber()
 	if err != nil {
@@ -283,8 +284,8 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 	return nil
 }
 
-// loadGroup reads the sums of the collection, and their history if the page shows one. A collection that is too large for the period has
-// neither.
+// loadGroup reads the sums of the collection, and their history if the page shows one. If the collection is too large for the period, it
+// sets page.Refused instead.
 func (s *shareVisit) loadGroup(p period, page *sharePage) error {
 	var sums []shareMetric
 	for _, m := range page.Metrics {
@@ -338,7 +339,7 @@ func (s *shareVisit) loadGroup(p period, page *sharePage) error {
 	return nil
 }
 
-// describeShare sets the fields for the form of the share page.
+// describeShare sets the fields of p for the form in which the share page is set up.
 func (p *collectionPage) describeShare(v *visit) error {
 	var text *string
 	if encoded := string(p.Collection.DisplaySettings); encoded != "" && encoded != "null" {
@@ -359,8 +360,8 @@ func (p *collectionPage) describeShare(v *visit) error {
 	return nil
 }
 
-// saveShare changes access, password and display settings of a collection to those in the form. Display settings that the form does not have
-// stay as they are. Metrics that were chosen before keep their order.
+// saveShare changes access, password and display settings of a collection to those in the form. Display settings that the form does not
+// have stay as they are. Metrics that are already stored stay in their order, and newly chosen metrics follow.
 func (v *visit) saveShare(path string) error {
 	var before client.Collection
 	if err := v.get(path, nil, &before); err != nil {

@@ -8,7 +8,8 @@ import (
 // pageSize is the number of rows of a page of a table.
 const pageSize = 50
 
-// tableView is the order and the page of a table. Both are in the address of the page, so that a view can be bookmarked and shared.
+// tableView says how the rows of a table are sorted and which page of them is shown. Both are in the address of the page, so that visitors
+// can bookmark and share it.
 type tableView struct {
 	Column     string // member by which the rows are sorted
 	Ascending  bool
@@ -18,7 +19,8 @@ type tableView struct {
 	query      url.Values // query of the page
 }
 
-// tableView reads the order and the page of a table from the query of the page. standard is the member by which rows are sorted by default.
+// tableView reads from the query how a table is sorted and which page of it is shown. standard is the member by which rows are sorted by
+// default.
 func (v *visit) tableView(standard string) (tableView, error) {
 	n, err := v.pageNumber()
 	if err != nil {
@@ -32,7 +34,7 @@ func (v *visit) tableView(standard string) (tableView, error) {
 	return t, nil
 }
 
-// Query returns the parameters of the view for a request to the API.
+// Query returns the parameters with which the API returns the shown page of the table.
 func (t tableView) Query() url.Values {
 	direction := "desc"
 	if t.Ascending {
@@ -41,7 +43,7 @@ func (t tableView) Query() url.Values {
 	return url.Values{"order_by": {t.Column}, "order_direction": {direction}, "page": {strconv.Itoa(t.Page)}, "limit": {strconv.Itoa(pageSize)}}
 }
 
-// count sets how many rows and pages the whole list has.
+// count sets the number of rows and the number of pages of the whole list.
 func (t *tableView) count(total, pages int64) { t.Total, t.TotalPages = total, pages }
 
 // Sorted returns the value of aria-sort for the head of a column: "" if the rows are not sorted by it.

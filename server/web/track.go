@@ -145,7 +145,8 @@ func track(v *visit) error {
 	return v.renderTrack(status, content)
 }
 
-// refuse remembers an error of the API for the visitor. It returns an error that the visitor can do nothing about.
+// refuse adds err to the problems that the page shows, if it is a *Problem that the visitor can solve. It returns any other error
+// unchanged.
 func (p *trackPage) refuse(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // send returns a *Problem itself
 		p.Problems = append(p.Problems, problem)
@@ -174,33 +175,34 @@ func (p *trackPage) add(kind, url string, id *uuid.UUID, status client.TrackStat
 	p.Results = append(p.Results, r)
 }
 
-// progress is how far the first fetches of newly tracked videos and accounts are.
+// progress says for which newly tracked videos and accounts the first fetch is finished.
 type progress struct {
 	Total   int
 	Waiting []string  // the videos and accounts that still have no numbers, as video:ID or account:ID
-	Arrived []arrival // the videos and accounts whose state the answer shows
-	Rounds  int       // how often the page has asked
-	Ended   bool      // true if the page stops asking although numbers are missing
+	Arrived []arrival // the videos and accounts whose first fetch was finished since the last request for progress
+	Rounds  int       // number of requests for progress that the page has sent
+	Ended   bool      // true if the page sends no more requests although numbers are missing
 }
 
-// arrival is the state of a video or account that was just tracked.
+// arrival is the fetch status of a newly tracked video or account, with its first number.
 type arrival struct {
 	ID, Status, Detail string
 	Views              *int64 // views of a video, or followers of an account
 	Unit               string
 }
 
-// Done returns how many videos and accounts have an answer.
+// Done returns the number of videos and accounts whose first fetch is finished.
 func (p progress) Done() int { return p.Total - len(p.Waiting) }
 
 const (
-	// maxRounds is how often the page asks for progress. At one request in five seconds, it stops after ten minutes.
+	// maxRounds is the maximum number of requests for progress. The page sends one every five seconds, so it stops after ten minutes.
 	maxRounds = 120
 	// maxLookUps is the maximum number of videos and accounts that one update of the page requests from the API, each with its own request.
 	maxLookUps = 10
 )
 
-// showProgress answers the page that waits for first numbers with the state of the videos and accounts that it waits for.
+// showProgress answers a request for progress from the page that tracks links. The form contains the videos and accounts that still have no
+// numbers.
 func showProgress(v *visit) error {
 	if err := v.r.ParseForm(); err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
@@ -240,10 +242,12 @@ func showProgress(v *visit) error {
 	return v.execute(http.StatusOK, "track", "progress", p)
 }
 
-// maxPasted is the number of links that the page waits for at most: the maximum of one request for videos and one for accounts.
+// maxPasted is the maximum number of videos and accounts in a request for progress: 500 of a bulk request for videos, and 500 of one for
+// accounts.
 const maxPasted = 1000
 
-// recentVideos returns the states of the newest videos of the organisation by id, if any of the waiting items is a video.
+// recentVideos returns the newest videos of the organisation by id. It returns an empty map if no waiting item is a video, or if the tier
+// masks metrics.
 func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]arrival, error) {
 	states := map[uuid.UUID]arrival{}
 	if v.masked() || !slices.ContainsFunc(waiting, func(item string) bool { return strings.HasPrefix(item, "video:") }) {
@@ -259,7 +263,7 @@ func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]arrival, error) {
 	return states, nil
 }
 
-// lookUp returns the state of one video or account. The state is empty if the item does not exist.
+// lookUp requests one video or account from the API. If the item does not exist, the status of the result is "stopped".
 func (v *visit) lookUp(kind string, id uuid.UUID) (arrival, error) {
 	var err error
 	var state arrival
@@ -280,7 +284,7 @@ func (v *visit) lookUp(kind string, id uuid.UUID) (arrival, error) {
 	return state, err
 }
 
-// arrivalOf returns the state of a video.
+// arrivalOf converts a video of the API to an arrival.
 func arrivalOf(video client.Video) arrival {
 	return arrival{ID: video.AdID.String(), Status: string(video.FetchStatus), Detail: optional(video.FetchDetail), Views: video.LatestViews, Unit: "views"}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// maxUploads is the number of latest uploads that the picture of an account's uploads shows.
+// maxUploads is the maximum number of videos in the diagram of an account's latest uploads.
 const maxUploads = 200
 
-// The size of the picture of uploads, in units of its coordinates. The dots are above the columns.
+// The size of the diagram of uploads, in SVG units. The dots for the videos are above the columns for the weeks.
 const (
 	uploadsWidth   = 640.0
 	dotsHeight     = 160.0
@@ -21,7 +21,8 @@ const (
 	uploadsPadding = 8.0 // space around the dots, so that no dot is cut off
 )
 
-// uploads is a picture of when an account uploaded videos and how many views they have: a dot for each video, and a column for each week.
+// uploads is a diagram that shows when an account uploaded its videos, and how many views they have. It has a dot for each video, and a
+// column for each week.
 type uploads struct {
 	Dots        []uploadDot
 	Columns     []uploadColumn
@@ -29,8 +30,8 @@ type uploads struct {
 	Low, High   int64      // views of the lowest and the highest dot
 	P10, P90    *int64     // a tenth of the videos have at most P10 views, and a tenth have at least P90 views; nil if there are fewer than ten videos
 	Median      float64    // y coordinate of the median views
-	Most        int        // uploads of the week with the most uploads
-	Days        int        // days with an upload
+	Most        int        // number of uploads in the week with the most uploads
+	Days        int        // number of days with an upload
 }
 
 // uploadDot is a video. X is its upload day, and Y its views on a logarithmic scale.
@@ -47,8 +48,8 @@ type uploadColumn struct {
 	Uploads             int
 }
 
-// accountUploads returns the picture of an account's latest uploads. It returns nil if fewer than three of them have a known upload day and
-// known views.
+// accountUploads returns the diagram of an account's latest uploads. It returns nil if fewer than three of these videos have a known upload
+// day and known views.
 func (v *visit) accountUploads(id string) (*uploads, error) {
 	var found client.AccountVideoPage
 	query := url.Values{"paginated": {"true"}, "limit": {value(maxUploads)}, "order_by": {"uploaded_at"}}

@@ -19,7 +19,7 @@ type videoPage struct {
 	Chart       chart
 	Newest      *client.VideoHistoryPoint // the newest measured point; nil if there is none
 	Collections []client.Collection       // collections to which the video can be added
-	Waits       bool                      // true if the page asks again, because new numbers are awaited
+	Waits       bool                      // true if the page must reload itself until new numbers have arrived
 }
 
 var videoMetrics = []metric{{"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"shares", "Shares", false}, {"bookmarks", "Bookmarks", false}}
@@ -82,8 +82,8 @@ func (v *visit) itemID() (string, error) {
 	return id.String(), nil
 }
 
-// historyQuery returns the parameters for a history of the period. The history begins a week before the period, so that the first gain is
-// known.
+// historyQuery returns the parameters of a request for the history in the period. The history begins a week earlier, so that the gain of
+// the first day can be computed.
 func (v *visit) historyQuery(p period) url.Values {
 	return url.Values{"start_date": {max(p.Oldest, p.Start-7).String()}, "end_date": {p.End.String()}, "include": {"quality"}}
 }
@@ -96,7 +96,8 @@ func optional[T ~string](s *T) string {
 	return string(*s)
 }
 
-// changeTiles returns one tile for each metric of the chart. latest has the latest values. The change of a tile is the change in the period.
+// changeTiles returns one tile for each metric of the chart. The argument latest contains the latest value of each metric. The change of a
+// tile is the change in the period.
 func changeTiles(c chart, points []point, p period, latest []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
@@ -106,7 +107,7 @@ func changeTiles(c chart, points []point, p period, latest []*int64) []tile {
 	return tiles
 }
 
-// changeVideo does what a button on the page of a video asks for, and shows the page again.
+// changeVideo performs the action of a button on the page of a video, and shows the page again.
 func changeVideo(v *visit) error {
 	id, err := v.itemID()
 	if err != nil {
@@ -138,7 +139,7 @@ func changeVideo(v *visit) error {
 	return nil
 }
 
-// refresh asks for new numbers of a video or account. path is the path of the API's operation. It returns the notice for the visitor.
+// refresh requests a fetch of a video or account now. path is the path of the API's operation. It returns the notice for the visitor.
 func (v *visit) refresh(path, id string) (notice string, err error) {
 	status, err := v.send(http.MethodPost, path, client.RefreshVideoRequest{Link: id}, nil)
 	if status == http.StatusAccepted {

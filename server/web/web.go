@@ -3,7 +3,7 @@
 // New returns the HTTP handler of all pages. Start reading at Pages.routes. A page is built in three steps:
 //
 //  1. session.go: withSession finds the session of the browser, and with it the token and the organisation.
-//  2. The page's function, in the file named after the page, requests data from the API in the name of the token (call.go). The requests
+//  2. The page's function, in the file named after the page, requests data from the API with the rights of the token (call.go). The requests
 //     pass through all middleware of package server. So tiers, masks, limits and the separation of organisations are those of the API.
 //  3. visit.render executes the template of the page. The templates are in the folder templates, their functions in format.go.
 //
@@ -48,7 +48,7 @@ var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'"
 
-// Backend is what the pages use of the server. Its errors are *Problem if the visitor can do something about them.
+// Backend contains the functions of the server that the pages call. An error is a *Problem if the visitor can do something about it.
 type Backend interface {
 	// Identify returns the token and the organisation of a session.
 	Identify(ctx context.Context, session string) (store.Identity, error)
@@ -70,20 +70,22 @@ type Backend interface {
 	// EnterShare checks the password of a protected share page and returns a pass for a cookie. The error is a *Problem for a wrong password
 	// or after too many of them.
 	EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error)
-	// HasSharePass returns true if pass is a valid pass of the share page, which a new password ends.
+	// HasSharePass returns true if EnterShare returned pass for this share page and pass is still valid. A new password makes it invalid.
 	HasSharePass(share store.Share, pass string) bool
 	// SignThumbnail returns the signature in the address of a video's picture.
 	SignThumbnail(p link.Platform, externalID string) string
 	// Thumbnail returns the small copy of a video's picture, a JPEG. If there is none, or the signature is wrong, the error is a *Problem with
 	// status 404.
 	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
-	// Do sends a request to the API in the name of id and returns the response. page is the request for the page.
+	// Do sends a request to the API as the identity id and returns the response. The argument page is the request of the visitor for a
+	// page.
 	Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (Response, error)
-	// Operations returns the state of collecting as JSON, and the version of the server. page is the request for the page.
+	// Operations returns the JSON of /status, which describes the queue and the sources, and the version of the server. The argument page
+	// is the request of the visitor.
 	Operations(page *http.Request) (status []byte, version Version, err error)
 	// Served says what the running collectors can fetch.
 	Served(ctx context.Context) (queue.Served, error)
-	// TargetsWithStatus returns up to limit targets of all organisations with a fetch status.
+	// TargetsWithStatus returns up to limit targets whose fetch status is status. They can belong to any organisation.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.
 	ErrorCodes() []ErrorCode
@@ -151,7 +153,7 @@ func New(o Options) (*Pages, error) {
 	}
 	p := &Pages{Options: o, base: strings.TrimRight(app.EscapedPath(), "/"), templates: map[string]*template.Template{}, assets: map[string]asset{}}
 	p.sameSite = http.NewCrossOriginProtection()
-	if err := p.sameSite.AddTrustedOrigin(app.Scheme + "://" + app.Host); err != nil { // a proxy may change the header Host
+	if err := p.sameSite.AddTrustedOrigin(app.Scheme + "://" + app.Host); err != nil { // the public origin is added, because a proxy may change the header Host
 		return nil, err
 	}
 	if err := p.loadAssets(); err != nil {
@@ -257,7 +259,7 @@ type visit struct {
 	r       *http.Request
 	id      store.Identity // token and organisation of the session; zero on pages without a session
 	session string         // secret of the session
-	notice  string         // message about the last action; "" if the query parameter notice says which one to show
+	notice  string         // message about the last action; if it is "", the query parameter notice selects the message
 }
 
 // newVisit returns a visit without a session.
@@ -265,7 +267,7 @@ func (p *Pages) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 	return &visit{Pages: p, w: w, r: r}
 }
 
-// page is the value that the template of a page is executed with.
+// page is the data for the template of a page.
 type page struct {
 	Title   string
 	Section string // the item of the navigation that the page belongs to
@@ -286,7 +288,7 @@ func (v *visit) render(status int, name, section, title string, content any) err
 		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.Served(v.r.Context())
-		shown.Idle = err == nil && !served.Known() // without the notice, the page is still of use
+		shown.Idle = err == nil && !served.Known() // an error is ignored, because the page is useful without this notice
 	}
 	if shown.Notice == "" {
 		shown.Notice = notices[v.r.URL.Query().Get("notice")]
@@ -343,7 +345,8 @@ func (v *visit) redirect(target string) {
 // refreshScheduled is the notice that new numbers of a video or account are being fetched.
 const refreshScheduled = "refresh-scheduled"
 
-// awaits returns true if the page has to ask again for new numbers after a refresh. updated is the time of the newest numbers, or nil.
+// awaits returns true if the page must reload itself, because a refresh was requested and its numbers have not arrived. updated is the time
+// of the newest numbers, or nil.
 func (v *visit) awaits(updated *time.Time) bool {
 	if v.r.URL.Query().Get("notice") != refreshScheduled || v.masked() {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// shownDeliveries is how many deliveries to a webhook the page of settings shows.
+// shownDeliveries is the maximum number of deliveries to a webhook that the page of settings shows.
 const shownDeliveries = 10
 
 // webhookSettings are the webhooks on the page of settings.
@@ -20,7 +20,7 @@ type webhookSettings struct {
 	Webhooks   []client.Webhook
 	Shown      string                   // id of the webhook whose deliveries are shown; "" if none are shown
 	Deliveries []client.WebhookDelivery // newest first
-	Types      []store.EventType        // the types that a visitor can choose
+	Types      []store.EventType        // types of events that the form for a new webhook offers
 }
 
 // readWebhooks returns the webhooks of the organisation, and the deliveries to the webhook in the query.
@@ -48,13 +48,13 @@ func (v *visit) readWebhooks() (webhookSettings, error) {
 	return content, nil
 }
 
-// webhookPath returns the path of an operation on a webhook. It returns the path of an unknown webhook if id is not an id.
+// webhookPath returns the path of an operation on a webhook. If id is not a UUID, the path contains the zero UUID, which no webhook has.
 func webhookPath(id, operation string) string {
 	parsed, _ := uuid.Parse(id) // uuid.Nil is the id of no webhook
 	return "/webhooks/" + parsed.String() + operation
 }
 
-// createWebhook makes the webhook in the form and shows its secret once.
+// createWebhook creates a webhook from the values in the form and shows its secret once.
 func createWebhook(v *visit) error {
 	request := client.CreateWebhookRequest{URL: strings.TrimSpace(v.r.PostFormValue("url"))}
 	if t := v.r.PostFormValue("type"); t != "" {
@@ -67,7 +67,7 @@ func createWebhook(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{MadeWebhook: &made})
 }
 
-// changeWebhook does what the pressed button of a webhook says.
+// changeWebhook performs the action of a button beside a webhook: it deletes, tests, enables or disables the webhook.
 func changeWebhook(v *visit) error {
 	id, action := v.r.PathValue("id"), v.r.PathValue("action")
 	var err error

@@ -25,7 +25,8 @@ function describeExamples(parameter, schemas) {
   parameter.schema = schema;
 }
 
-// adapt returns the contract for Swagger UI: with the address of this server, samples, and no examples of optional parameters.
+// adapt returns the contract for Swagger UI: it adds the address of this server and code samples, and moves the examples of optional
+// parameters to their descriptions.
 function adapt(document) {
   const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
   [...Object.values(document.components.parameters), ...operations.flatMap((operation) => operation.parameters ?? [])]
@@ -43,7 +44,7 @@ const highlightShortTexts = (Highlighter, system) => (props) =>
     ? system.React.createElement(system.getComponent("PlainTextViewer"), null, props.children)
     : system.React.createElement(Highlighter, props);
 
-// Swagger UI uses dark colours if the root element has the class dark-mode. The class follows the setting of the browser.
+// Swagger UI uses dark colours if the root element has the class dark-mode. The class is set if the browser prefers dark colours.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const setDarkMode = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 dark.addEventListener("change", setDarkMode);

@@ -1,6 +1,6 @@
 // Each operation of the contract has a sample for curl. This module renders the same request in Go, Python and TypeScript.
 
-// addSamples adds the samples of an operation, in all languages, to its description.
+// addSamples adds the code samples of an operation, in all languages, to the operation's description.
 export function addSamples(operation) {
   const written = operation["x-codeSamples"] ?? [];
   const all = written.flatMap((sample) => (sample.lang === "Shell" ? [sample, ...renderSamples(sample.source)] : [sample]));

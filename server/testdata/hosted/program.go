@@ -1,4 +1,5 @@
-// Command program uses every operation of the hosted interface. Only the address and the token are those of this server.
+// Command program calls every operation that the API of the hosted service has. It is a program for the hosted service: only the address
+// and the token are changed to those of the server under test.
 package main
 
 import (

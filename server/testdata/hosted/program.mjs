@@ -1,4 +1,4 @@
-// Uses every operation of the hosted interface. Only the address and the token are those of this server.
+// This program calls every operation that the API of the hosted service has. Only the address and the token are those of the server under test.
 import assert from "node:assert";
 
 async function call(method, path, body) {

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Uses every operation of the hosted interface. Only the address and the token are those of this server.
+# This program calls every operation that the API of the hosted service has. Only the address and the token are those of the server under test.
 set -euo pipefail
 
-# call METHOD PATH [BODY] prints the answer.
+# call METHOD PATH [BODY] sends a request and prints the response body.
 call() {
   curl -sS --fail-with-body -X "$1" "$REELTALLY_URL$2" -H "Authorization: Bearer $REELTALLY_TOKEN" -H 'Content-Type: application/json' ${3:+-d "$3"}
 }
-# member NAME prints the first member of this name, a text, of the JSON on standard input.
+# member NAME reads JSON from standard input and prints the value of the first member with this name. The value must be a string.
 member() { grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }
-# has TEXT fails if standard input lacks the text.
+# has TEXT fails if standard input does not contain the text.
 has() { grep -q -- "$1" <<<"$(cat)" || { echo "the answer lacks $1" >&2; exit 1; }; }
 
 link=https://www.tiktok.com/@northwind.studio/video/7338812345678901234

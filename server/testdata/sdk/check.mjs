@@ -1,4 +1,4 @@
-// Uses every part of the client that is written by hand, and prints what it got.
+// This program calls every hand-written function of the client, and prints the results.
 import { ReelTally, ReelTallyError } from "@reeltally/client";
 
 const reeltally = new ReelTally();

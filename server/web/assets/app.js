@@ -1,10 +1,12 @@
-// The script of the dashboard. Every page also works without it: it draws the charts from the tables of the pages, and adds keys.
+// The script of the dashboard. It draws charts from the numbers in the tables of a page, and adds keyboard shortcuts. Every page also works
+// without it.
 "use strict";
 
 (() => {
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const whole = new Intl.NumberFormat("en");
-  // labels returns the marks of an axis with as few digits as show each mark exactly.
+  // labels returns the texts of the marks of an axis. All texts have the same number of decimals: the smallest number that shows every mark
+  // exactly.
   function labels(marks) {
     for (let digits = 0; digits < 5; digits++) {
       const format = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: digits });
@@ -16,7 +18,7 @@
     }
     return marks.map(n => whole.format(n));
   }
-  // rounded returns a range that includes both numbers and begins and ends at a mark of the axis.
+  // rounded returns a range that contains both numbers. The range begins and ends at a mark of the axis.
   function rounded(low, high) {
     const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
     const step = Math.max(1, [1, 2, 2.5, 5, 10].find(n => n * power >= rough) * power);
@@ -29,8 +31,8 @@
     return text === "" ? null : Number(text);
   };
 
-  // readTable returns one entry of a metric for each day of the chart's period. A day without a point has the value null, so that the line
-  // has a gap.
+  // readTable returns the days of the chart's period, and one point of a metric for each day. A day without a row in the table has the value
+  // null, so that the line has a gap.
   function readTable(figure, metric = figure.dataset.metric) {
     const attribute = figure.dataset.view === "gain" ? "gain" : "of";
     const rows = new Map();
@@ -46,7 +48,7 @@
     return { days, points };
   }
 
-  // isComputed tells whether a point was computed from other points and not fetched.
+  // isComputed returns true if a point was computed from other points and not fetched.
   const isComputed = point => point.quality === "interpolated";
 
   const dates = { space: 70, values: (_, at) => at.map(t => new Date(t * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" })) };
@@ -76,7 +78,7 @@
     }, [tables[0].days, ...scaled], plot);
   }
 
-  // draw draws the chart of a figure, in the place of an earlier drawing.
+  // draw draws the chart of a figure. It replaces an earlier chart of the figure.
   function draw(figure) {
     if (figure.hasAttribute("data-compared")) {
       drawCompared(figure);
@@ -85,7 +87,7 @@
     const plot = figure.querySelector(".plot"), readout = figure.querySelector(".readout");
     const { days, points } = readTable(figure);
     const view = figure.dataset.view; // total, gain (the change of each day) or day (counts of single days)
-    const gain = view !== "total"; // columns instead of a line
+    const gain = view !== "total"; // true if the chart has columns instead of a line
     const solid = points.map(p => isComputed(p) ? null : p.value);
     // The dashed line also has the measured points beside the computed ones, so that the two lines meet.
     const near = n => isComputed(points[n]) || [n - 1, n + 1].some(m => points[m] && isComputed(points[m]));
@@ -101,7 +103,7 @@
     const axis = axisOf();
     const bars = gain && uPlot.paths.bars({ size: [0.7, 40] });
     const values = known.map(p => p.value), lowest = Math.min(...values), highest = Math.max(...values);
-    // Changes begin at 0. Totals begin a little below the lowest one, but not below 0.
+    // The axis of changes begins at 0 or below. The axis of totals begins a little below the lowest total, but not below 0.
     const margin = Math.max(1, (highest - lowest) * 0.05);
     const range = gain ? rounded(Math.min(0, lowest), Math.max(1, highest)) : rounded(lowest < 0 ? lowest - margin : Math.max(0, lowest - margin), highest + margin);
     figure.querySelector(".axis").textContent = [range[0] > 0 && "The axis does not begin at 0.",
@@ -166,7 +168,7 @@
   document.addEventListener("change", event => {
     if (event.target.matches("form[data-live] select, form[data-live] input[type=checkbox]")) event.target.form.requestSubmit();
   });
-  // A change is sent once, also after a double click. Empty fields of a filter are left out of the address.
+  // A form that changes data is sent only once, even after a double click. Empty fields of a filter form are left out of the URL.
   document.addEventListener("submit", event => {
     if (event.target.method !== "get") {
       if (event.target.dataset.sent) event.preventDefault();
