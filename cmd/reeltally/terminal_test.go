@@ -14,6 +14,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/mattn/go-runewidth"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/term"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
@@ -57,13 +58,19 @@ func TestLogin_doesNotShowTheTokenOnATerminal(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	user, keyboard, terminal := openTerminal(t)
+	showing, err := term.GetState(int(terminal.Fd()))
+	require.NoError(t, err)
 	status := make(chan int)
 	file := filepath.Join(t.TempDir(), "login.json")
 	go func() {
 		status <- runOnTerminal(t, terminal, map[string]string{"REELTALLY_LOGIN_FILE": file}, "login", "--url", server.URL)
 	}()
 	require.Eventually(t, func() bool { return strings.Contains(user.String(), "Token: ") }, startTimeout, 10*time.Millisecond)
-	_, err := io.WriteString(keyboard, "rt_secret\r")
+	require.Eventually(t, func() bool { // the prompt comes shortly before the terminal stops to show what is typed
+		hiding, err := term.GetState(int(terminal.Fd()))
+		return err == nil && *hiding != *showing
+	}, startTimeout, 10*time.Millisecond)
+	_, err = io.WriteString(keyboard, "rt_secret\r")
 	require.NoError(t, err)
 	require.Zero(t, <-status, user)
 	user.Await(t, startTimeout, "as Über & Co")
