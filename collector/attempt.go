@@ -19,8 +19,8 @@ import (
 // The sources of a target are asked one after the other, each in its own queue, until one gives the numbers. A source that cannot answer
 // for a target is then skipped for a week, as long as another source gives the numbers.
 type attempt struct {
-	// Running is true while further sources have to be asked. If it is false, the attempt has ended, and Answers contains only the answers
-	// because of which the next fetch skips the sources that gave them.
+	// Running is true while further sources have to be asked. If it is false, the attempt has ended. Answers then contains only the answers of
+	// the sources that the next fetch skips.
 	Running bool     `json:"running,omitempty"`
 	Answers []answer `json:"answers,omitempty"`
 	// Counted is set if a source gave the counts but not all details. The following sources are then asked for details only.
@@ -123,8 +123,8 @@ func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
 	}
 }
 
-// continued returns o with the changes that continue the attempt a: the target is due now, and is claimed by the workers of the source
-// next.
+// continued returns the outcome o, changed so that the attempt a goes on: the target is due now, and the source in the parameter next is
+// asked for it.
 func continued(o ingest.Outcome, a attempt, next source.Source, now time.Time) ingest.Outcome {
 	a.Running = true
 	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), next.Name(), a.text(), true

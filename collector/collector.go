@@ -195,7 +195,8 @@ func servesForm(s source.Source, f queue.Form) bool {
 	return ok && (f.ByHandle || f.Kind == source.KindAccount || !s.AsksByHandle(t))
 }
 
-// Published describes sources and their budgets at a time, for the status of collecting in other processes.
+// Published describes sources and their budgets at the time now. A heartbeat stores the result, so that other processes can show the status
+// of collecting.
 func Published(sources []source.Source, now time.Time) []queue.Source {
 	out := make([]queue.Source, len(sources))
 	for i, s := range sources {
@@ -221,7 +222,8 @@ func (c *Collector) sourceNames() []string {
 	return names
 }
 
-// repeat runs a task at every interval until ctx ends. It logs the errors and the panics of the task.
+// repeat runs a task again and again until ctx ends, and waits for the duration every after each run. It logs the errors and the panics of
+// the task.
 func (c *Collector) repeat(ctx context.Context, every time.Duration, task string, run func(ctx context.Context) error) {
 	for {
 		err := c.safely(ctx, func() error { return run(ctx) }, "task", task)
@@ -234,8 +236,9 @@ func (c *Collector) repeat(ctx context.Context, every time.Duration, task string
 	}
 }
 
-// heartbeat writes one heartbeat, frees the targets of dead collectors, and routes targets that were tracked while the routes were being
-// published. It returns an error after deadAfter, because other collectors then treat this collector as dead.
+// heartbeat writes one heartbeat and frees the targets of dead collectors. It also assigns a source to targets that have none, because they
+// were tracked while the routes were being published. It returns an error after deadAfter, because other collectors then treat this
+// collector as dead.
 func (c *Collector) heartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
@@ -259,7 +262,7 @@ func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(arrival[a], arrival[b]) })
 }
 
-// wait blocks for d, or until a value arrives on wake, which may be nil. It returns false if ctx ended first.
+// wait blocks for the duration d, or until a value arrives on wake, which may be nil. It returns false if ctx ended first.
 func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

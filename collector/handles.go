@@ -51,8 +51,8 @@ func (all searches) of(t source.Target) *search {
 // notFound contains the classes of answers after which a search tries another handle.
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// next evaluates r, the answer of the source by to a request for the video t under one handle. If the source did not find the video and
-// further handles are claimed, again is the request with the next handle. Otherwise again is nil and final is the result of the search.
+// next evaluates r, which the source by has returned for the video t under one handle. If the source did not find the video and further
+// handles are claimed, again is the request with the next handle. Otherwise again is nil and final is the result of the search.
 func (s *search) next(by source.Source, t source.Target, r source.Result) (final source.Result, again *source.Target) {
 	rest := t
 	switch {

@@ -177,8 +177,8 @@ func (g *generator) members(key string, o object) (with any, single, ok bool) {
 	return nil, false, false
 }
 
-// swappable returns true if the members one and other may be exchanged: either neither is a count, or both are counts and one is the
-// views. The collector could not detect any other exchange.
+// swappable returns true if the members with the names one and other may be exchanged: either neither is a count, or both are counts and
+// one is the views. The collector could not detect any other exchange.
 func (g *generator) swappable(one, other string) bool {
 	views, counted := g.isCount("views", one) || g.isCount("views", other), 0
 	for _, name := range []string{one, other} {

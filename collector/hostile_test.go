@@ -117,7 +117,7 @@ func (r *scenarioRun) fetchDue() {
 	}
 }
 
-// correctCounts returns the correct counts of a video at a time. It leaves out the counts that the source does not return.
+// correctCounts returns the correct counts of a video at the given time. It leaves out the counts that the source does not return.
 func (r *scenarioRun) correctCounts(index int, at time.Time) counts {
 	r.t.Helper()
 	v, ok := r.sandbox.World().Video(r.testedSource.platform, r.videos[index].ID, at.Add(-r.testedSource.lag))

@@ -14,16 +14,17 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer is the longest delay because of a paused source. Then the pause is checked again, because operators can end some pauses early.
+// longestDefer is the longest time for which a target waits for a paused source. Then the pause is checked again, because operators can end
+// some pauses early.
 const longestDefer = 5 * time.Minute
 
 // lastingClasses contains the classes of answers that are not expected to change within a week. If a source gives such an answer for a
 // target, the source is skipped for a week, as long as another source gives the target's numbers.
 var lastingClasses = []source.Class{source.AuthFailed, source.BadRequest, source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
-// refusalRules contains a rule for each class of answers with which a source refuses a target. The field waits of a rule is the delay
-// before the next fetch, by the number of consecutive refusals. After as many refusals as the field confirmed says, the target gets the
-// state in the field state. Refusals whose rules have the same name are counted together.
+// refusalRules contains a rule for each class of answers with which a source refuses a target. waits are the delays before the next fetch,
+// by the number of consecutive refusals. confirmed is the number of consecutive refusals after which the target gets the state in the field
+// state. Refusals whose rules have the same name are counted together.
 var refusalRules = map[source.Class]struct {
 	name      string
 	waits     schedule.Waits
@@ -63,9 +64,9 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	return w.refusedOutcome(t, asked, r, now)
 }
 
-// needsNextSource returns true if the next source must be asked after r, a result without numbers. This is so for each class in
-// lastingClasses. After a failed call, the next source is asked only if an organisation waits for the target. During a pause of the source,
-// the next source is also asked if the pause would delay the fetch by more than half of the target's interval.
+// needsNextSource returns true if the next source must be asked after r, a result without numbers. This is always so if the class of r is
+// in lastingClasses. After a failed call, the next source is asked only if an organisation waits for the target. During a pause of the
+// source, the next source is also asked if the pause would delay the fetch by more than half of the target's interval.
 func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	lasting := slices.Contains(lastingClasses, r.Class)
 	if lasting || r.Failed == nil {
@@ -94,7 +95,8 @@ func (w *worker) numbersOutcome(t queue.Target, a attempt, r source.Result, mixe
 	return o
 }
 
-// checkedOutcome returns the outcome with the numbers of r, without numbers that are suspicious or older than the stored ones.
+// checkedOutcome returns the outcome after the source gave the numbers in r. The outcome stores them only if they are neither suspicious
+// nor older than the stored numbers.
 func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Pace: t.Pace,
 		Fetch: &queue.FetchChange{Status: queue.FetchOK, Attempted: true}}

@@ -149,7 +149,7 @@ func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	require.NotEmpty(t, c.good)
 	_, err = c.org.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
 	require.NoError(t, err)
-	if h.testedSource.countsOnly { // fetch the videos once, because calls for counts only are made for videos that were fetched before
+	if h.testedSource.countsOnly { // fetch the videos once, because calls that request only counts are made only for videos that were fetched before
 		c.fetchDue()
 		h.db.Clock.Advance(25 * time.Hour)
 		h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ?", store.InstantOf(h.db.Clock.Now()), store.InstantOf(h.db.Clock.Now()))

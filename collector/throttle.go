@@ -44,8 +44,8 @@ func (c *Collector) throttle(t queue.Target) schedule.Throttle {
 	return 0
 }
 
-// updateThrottles computes the throttles from the queue and the budgets if they are outdated. It also publishes the routes, so that a
-// target is still fetched if another collector no longer has its source.
+// updateThrottles computes the throttles from the queue and the budgets if they are outdated. It also publishes the routes again, so that a
+// target whose source is no longer configured starts again with the first source.
 func (c *Collector) updateThrottles(ctx context.Context) error {
 	now := c.Now()
 	if !c.throttles.updating.TryLock() {

@@ -38,15 +38,16 @@ type worker struct {
 	group  *workerGroup
 }
 
-// workerGroup is the state that all workers of one source share. If only one worker is free, it serves only organisations that have no claimed
-// target in the queue of this source. A slow source is therefore never busy with the targets of a single organisation.
+// workerGroup is the state that all workers of one source share. The last free worker serves only organisations that have no claimed target
+// in the queue of this source. The targets of one organisation therefore never occupy all workers of a slow source.
 type workerGroup struct {
 	workers  int
 	claiming sync.Mutex    // held while a worker claims or waits for the next poll, so that an idle source causes few queries
 	busy     atomic.Int32  // number of workers with a claimed batch
 	accounts atomic.Int32  // number of workers with a claimed account
-	free     chan struct{} // receives a value when a worker becomes free, so that the waiting worker looks again
-	// candidates is the number of due targets from which a batch is chosen: twice the largest batch, because some may need a separate call.
+	free     chan struct{} // receives a value when a worker becomes free, so that the waiting worker looks for due targets again
+	// candidates is the number of due targets from which a batch is chosen. It is twice the largest batch, because some targets may need a
+	// separate call.
 	candidates int
 }
 

@@ -91,8 +91,8 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 	return fmt.Sprintf("No configured source gives numbers of this %s", t.Kind)
 }
 
-// shortestPause is the shortest pause of a source that is stored with the videos and accounts that wait for the source. Shorter
-// pauses are not stored, to avoid one more write for each waiting video and account.
+// A pause of a source is stored with the waiting videos and accounts only if it is at least shortestPause long. Shorter pauses are not
+// stored, because each of them would cause one more write for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
 // Paused returns the change of the fetch status of a target whose source is paused. It returns nil if the pause is short or already stored.
@@ -137,7 +137,7 @@ func sourceTitle(name string) string {
 	return "The source " + name
 }
 
-// midSentence returns title, a result of sourceTitle, in the form that it has in the middle of a sentence.
+// midSentence changes a result of sourceTitle for the middle of a sentence: "The" at its beginning becomes "the".
 func midSentence(title string) string {
 	if rest, ok := strings.CutPrefix(title, "The "); ok {
 		return "the " + rest

@@ -26,8 +26,8 @@ type pageTokens struct {
 	known map[string]string // page tokens by page id; nil until the first request
 }
 
-// noPageTokens contains the classes of errors of the request me/accounts that mean that the client's token cannot list pages. One reason is that the
-// client's token is itself a page token.
+// noPageTokens contains the classes of the errors with which Meta answers me/accounts if the client's token cannot list pages. One reason
+// is that the client's token is itself a page token.
 var noPageTokens = func() ErrorClasses {
 	classes := ErrorClasses{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}
 	for code := firstPermission; code <= lastPermission; code++ {

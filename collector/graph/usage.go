@@ -13,11 +13,10 @@ import (
 
 // Meta reports which percentage of its rate limit is used. At these percentages, the client delays or stops its calls.
 const (
-	// delayFrom is a percentage of Meta's rate limit. If Meta reports that at least this part is used, calls are delayed. The delay grows with
-	// the used percentage, up to maxDelay.
+	// delayFrom is the used percentage of Meta's rate limit from which calls are delayed. The delay grows with the percentage, up to maxDelay.
 	delayFrom = 75
 	maxDelay  = time.Minute
-	// stopFrom is a percentage of Meta's rate limit. If Meta reports that at least this part is used, no calls are made for some time.
+	// stopFrom is the used percentage of Meta's rate limit from which no calls are made for some time.
 	stopFrom = 95
 	// defaultPause is the length of a pause if Meta does not report when calls are allowed again. Meta counts all calls of the last 60
 	// minutes, including refused calls.
@@ -30,7 +29,7 @@ type usageReport struct {
 	regain  time.Duration // time until calls are allowed again, as Meta reported it; 0 if Meta reported none
 }
 
-// limitUsage is the used percentage of the parts of one limit, and the time until calls are allowed again.
+// limitUsage is the usage of one limit: the used percentages of its three parts, and the time until calls are allowed again.
 type limitUsage struct {
 	Calls  float64 `json:"call_count"`
 	CPU    float64 `json:"total_cputime"`

@@ -23,8 +23,8 @@ var insightErrors = graph.ErrorClasses{{Main: 100, Sub: 2108006}: source.Missing
 
 const notEnoughViewers = "not enough viewers"
 
-// addInsights sets the views, shares and bookmarks in f to the values of the post's insights. A metric that is missing from the answer does
-// not change its count. The post must belong to the operator's account.
+// addInsights sets the views, shares and bookmarks in f to the values of the post's insights. If a metric is missing from the answer, its
+// count in f stays unchanged. The post must belong to the operator's account.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, mediaID string, f *source.Facts) (source.Result, error) {
 	if !accountNum.MatchString(mediaID) {
 		return source.Result{Class: source.Temporary, Detail: "the post has no id, which is needed to request its insights"}, nil

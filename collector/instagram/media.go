@@ -22,8 +22,8 @@ const (
 	codeMargin = time.Hour
 )
 
-// Classes of the errors of requests for accounts. Meta returns code 110 for a personal account and for a missing account. Code 100 with
-// subcode 33 means that the operator's account cannot be loaded, because every request names this account.
+// These are the classes of the errors with which Meta answers requests for accounts. Meta returns code 110 for a personal account and for a
+// missing account. Code 100 with subcode 33 means that the operator's account cannot be loaded, because every request names this account.
 var (
 	accountErrors    = graph.ErrorClasses{{Main: 110}: source.Unsupported, {Main: 100, Sub: 33}: source.AuthFailed}
 	ownAccountErrors = graph.ErrorClasses{{Main: 100, Sub: 33}: source.AuthFailed}

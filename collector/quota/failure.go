@@ -17,6 +17,7 @@ import (
 // A call can fail although its source works, because of its target. For example, a vendor answers 403 for an age-restricted video, or a
 // token has no permission to read one page. A failure therefore pauses its source in two cases only:
 //
+//   - The answer says that the cause is the credential, the quota or a rate limit (source.Failure.ConcernsSource).
 //   - Calls for several different targets got the same refusal, without a successful answer of the source between them. The refusals are
 //     counted in the database (queue.NoteRefusal), so that all collectors share the count.
 //
@@ -39,7 +40,7 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 	r := source.Result{Class: source.Temporary, Detail: f.Detail, Failed: f}
 	strikes := st.pauses[key].Strikes
 	var until time.Time // the end of the pause; the zero time means no pause
-	paused := false     // the targets wait for the end of the pause
+	paused := false     // true if the targets must wait for the end of the pause
 	switch {
 	case errors.Is(f, source.ErrNoUnits): // the call budget was used up before the first request was sent
 		return reply.withResult(r), nil
@@ -49,7 +50,7 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		reply.Divided = true
 		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
-		// It is not known which target of the batch caused the refusal, so it counts only if the source has already refused other targets.
+		// It is not known which target of the batch caused the refusal. The refusal counts only if the source has already refused other targets.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {
 			return r.Source == key && r.Class == string(f.Class) && refusalsConcernSource(r)
 		}) {

@@ -176,7 +176,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (so
 
 // state contains the recorded pauses and refusals of all sources and budgets.
 type state struct {
-	pauses   map[string]queue.Pause // by key; also pauses that have ended, until the source answers successfully
+	pauses   map[string]queue.Pause // by key; contains ended pauses until the next successful answer of the source
 	refusals []queue.Refusals
 }
 

@@ -21,7 +21,7 @@ type identity struct {
 	id       string // the id of the account on its platform
 }
 
-// externalNames has the handle and the id of an account that requests contained and that the sandbox did not generate. The number of the
+// externalNames has a handle and an id of an account that requests contained and that the sandbox did not generate. The number of the
 // account is a hash of the handle or id that was requested first.
 type externalNames struct{ handle, id string }
 
@@ -73,8 +73,8 @@ func foldHandle(p link.Platform, handle string) (folded string, ok bool) {
 	return "", false
 }
 
-// byHandle returns the account with a handle. It returns false if the handle is not valid, or if a rename left the handle unused. A
-// Facebook handle can have the suffix "~ID". byHandle then returns the account with this ID.
+// byHandle returns the account with the given handle. It returns false if the handle is not valid, or if no account has the handle after a
+// rename. A Facebook handle can have the suffix "~ID". byHandle then returns the account with this ID.
 func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
 	folded, ok := foldHandle(p, name)
@@ -100,7 +100,7 @@ func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 	return w.byNumber(p, number), true
 }
 
-// byID returns the account with an id of its platform (a channel id or a numeric id). It returns false if the id is not valid.
+// byID returns the account with the given id of its platform (a channel id or a numeric id). It returns false if the id is not valid.
 func (w *World) byID(p link.Platform, id string) (identity, bool) {
 	if p == link.YouTube && !channelPattern.MatchString(id) || p != link.YouTube && !digits.MatchString(id) {
 		return identity{}, false
@@ -113,7 +113,8 @@ func (w *World) byID(p link.Platform, id string) (identity, bool) {
 	return w.byNumber(p, number), true
 }
 
-// byNumber returns the account with a number. If requests used another handle or id for the account, it has that handle or id.
+// byNumber returns the account with the given number. If World has stored a handle or an id from a request for the account, the account has
+// that handle or id instead of the generated one.
 func (w *World) byNumber(p link.Platform, number uint32) identity {
 	found := identity{platform: p, number: number, handle: handleOfNumber(p, number), id: w.idOfNumber(p, number)}
 	w.mu.RLock()
@@ -128,7 +129,7 @@ func (w *World) byNumber(p link.Platform, number uint32) identity {
 	return found
 }
 
-// remember stores the names of an account that came from a request. It stores no name that can be computed from the account's number.
+// remember stores the handle or the id of an account from a request. It stores no handle from which the account's number can be computed.
 func (w *World) remember(ref accountRef, names externalNames) {
 	if own, ok := numberOfHandle(ref.platform, names.handle); ok && own == ref.number {
 		return
@@ -148,7 +149,7 @@ func (w *World) remember(ref accountRef, names externalNames) {
 	w.names[ref] = known
 }
 
-// Handle returns the generated handle of the account with a number. The account's number can be computed from its handle or its id.
+// Handle returns the generated handle of the account with the given number. The account's number can be computed from its handle or its id.
 func (w *World) Handle(p link.Platform, number uint32) string { return handleOfNumber(p, number) }
 
 // Claim makes the account with the given handle the author of the video with the given id. A request whose link contains a handle and a
@@ -305,7 +306,8 @@ func (w *World) secUID(i identity) string {
 	return out.String()
 }
 
-// uploads returns the ids of all videos that an account had uploaded until a time, newest first. It includes private and deleted videos.
+// uploads returns the ids of all videos that an account had uploaded until the given time, newest first. It includes private and deleted
+// videos.
 func (w *World) uploads(i identity, at time.Time) []string {
 	if w.accountCategory(i.platform, i.number) == AccountEmpty {
 		return nil
@@ -318,7 +320,7 @@ func (w *World) uploads(i identity, at time.Time) []string {
 	return list
 }
 
-// accountCategory returns the category of the account with a number. It depends only on the seed and the number.
+// accountCategory returns the category of the account with the given number. It depends only on the seed and the number.
 func (w *World) accountCategory(p link.Platform, number uint32) AccountCategory {
 	return pickCategory(accountShares(p), rng{w.accountKey("account category", p, number)}, AccountNormal)
 }

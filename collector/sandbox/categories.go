@@ -71,8 +71,8 @@ func accountShares(p link.Platform) []share[AccountCategory] {
 	return append(list, share[AccountCategory]{AccountPrivate, 3})
 }
 
-// pickCategory returns a random category. Each category in list has the probability share.perMille/1000. The category rest has the
-// remaining probability.
+// pickCategory returns a random category. Each category in list has the probability share.perMille/1000. The category in the parameter rest
+// has the remaining probability.
 func pickCategory[C ~string](list []share[C], d rng, rest C) C {
 	at := d.below(categoryPerMille)
 	for _, s := range list {
@@ -92,7 +92,7 @@ func AccountCategories(p link.Platform) []AccountCategory {
 	return names(accountShares(p), AccountNormal)
 }
 
-// names returns the category rest and then the categories in list, sorted and without duplicates.
+// names returns the category in the parameter rest, followed by the categories in list, sorted and without duplicates.
 func names[C ~string](list []share[C], rest C) []C {
 	set := map[C]bool{}
 	for _, s := range list {

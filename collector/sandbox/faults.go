@@ -180,7 +180,7 @@ func decoded(raw []byte) any {
 type drop struct{}
 
 // rewrite replaces each part of a decoded JSON value by the result of change, innermost parts first. key is the name of the member that has
-// the value. The elements of a list have the key of the list.
+// the value. For an element of a list, key is the name of the member that has the list.
 func rewrite(value any, change func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {

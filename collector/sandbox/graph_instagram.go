@@ -22,7 +22,7 @@ func instagramUserID(number uint32) string {
 	return strconv.FormatUint(instagramUserBase+uint64(number), 10)
 }
 
-// instagramMediaID returns the id that the Graph API uses for the Instagram post with a shortcode.
+// instagramMediaID returns the id that the Graph API uses for the Instagram post with the given shortcode.
 func (w *World) instagramMediaID(code string) string {
 	return strconv.FormatUint(instagramMediaBase+hash(w.seed, "graph media", code)%99_999_999_999_999, 10)
 }

@@ -74,7 +74,7 @@ func (w *World) FacebookPages() []string {
 	return ids
 }
 
-// facebookPageToken returns the token of the page with an id. It is valid while generation equals metaApp.generation.
+// facebookPageToken returns the token of the page with the given id. The token is valid while generation equals metaApp.generation.
 func facebookPageToken(id string, generation int) string {
 	return fmt.Sprintf("sandbox-facebook-page-%s-%d", id, generation)
 }

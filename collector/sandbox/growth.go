@@ -45,8 +45,8 @@ func (w *World) curve(p link.Platform, id string, account uint32, c Category) cu
 	return v
 }
 
-// progress returns the fraction of its final views that a video has at an age in seconds. The fraction grows from 0 towards 1 and never
-// falls. progress rounds the age down to whole minutes. With smaller steps, rounding errors could make the fraction fall.
+// progress returns the fraction of its final views that a video has at the given age in seconds. The fraction grows from 0 towards 1 and
+// never falls. progress rounds the age down to whole minutes. With smaller steps, rounding errors could make the fraction fall.
 func (c curve) progress(age int64) float64 {
 	if age < 60 {
 		return 0
@@ -72,7 +72,7 @@ func warp(age float64, phases [2]float64) float64 {
 // logistic returns the logistic function of x, which grows from 0 to 1.
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// Counts are the counts of a video at a time. A count is nil if the platform does not show it. Only TikTok and Facebook show shares, and
+// Counts are the counts of a video at one time. A count is nil if the platform does not show it. Only TikTok and Facebook show shares, and
 // only TikTok shows bookmarks. Likes are nil if the creator hides them. Comments are nil on YouTube if they are turned off.
 type Counts struct {
 	Views     int64  `json:"views"`
@@ -82,8 +82,8 @@ type Counts struct {
 	Bookmarks *int64 `json:"bookmarks"`
 }
 
-// counts returns the counts of the video at a Unix time in seconds. Counts are at least 1, except comments that are turned off. The views
-// are greater than the sum of the other counts.
+// counts returns the counts that the video has at the given Unix time in seconds. Counts are at least 1, except comments that are turned
+// off. The views are greater than the sum of the other counts.
 func (v *video) counts(at int64) Counts {
 	views := v.curve.final * v.curve.progress(at-v.uploaded)
 	if v.category == Falling && at >= v.turnsAt {

@@ -48,7 +48,8 @@ func hostileVariants() []hostileVariant {
 	}
 }
 
-// hostileJSON returns the answer to call n with the fault "hostile". The answer is a changed copy of the correct answer good.
+// hostileJSON returns the answer to the call number n, counted from 0, with the fault "hostile". It is a changed copy of the correct answer
+// good.
 func hostileJSON(n int, good reply) reply {
 	variants := hostileVariants()
 	return variants[n%len(variants)].apply(good)
@@ -191,8 +192,8 @@ func withImpossibleCounts(good reply) reply {
 	})(good)
 }
 
-// hostileRedirect returns the answer to call n for a short link with the fault "hostile": a redirect to a URL that a resolver must not
-// request. If the correct answer good is not a redirect, hostileRedirect returns good.
+// hostileRedirect returns the answer to the call number n, counted from 0, for a short link with the fault "hostile": a redirect to a URL
+// that a resolver must not request. If the correct answer good is not a redirect, hostileRedirect returns good.
 func hostileRedirect(n int, good reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",

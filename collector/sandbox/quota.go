@@ -6,7 +6,7 @@ import (
 	_ "time/tzdata" // embeds the time zones, because YouTube's quotas end at midnight Pacific time
 )
 
-// dailyQuota is Google's default number of quota units a day for each of YouTube's buckets.
+// YouTube counts its quota in separate buckets. dailyQuota is Google's default number of quota units a day for each bucket.
 const dailyQuota = 10_000
 
 // researchQuota is the number of requests a day to TikTok's Research API.
@@ -44,7 +44,8 @@ func (q *quota) chargeResearch(now time.Time) bool {
 	return q.take(sourceTikTokResearch, now.UTC(), researchQuota)
 }
 
-// take spends one unit of a bucket. It returns false if limit units are already spent on the date of day, in the time zone of day.
+// take spends one unit of a bucket. It returns false if limit units are already spent on the date of the time in day, in the time zone of
+// that time.
 func (q *quota) take(bucket string, day time.Time, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -69,7 +69,7 @@ func (w *World) otherAccount(p link.Platform, of uint32) uint32 {
 	return number
 }
 
-// rename sets the handle of an account. The caller must hold mu.
+// rename sets the handle of an account. The caller must have locked w.mu.
 func (w *World) rename(ref accountRef, handle string) {
 	known := w.names[ref]
 	known.handle = handle

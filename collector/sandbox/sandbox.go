@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Keys that the sandbox accepts. It refuses any other key as the real source does.
+// The sandbox accepts only these keys and tokens. It refuses all others as the real source does.
 const (
 	YouTubeAPIKey = "sandbox-youtube-key"
 	VendorKey     = "sandbox-vendor-key"

@@ -21,8 +21,8 @@ const (
 // epoch is the last anchor, as a Unix time in seconds.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorFor returns the anchor for the clock time at, as a Unix time in seconds. If at is before epoch, the anchor is the latest time up to
-// at that is a whole number of anchor intervals before epoch. Otherwise it is epoch.
+// anchorFor returns the anchor for the time at of the clock, as a Unix time in seconds. If the time is before epoch, the anchor is the
+// latest time that is not after it and that is a whole number of anchor intervals before epoch. Otherwise the anchor is epoch.
 func anchorFor(at time.Time) int64 {
 	if behind := epoch - at.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
@@ -38,7 +38,7 @@ type schedule struct {
 	key      uint64
 }
 
-// schedule returns the upload schedule of the account with the given number, for the clock time at.
+// schedule returns the upload schedule of the account with the given number. at is the time of the clock.
 func (w *World) schedule(p link.Platform, account uint32, at time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}
@@ -47,14 +47,14 @@ func (w *World) schedule(p link.Platform, account uint32, at time.Time) schedule
 	return schedule{start: anchorFor(at) - before*interval, interval: interval, key: key}
 }
 
-// upload returns the Unix time in seconds of the upload with an index, counted from 0. Each upload has a random time inside its own
+// upload returns the Unix time in seconds of the upload with the given index, counted from 0. Each upload has a random time inside its own
 // interval, so an upload with a higher index is always later.
 func (s schedule) upload(index int64) int64 {
 	jitter := int64(mix(s.key+uint64(index)) % uint64(s.interval*4/5))
 	return s.start + index*s.interval + jitter
 }
 
-// uploaded returns the number of uploads until a Unix time in seconds.
+// uploaded returns the number of uploads until the given Unix time in seconds.
 func (s schedule) uploaded(at int64) int64 {
 	if at < s.start {
 		return 0

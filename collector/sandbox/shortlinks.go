@@ -35,8 +35,8 @@ var shortPrefixes = []struct {
 	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
 }
 
-// shortShares lists how many of a thousand short links have each case. All remaining short links have the case shortVideo. A prefix of
-// shortPrefixes in the code overrides the case.
+// shortShares lists how many of a thousand short links have each case. All remaining short links have the case shortVideo. If the code of a
+// link has a prefix in shortPrefixes, the link has the case of the prefix instead.
 var shortShares = []share[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
 // target is the page to which a short link redirects.

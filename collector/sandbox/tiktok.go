@@ -46,8 +46,8 @@ func newTikTokLogins(seed uint64, now time.Time) *tiktokLogins {
 	return &tiktokLogins{seed: seed, started: strconv.FormatInt(now.UnixNano(), 36), newest: map[string]int{}}
 }
 
-// sign returns a token with a kind, a content and a signature. The kind is "act", "rft" or "clt": access token, refresh token or client
-// token.
+// sign returns a token that consists of its kind, its content and a signature. The kind is "act" for an access token, "rft" for a refresh
+// token, and "clt" for a client token.
 func (l *tiktokLogins) sign(kind, content string) string {
 	return fmt.Sprintf("%s.%s.%016x", kind, content, hash(l.seed, "tiktok", kind, content))
 }
@@ -99,7 +99,7 @@ func (l *tiktokLogins) access(kind, login string, now time.Time) string {
 	return l.sign(kind, login+"."+strconv.FormatInt(now.Unix(), 10))
 }
 
-// authorized returns true if a request has a valid access token of the kind want.
+// authorized returns true if a request has a valid access token of the kind in the parameter want.
 func (l *tiktokLogins) authorized(r *http.Request, want string, now time.Time) bool {
 	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	kind, parts, ok := l.read(token)
@@ -287,7 +287,7 @@ func tiktokErrors() errorReplies {
 	}
 }
 
-// selectMembers returns a copy of the object all without the members that are nil or for which wants returns false.
+// selectMembers returns a copy of the object in all, without the members that are nil or for which wants returns false.
 func selectMembers(all object, wants func(string) bool) object {
 	out := object{}
 	for name, value := range all {

@@ -18,7 +18,7 @@ type apifyActor struct {
 	run func(s *Sandbox, c *call, in apifyInput) (items []object, ok bool)
 }
 
-// apifyActors returns the actor with a name. It returns false if the sandbox does not simulate the actor.
+// apifyActors returns the actor with the given name. It returns false if the sandbox does not simulate the actor.
 func apifyActors(name string) (apifyActor, bool) {
 	switch name {
 	case "clockworks~tiktok-scraper", "clockworks~free-tiktok-scraper", "clockworks~tiktok-video-scraper", "clockworks~tiktok-profile-scraper":

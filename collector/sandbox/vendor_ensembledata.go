@@ -159,7 +159,7 @@ func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
 	return ensembleOK(found, 1)
 }
 
-// ensembleUser returns the account with a username, or an error. A private account is returned, because its profile is public.
+// ensembleUser returns the account with the given username, or an error. A private account is returned, because its profile is public.
 func (s *Sandbox) ensembleUser(c *call, p link.Platform, username string) (AccountTruth, *reply) {
 	c.ids = []string{username}
 	t, ok := s.world.Account(p, username, c.now)

@@ -81,7 +81,8 @@ func tiktokWebStats(t AccountTruth) object {
 	}
 }
 
-// Rounded returns n as TikTok's site shows it: from 10,000 on in thousands, from a million on in millions, each with one decimal place.
+// Rounded rounds n down as TikTok's site does: a number from 10,000 on to hundreds (such as 573.9K), and a number from a million on to
+// hundred thousands (such as 1.2M). It returns a smaller number unchanged.
 func Rounded(n int64) int64 {
 	switch {
 	case n >= 1_000_000:

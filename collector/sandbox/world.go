@@ -25,7 +25,7 @@ type World struct {
 	renamed map[handleRef]handleOwner
 }
 
-// newWorld returns a generator with a seed.
+// newWorld returns a World whose data depend on the given seed.
 func newWorld(seed uint64) *World {
 	return &World{seed: seed, names: map[accountRef]externalNames{}, owners: map[videoRef]uint32{}, renamed: map[handleRef]handleOwner{}}
 }
@@ -57,7 +57,7 @@ type Song struct {
 	Link   string `json:"link,omitempty"` // link to the song; set on TikTok only
 }
 
-// VideoTruth has the data that World generates for a video at a time.
+// VideoTruth has the data that World generates for a video, as they are at one time.
 type VideoTruth struct {
 	Platform      link.Platform `json:"platform"`
 	ID            string        `json:"id"`
@@ -74,10 +74,10 @@ type VideoTruth struct {
 	HiddenStats   bool          `json:"hidden_stats"`   // true if the creator hides the likes
 	ShopAd        bool          `json:"shop_ad"`        // true if the video is a shop ad
 	ShopProductID string        `json:"shop_product_id,omitempty"`
-	Counts                      // the counts at the time, which private and deleted videos also have
+	Counts                      // the counts at that time, which private and deleted videos also have
 }
 
-// AccountTruth has the data that World generates for an account at a time.
+// AccountTruth has the data that World generates for an account, as they are at one time.
 type AccountTruth struct {
 	AccountName
 	Platform  link.Platform   `json:"platform"`
@@ -96,7 +96,7 @@ type AccountTruth struct {
 	self identity
 }
 
-// Point has the counts of a video at a time.
+// Point has the counts of a video at the time At.
 type Point struct {
 	At time.Time `json:"at"`
 	Counts
@@ -115,8 +115,8 @@ type video struct {
 	curve    curve
 }
 
-// video returns the data of a video that do not depend on the time. If the id contains no upload time before at, the upload time is a
-// random time before at. video returns false if the id is not valid.
+// video returns the data of a video that do not depend on the time. If the id contains no upload time, or one that is after at, video uses
+// a random upload time before at. It returns false if the id is not valid.
 func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -148,7 +148,7 @@ func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	return v, true
 }
 
-// stateAt returns the state of the video at a time.
+// stateAt returns the state of the video at the given time.
 func (v *video) stateAt(at time.Time) State {
 	switch {
 	case v.state != Public:
@@ -163,7 +163,7 @@ func (v *video) stateAt(at time.Time) State {
 	return Public
 }
 
-// Video returns the generated data of a video at a time. It returns false if the id is not valid.
+// Video returns the generated data of a video at the given time. It returns false if the id is not valid.
 func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	v, ok := w.video(p, id, at)
 	if !ok {
@@ -214,9 +214,9 @@ func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []P
 	return points
 }
 
-// Account returns the generated data of an account at a time. ref is a handle, a channel id of YouTube, or a numeric id of Instagram or
-// Facebook. A handle can be in upper or lower case, begin with "@", and on Facebook end with "~ID". Account returns false if ref is not
-// valid.
+// Account returns the generated data of an account at the given time. ref is a handle, a channel id of YouTube, or a numeric id of
+// Instagram or Facebook. A handle can be in upper or lower case, begin with "@", and on Facebook end with "~ID". Account returns false if
+// ref is not valid.
 func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth, bool) {
 	i, ok := w.accountByRef(p, ref)
 	if !ok {
@@ -234,7 +234,7 @@ func (w *World) accountByRef(p link.Platform, ref string) (identity, bool) {
 	return w.byHandle(p, ref)
 }
 
-// account returns the generated data of an account at a time.
+// account returns the generated data of an account at the given time.
 func (w *World) account(i identity, at time.Time) AccountTruth {
 	s := w.schedule(i.platform, i.number, at)
 	d := rng{w.accountKey("profile", i.platform, i.number)}
@@ -278,8 +278,8 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 	return t
 }
 
-// Uploads returns the ids of an account's videos at a time, newest first, without private and deleted videos. ref is a handle or an id, in
-// the forms that Account accepts. Uploads returns nil if ref is not valid or the account has no videos.
+// Uploads returns the ids of an account's videos at the given time, newest first, without private and deleted videos. ref is a handle or an
+// id, in the forms that Account accepts. Uploads returns nil if ref is not valid or the account has no videos.
 func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
 	i, ok := w.accountByRef(p, ref)
 	if !ok {
@@ -300,8 +300,8 @@ func (w *World) listedVideos(i identity, at time.Time) []string {
 	return list
 }
 
-// Find returns the id of a video of a category, whose account has the category AccountNormal. It always returns the same id. If the video
-// becomes private, is deleted or loses views, this happens in 2027, so that a test can set the clock before or after that time. Find
+// Find returns the id of a video of the given category, whose account has the category AccountNormal. It always returns the same id. If the
+// video becomes private, is deleted or loses views, this happens in 2027, so that a test can set the clock before or after that time. Find
 // returns "" if the platform does not have the category.
 func (w *World) Find(p link.Platform, c Category) string {
 	if !slices.Contains(Categories(p), c) {
@@ -323,8 +323,8 @@ func (w *World) Find(p link.Platform, c Category) string {
 	return ""
 }
 
-// FindAccount returns the handle of an account of a category. It always returns the same handle. It returns "" if the platform does not
-// have the category.
+// FindAccount returns the handle of an account of the given category. It always returns the same handle. It returns "" if the platform does
+// not have the category.
 func (w *World) FindAccount(p link.Platform, c AccountCategory) string {
 	if !slices.Contains(AccountCategories(p), c) {
 		return ""

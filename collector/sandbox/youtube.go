@@ -90,7 +90,7 @@ func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path stri
 	})
 }
 
-// youtube checks a request for the method with a name, charges its quota unit, and then answers it.
+// youtube checks a request for the method with the given name, charges its quota unit, and then answers it.
 func (s *Sandbox) youtube(c *call, name string) reply {
 	m, ok := youtubeMethods[name]
 	if !ok || c.r.Method != http.MethodGet {
@@ -197,7 +197,7 @@ func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, r
 	return req, reply{}, true
 }
 
-// oneFilter returns the name of the only parameter among filters that the request has. If the request has none or several of them,
+// oneFilter returns the name of the parameter in filters that the request has. If the request has none or several of the parameters,
 // oneFilter returns an error reply.
 func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	var given []string

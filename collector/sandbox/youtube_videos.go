@@ -35,7 +35,7 @@ func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
 	}}
 }
 
-// visible returns the data of a video at a time. It returns true if the video is public or age-restricted.
+// visible returns the data of a video at the given time. It returns true if the video is public or age-restricted.
 func (s *Sandbox) visible(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	t, ok := s.world.Video(p, id, at)
 	return t, ok && (t.State == Public || t.State == Restricted)

@@ -104,7 +104,8 @@ func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group
 	return throttles
 }
 
-// splitConnected divides needs into pool and rest. pool has the first need and all that share a budget with it, directly or indirectly.
+// splitConnected divides needs into pool and rest. pool has the first need and all needs that share a budget with it, directly or
+// indirectly.
 func splitConnected(needs []Need, supply map[string]float64) (pool, rest []Need) {
 	pool, rest = needs[:1:1], needs[1:]
 	for at := 0; at < len(pool); at++ {

@@ -239,7 +239,7 @@ func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	return got
 }
 
-// check requires what is true for every call of Fetch: it returns either an error or one result for each target, in the order of the
+// check checks the requirements for every call of Fetch: Fetch returns either an error or one result for each target, in the order of the
 // targets, and no error, result or log contains the credential.
 func (h Harness) check(t require.TestingT, got outcome) {
 	texts := []string{got.logs}

@@ -56,7 +56,7 @@ type unsavedTokens struct {
 	sealed []byte
 }
 
-// newUserTokens returns the tokens of the login with the given first refresh token, which st stores.
+// newUserTokens returns the tokens of the login whose first refresh token is refresh. The tokens are stored in st.
 func newUserTokens(a app, refresh string, st TokenStore, log *slog.Logger) (*userTokens, error) {
 	sum := sha256.Sum256([]byte("reeltally tiktok login\n" + refresh))
 	u := &userTokens{app: a, ctxMutex: newCtxMutex(), store: st, log: log, account: hex.EncodeToString(sum[:16]), first: credentials{Refresh: refresh}}

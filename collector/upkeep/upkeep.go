@@ -23,7 +23,7 @@ const (
 
 	retentionJob = "upkeep" // the name of the daily job in the database
 	expiryJob    = "expiry"
-	// leaseTime is how long a job stays claimed after its collector has died. The lease is extended after each transaction.
+	// leaseTime is how long a job stays claimed if its collector stops without releasing it. The lease is extended after each transaction.
 	leaseTime = 15 * time.Minute
 	// retryDelay is the delay after a failed job. It is also the delay after a job that could not drop the partition of a month, because a
 	// query used the partition.
@@ -68,7 +68,7 @@ func (j Jobs) RunDue(ctx context.Context) error {
 	return errors.Join(j.run(ctx, expiryJob, j.deleteExpired), j.run(ctx, retentionJob, j.applyRetention))
 }
 
-// run runs a job if it is due. The job returns the time at which it is due next.
+// run runs the function job if the job with the given name is due. The function returns the time at which the job is due next.
 func (j Jobs) run(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
 	lease, ok, err := j.Store.Queue.ClaimJob(ctx, name, leaseTime)
 	if err != nil || !ok {

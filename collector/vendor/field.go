@@ -267,7 +267,7 @@ func parseID(text string) string {
 	return fetch.ParseID(text)
 }
 
-// lastNumber returns the last part of the path of a link that consists of digits, or "" if there is none.
+// lastNumber returns the last segment of a link's path that has only digits, or "" if there is no such segment.
 func lastNumber(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
