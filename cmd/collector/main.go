@@ -1,5 +1,5 @@
-// Command collector fetches the numbers of tracked videos and accounts from the sources. The program is collect.Command in
-// cmd/internal/collect. The collector is in package collector.
+// Command collector fetches the numbers of tracked videos and accounts from the sources. Its code is collect.Command in cmd/internal/collect,
+// which runs package collector.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command server runs the HTTP API. The program is serve.Command in cmd/internal/serve. The API is in package server.
+// Command server runs the HTTP API. Its code is serve.Command in cmd/internal/serve, which runs package server.
 package main
 
 import (

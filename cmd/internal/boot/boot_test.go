@@ -307,7 +307,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 	})
 }
 
-// databaseOf returns the default settings of a database.
+// databaseOf returns the settings of the database with the given URL. All other settings have their defaults.
 func databaseOf(url string) boot.Database {
 	const day = 24 * time.Hour
 	return boot.Database{DatabaseURL: boot.Secret(url), MaxCollections: store.DefaultMaxCollections, RetentionDaily: store.DailyDays * day, RetentionWeekly: store.WeeklyDays * day}

@@ -10,7 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Database is the settings of the database. A struct that embeds Database changes the default URL with the tag set:"database_url=…".
+// Database has the settings of the database. A struct that embeds Database sets the default of DatabaseURL with the tag
+// set:"database_url=…".
 type Database struct {
 	DatabaseURL    Secret `setting:"REELTALLY_DATABASE_URL" default:"${database_url}" placeholder:"URL" help:"The database: sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE."`
 	MaxCollections int    `setting:"REELTALLY_MAX_COLLECTIONS" default:"1000" placeholder:"N" help:"Maximum number of collections of an organisation, 1 or more."`
@@ -66,10 +67,11 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*
 	return st, nil
 }
 
-// minDailyRetention is the shortest time for which the numbers of each day are kept. The growth in 30 days needs them.
+// minDailyRetention is the smallest allowed value of Database.RetentionDaily, the time for which daily points are kept. The growth of the views
+// in 30 days is computed from daily points.
 const minDailyRetention = 31 * 24 * time.Hour
 
-// maxRetention is the longest time for which numbers are kept.
+// maxRetention is the largest allowed value of Database.RetentionDaily and Database.RetentionWeekly.
 const maxRetention = 100 * 365 * 24 * time.Hour
 
 // retention returns for how many days the points of histories are kept.

@@ -29,7 +29,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// inDays returns a duration in the form of ParseDuration, in days if it is a number of whole days.
+// inDays formats a duration so that ParseDuration can parse it. A number of whole days is formatted in days, such as "30d".
 func inDays(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d%day == 0 {
@@ -38,7 +38,7 @@ func inDays(d time.Duration) string {
 	return d.String()
 }
 
-// durations is the option with which kong parses durations with ParseDuration.
+// durations returns the kong option that parses durations of the command line with ParseDuration.
 func durations() kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string

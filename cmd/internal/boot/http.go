@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The limits of HTTP connections. They are large enough for a request of 2 MiB or a response with 5000 videos on a slow network. They
-// close connections whose clients send nothing.
+// The constants are the time limits of HTTP connections. They are long enough for a request of 2 MiB or a response with 5000 videos on a slow
+// network. A connection whose client sends nothing is closed when its limit is reached.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second

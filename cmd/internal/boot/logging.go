@@ -8,7 +8,7 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Logging is the setting of the log level. A struct that embeds Logging changes the default with the tag set:"log_level=…".
+// Logging has the setting of the log level. A struct that embeds Logging sets the default level with the tag set:"log_level=…".
 type Logging struct {
 	LogLevel string `setting:"REELTALLY_LOG_LEVEL" default:"${log_level}" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Lowest level to log on standard error: debug, info, warn or error. The format is text at a terminal and JSON elsewhere."`
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics is the setting of the address at which /metrics and /status are served.
+// Metrics has the setting of the address at which /metrics and /status are served.
 type Metrics struct {
 	MetricsListen string `setting:"REELTALLY_METRICS_LISTEN" placeholder:"ADDRESS" help:"HOST:PORT at which /metrics and /status are served. Without it, they are not served. Do not open this address to the public."`
 }
@@ -27,8 +27,8 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Service returns a service that serves the metrics of r at /metrics. If status is not nil, the service also serves it at /status. If
-// no address is set, Service returns no service and false.
+// Service returns a service that serves the metrics of r at /metrics and, if status is not nil, the handler status at /status. If MetricsListen
+// is not set, Service returns false and no service.
 func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Service, bool, error) {
 	if m.MetricsListen == "" {
 		return Service{}, false, nil
@@ -87,11 +87,11 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap returns the underlying writer. http.ResponseController calls Unwrap to flush the response and to set deadlines.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// release is the version of a release. The linker sets it in programs that `make dist` builds.
+// release is the version of the release, such as "v1.2.0". In programs that `make dist` builds, the linker sets it. In others it is "".
 var release string //nolint:gochecknoglobals // the linker can set only a variable
 
-// Version returns the version of the program: the version of the release, or the module's version, or the commit if both are unknown, or "devel" if
-// the commit is unknown too.
+// Version returns the version of the program. It is the first known one of these: the version of the release, the version of the Go module, and
+// the commit. If none is known, Version returns "devel".
 func Version() string {
 	if release != "" {
 		return release

@@ -10,10 +10,11 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // the root certificates of systems that have none, such as the container image
+	_ "golang.org/x/crypto/x509roots/fallback" // contains root certificates, for systems that have none, such as the container image
 )
 
-// Process is the arguments, environment and standard streams of a program. Tests supply other values.
+// Process has the arguments, the environment and the standard streams of a program. Tests pass their own values instead of those of the
+// operating system.
 type Process struct {
 	Name           string // the program's name in help and errors
 	Args           []string
@@ -34,15 +35,15 @@ func (e UsageError) Unwrap() error { return e.Err }
 // ErrHelpShown is the error that Parse returns after it printed the help.
 var ErrHelpShown = errors.New("help was shown")
 
-// Go collects garbage when the heap is gcPercent larger than after the last collection, or when the process reaches memoryLimit. Go's default
-// of 100 percent would collect every few requests, because little of the heap is in use between requests. The environment variables GOGC and
-// GOMEMLIMIT change these values.
+// Go collects garbage when the heap is gcPercent larger than after the last collection, or when the process reaches memoryLimit. With Go's
+// default of 100 percent, the server would collect garbage every few requests, because it uses little memory between requests. The environment
+// variables GOGC and GOMEMLIMIT replace these values.
 const (
 	gcPercent   = 250
 	memoryLimit = 512 << 20
 )
 
-// collectGarbageLess sets how often garbage is collected.
+// collectGarbageLess makes Go collect garbage less often, with the values gcPercent and memoryLimit.
 func collectGarbageLess() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

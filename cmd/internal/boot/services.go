@@ -13,14 +13,14 @@ type Service struct {
 	Run  func(context.Context) error
 }
 
-// RunAll runs services until ctx ends or a service returns. It then stops the services one after the other, in reverse order. A service
-// must come before the services that use it. RunAll returns the joined errors of all services.
+// RunAll runs services until ctx ends or a service returns. It then stops the services one after the other, the last one first. A service must
+// come in the list before the services that use it. RunAll returns the joined errors of all services.
 func RunAll(ctx context.Context, services ...Service) error {
 	type running struct {
 		stop func()
 		done chan error
 	}
-	// The services' contexts do not end with ctx, so that the services can be stopped in order.
+	// The context of a service does not end when ctx ends. RunAll ends it when it is the service's turn to stop.
 	base := context.WithoutCancel(ctx)
 	ended := make(chan struct{}, len(services))
 	started := make([]running, len(services))

@@ -18,7 +18,7 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 		kong.Name(p.Name),
 		kong.Vars{"log_level": "info", "database_url": "sqlite:data/reeltally.db"},
 		kong.Writers(p.Stdout, p.Stderr),
-		kong.Exit(func(int) { exited = true }), // kong calls this after the help and then continues; its later errors are ignored
+		kong.Exit(func(int) { exited = true }), // kong calls this after it has printed the help, and continues; Parse ignores the errors that follow
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueFormatter(flagHelp),
 		kong.Resolvers(environmentResolver(p.Env)),
@@ -75,7 +75,7 @@ func flagHelp(v *kong.Value) string {
 	return strings.TrimSuffix(v.Help, ".") + " (" + strings.Join(notes, ", ") + ")."
 }
 
-// addVariable adds the name of the flag's environment variable to an error of kong. The text of the error begins with the flag.
+// addVariable adds the name of the flag's environment variable to an error of kong. The text of such an error begins with the name of the flag.
 func addVariable(app *kong.Application, err error) error {
 	text := err.Error()
 	var walk func(*kong.Node)
@@ -96,7 +96,8 @@ func addVariable(app *kong.Application, err error) error {
 	return fmt.Errorf("%s", text) //nolint:err113 // kong's error with the variable's name added
 }
 
-// InvalidSetting returns a UsageError for a setting with an invalid value. If value is a Secret, the error does not show it.
+// InvalidSetting returns a UsageError for a setting with an invalid value. allowed describes the valid values. If value is a Secret, the error
+// does not show it.
 func InvalidSetting(flag, variable string, value any, allowed string) error {
 	return UsageError{fmt.Errorf("--%s (%s) is %q; it must be %s", flag, variable, fmt.Sprint(value), allowed)}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Variables are the environment variables that the programs of this module read. One file of variables can serve all programs, so each program
-// accepts the variables of the others.
+// Variables are the environment variables that the programs of this module read. Each program accepts the variables of all programs, so that
+// one file of variables can be used for all of them.
 var Variables = []string{
 	"REELTALLY_APP_URL", "REELTALLY_DATABASE_URL", "REELTALLY_DATA_DIR", "REELTALLY_FACEBOOK_ACCESS_TOKEN", "REELTALLY_FACEBOOK_APP_SECRET",
 	"REELTALLY_FACEBOOK_BASE_URL", "REELTALLY_FACEBOOK_PAGE_ID", "REELTALLY_FACEBOOK_REEL_METRIC", "REELTALLY_FACEBOOK_VIDEO_METRIC", "REELTALLY_FETCH_INTERVALS",
@@ -23,15 +23,15 @@ var Variables = []string{
 	"REELTALLY_YOUTUBE_BASE_URL", "REELTALLY_YOUTUBE_STATS_UNITS", "REELTALLY_YOUTUBE_UNITS",
 }
 
-// otherVariables can be in the environment although no program reads them: the variables of docker-compose.yml.
+// otherVariables are the environment variables that only docker-compose.yml reads. Programs accept them and ignore them.
 var otherVariables = []string{"REELTALLY_PORT", "REELTALLY_MEMORY", "REELTALLY_TOOL_MEMORY", "REELTALLY_POSTGRES_MEMORY",
 	"REELTALLY_POSTGRES_IMAGE", "REELTALLY_GO_IMAGE", "REELTALLY_BUSYBOX_IMAGE"}
 
-// freePrefixes are the beginnings of the variables of tests.
+// freePrefixes are prefixes of the environment variables that only tests read. Programs accept all variables with these prefixes.
 var freePrefixes = []string{"REELTALLY_TEST_", "REELTALLY_FUZZ_"}
 
-// checkVariables returns a UsageError that names all variables of environ, of the form NAME=VALUE, that begin with REELTALLY_ but do not exist.
-// A mistyped variable would otherwise have no effect.
+// checkVariables returns a UsageError that names all unknown variables in environ whose names begin with REELTALLY_. Otherwise, a mistyped
+// variable would silently have no effect. The elements of environ have the form NAME=VALUE.
 func checkVariables(environ []string) error {
 	var faults []string
 	for _, pair := range environ {
@@ -56,7 +56,7 @@ func checkVariables(environ []string) error {
 	return UsageError{errors.New(strings.Join(faults, "\n"))}
 }
 
-// maxTypingErrors is the largest editDistance at which an error names a known variable as the probably meant variable.
+// maxTypingErrors is the largest editDistance between an unknown and a known variable at which an error suggests the known variable.
 const maxTypingErrors = 5
 
 // editDistance returns how many characters must be inserted, deleted or replaced to turn a into b (Levenshtein distance).

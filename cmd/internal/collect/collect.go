@@ -1,8 +1,8 @@
-// Package collect builds the collector and its sources from settings and runs it. It also reports the state of collecting to operators.
+// Package collect builds the collector and its sources from settings and runs the collector. It also reports to operators how well numbers are
+// collected. The collector itself is in package collector.
 //
-// Command is the program cmd/collector. It runs a collector until ctx ends. `reeltally up` uses Config and NewService to run the collector
-// beside the API. ReadStatus reads the state of the queue, the ages of the numbers, the budgets and the pauses. Monitor serves this state
-// at /status and /metrics. The collector itself is in package collector.
+// Command is the main function of cmd/collector. `reeltally up` uses Config and NewService to run the collector and the API in one process.
+// ReadStatus reads the state of the queue, the ages of the numbers, the budgets and the pauses. Monitor serves these at /status and /metrics.
 package collect
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Config is the settings of the sources. A source is used if its credential is set.
+// Config has the settings of the sources. A source is used if its credential is set.
 type Config struct {
 	YouTubeAPIKey  boot.Secret `name:"youtube-api-key" setting:"REELTALLY_YOUTUBE_API_KEY" placeholder:"KEY" help:"Key of the YouTube Data API. Enables YouTube as a source."`
 	YouTubeBaseURL string      `name:"youtube-base-url" setting:"REELTALLY_YOUTUBE_BASE_URL" default:"https://youtube.googleapis.com/" placeholder:"URL" help:"Base URL of the YouTube Data API."`
@@ -66,11 +66,11 @@ type Config struct {
 // StoreTimeout is the timeout of a collector's database transactions. It keeps a hanging database from blocking the collector forever.
 const StoreTimeout = time.Minute
 
-// Vars returns the values of the variables in the help texts of Config. Each caller of boot.Parse with a Config must pass them as an
-// option.
+// Vars returns the values of the placeholders, such as ${vendors}, in the help texts of Config. A caller of boot.Parse whose settings contain a
+// Config must pass Vars as an option.
 func Vars() kong.Vars { return kong.Vars{"vendors": strings.Join(vendor.Shipped(), ", ")} }
 
-// allowedLimits describes the valid values of a limit, for error messages.
+// allowedLimits describes, for error messages, the valid values of the settings that limit calls to a source.
 const allowedLimits = "1 or more, or -1 for no limit"
 
 // usagef returns a boot.UsageError with a formatted message.
@@ -127,9 +127,10 @@ func (c Config) Check() error {
 	return c.TikTok.check()
 }
 
-// checkDataKind returns a *store.DataKindError in two cases: the database has real numbers and the sandbox is configured as a vendor, or
-// the database has made-up numbers and all sources have their default URLs, so that they are real. If a URL was changed, its source can be
-// real or a sandbox. The collector then checks the first answer of the source.
+// checkDataKind prevents that real and made-up numbers are mixed. It returns a *store.DataKindError in two cases: the database has real
+// numbers and the sandbox is configured as a vendor, or the database has made-up numbers and all sources have their default URLs, so that
+// they are real. A source with another URL can be real or a sandbox. In that case, the collector checks the first answer of the source
+// instead.
 func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	have, err := st.DataKind(ctx)
 	switch {
@@ -150,8 +151,9 @@ func (c Config) hasChangedURL() bool {
 		c.InstagramBaseURL != graph.DefaultBaseURL || c.FacebookBaseURL != graph.DefaultBaseURL
 }
 
-// RequireSources returns the sources of ConfiguredSources. If no source is configured, it returns an error that explains how to configure a
-// source. It returns a *store.DataKindError if the sources are real and the numbers in the database are made up, or the reverse.
+// RequireSources returns the sources that ConfiguredSources returns. If no source is configured, it returns an error that explains how to
+// configure one. It returns a *store.DataKindError if the sources are real and the database has made-up numbers, or if the source is the
+// sandbox and the database has real numbers.
 func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.checkDataKind(ctx, st); err != nil {
 		return nil, err
@@ -242,7 +244,7 @@ func (c Config) NewService(st *store.Store, sources []source.Source, registry *p
 	return boot.Service{Name: "collector", Run: service.Run}, nil
 }
 
-// Command is the program cmd/collector. It runs a collector until ctx ends.
+// Command is the main function of cmd/collector. It runs a collector until ctx ends.
 func Command(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	var settings struct {

@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Status is the state of collecting for operators, for all collectors and organisations together. Times are RFC 3339 in UTC. Durations
-// are in seconds. A value that does not exist is null.
+// Status shows operators how well the numbers are collected, for all collectors and organisations together. Its JSON is the response of
+// /status: times are RFC 3339 in UTC, durations are in seconds, and a value that does not exist is null.
 type Status struct {
 	At         time.Time      `json:"at"`
 	Collectors int            `json:"collectors"` // number of collectors that sent a heartbeat in the last ten seconds
@@ -35,7 +35,7 @@ type Status struct {
 	pauses map[string]PauseStatus // pauses by name of the source or budget; includes sources that only other processes use
 }
 
-// QueueStatus is the state of the targets of one platform, kind and lane of the queue.
+// QueueStatus counts the targets in the queue that have the same platform, kind (video or account) and lane.
 type QueueStatus struct {
 	Platform         string           `json:"platform"`
 	Kind             queue.Kind       `json:"kind"`
@@ -55,8 +55,9 @@ type StatusCount struct {
 	Targets  int64             `json:"targets"`
 }
 
-// Freshness describes how old the numbers of the active targets of one platform and kind are. P50, P95 and P99 are upper bounds of
-// percentiles of the age. They are null if the age is above the largest age of queue.FreshWithin, or if no target was fetched yet.
+// Freshness describes how old the numbers of the active targets of one platform and kind (video or account) are. P50, P95 and P99 are upper
+// bounds for percentiles of these ages. They are null if the age is above the largest age in queue.FreshWithin, or if no target was fetched
+// yet.
 type Freshness struct {
 	Platform     string           `json:"platform"`
 	Kind         queue.Kind       `json:"kind"`
@@ -68,8 +69,8 @@ type Freshness struct {
 	P99          *float64         `json:"p99_seconds_at_most"`
 }
 
-// Platform counts the targets of a platform whose numbers are missing, old or recent. Targets that are gone count only in Targets, Gone
-// and NeverFetched.
+// Platform counts how many targets of a platform have missing, old or recent numbers. A target whose video or account is gone is counted
+// only in Targets, Gone and NeverFetched.
 type Platform struct {
 	Platform     string `json:"platform"`
 	Targets      int64  `json:"targets"`
@@ -109,7 +110,7 @@ type PauseStatus struct {
 	InARow int       `json:"in_a_row"` // number of consecutive pauses
 }
 
-// heartbeatTimeout is the time after its last heartbeat for which a collector counts as running.
+// heartbeatTimeout is how long a collector counts as running after its last heartbeat.
 const heartbeatTimeout = 10 * time.Second
 
 // ReadStatus reads the state of collecting from the store. Status.Sources contains the given sources, and then the sources of all other
@@ -146,7 +147,8 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 	return s, nil
 }
 
-// queueStatus returns the number of targets in each state, for each platform, kind and lane. c has one row for each state.
+// queueStatus returns one QueueStatus for each platform, kind (video or account) and lane. It sums up the rows of c, which has one row for each
+// state of these targets.
 func queueStatus(c queue.Collecting) []QueueStatus {
 	out := []QueueStatus{}
 	for _, q := range c.Queue {
@@ -167,8 +169,8 @@ func queueStatus(c queue.Collecting) []QueueStatus {
 	return out
 }
 
-// freshness returns the freshness of the active targets by platform and kind, over all lanes. It leaves out gone and parked targets,
-// because their numbers are not expected to be recent.
+// freshness returns one Freshness for each platform and kind (video or account), over all lanes. It leaves out gone and parked targets, because
+// their numbers are not expected to be recent.
 func freshness(c queue.Collecting) []Freshness {
 	out := []Freshness{}
 	for _, q := range c.Queue {
@@ -199,7 +201,7 @@ var (
 	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
 )
 
-// platforms counts the targets of each platform over all kinds, lanes and states.
+// platforms returns one Platform for each platform. It counts videos and accounts of all lanes and states.
 func platforms(c queue.Collecting) []Platform {
 	out := []Platform{}
 	for _, q := range c.Queue {
@@ -223,8 +225,9 @@ func platforms(c queue.Collecting) []Platform {
 	return out
 }
 
-// percentile returns an age in seconds that the numbers of at least a fraction p of the fetched targets do not exceed. It is the smallest
-// such age in queue.FreshWithin. percentile returns nil if queue.FreshWithin has no such age or no target was fetched.
+// percentile returns an upper bound, in seconds, for the percentile p of the ages of the numbers; p is between 0 and 1. The bound is the
+// smallest age in queue.FreshWithin within which at least the fraction p of the fetched targets was fetched. percentile returns nil if no
+// age in queue.FreshWithin is large enough, or if no target was fetched.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
 	for _, age := range queue.FreshWithin {
@@ -273,7 +276,7 @@ const (
 	// minCacheTime is the shortest time for which a status is cached.
 	minCacheTime = 5 * time.Second
 	// cacheFactor is the ratio of the time for which a status is cached to the duration of its read. A read scans the whole queue. With
-	// this ratio, a process spends at most about 1/20 of its time on reads.
+	// this ratio, a process reads the status for at most about 1/20 of the time.
 	cacheFactor = 20
 )
 
@@ -375,7 +378,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults returns a copy of sources whose field Results is set from results, which has the source's name as key.
+// withResults returns a copy of sources in which the field Results of each source is set from the map results. The key of the map is the
+// name of the source.
 func withResults(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {
@@ -492,5 +496,5 @@ func (m *Monitor) databaseUp() float64 {
 // seconds formats a duration as a number of whole seconds, rounded down.
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d.Seconds()), 10) }
 
-// valueOrZero returns *v, or 0 if v is nil.
+// valueOrZero returns the value to which v points, or 0 if v is nil.
 func valueOrZero(v *float64) float64 { return *cmp.Or(v, new(0.0)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// TikTok is the settings of TikTok's own APIs.
+// TikTok has the settings of TikTok's own APIs: the Display API and the Research API.
 type TikTok struct {
 	ClientKey    boot.Secret   `name:"tiktok-client-key" setting:"REELTALLY_TIKTOK_CLIENT_KEY" placeholder:"KEY" help:"Client key of your TikTok app. With its secret and a refresh token, enables the Display API as a source for the videos of the account that logged in."`
 	ClientSecret boot.Secret   `name:"tiktok-client-secret" setting:"REELTALLY_TIKTOK_CLIENT_SECRET" placeholder:"SECRET" help:"Client secret of your TikTok app. It also encrypts the refresh tokens in the database."`

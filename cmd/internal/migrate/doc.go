@@ -1,6 +1,7 @@
-// Package migrate copies an organisation from a hosted service, or from another ReelTally server, into an organisation of this database.
+// Package migrate copies an organisation from another server into an organisation of this database. The other server is a hosted service with
+// the same API, or a ReelTally server.
 //
-// It first downloads the data into a folder: Download reads the API through Remote and writes a file for each list, and one file with the
-// histories in the format of imports. Then Store writes the data into the database. It imports the histories with package transfer. Download
-// and Store can be killed at any time, and continue when they are called again. Start reading at Migration.Run in migrate.go.
+// Migration.Run first downloads the data through Remote into a folder: a file for each list, and one file with the histories in the format of
+// imports. It then writes the data into the database. Package transfer imports the histories. A migration can be killed at any time, and
+// continues when it is run again with the same folder. Start reading at Migration.Run in migrate.go.
 package migrate

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 )
 
-// Organisation is the organisation of a token at the service.
+// Organisation is the copied organisation, as the other server describes it. It is the organisation to which the token belongs.
 type Organisation struct {
 	ID           string `json:"id"`
 	Name         string `json:"name"`
@@ -64,7 +64,7 @@ type point struct {
 	FetchedAt    *string `json:"fetched_at"`
 }
 
-// download is the downloaded data of an organisation. Only the histories stay on disk.
+// download is the downloaded data of an organisation. The histories are in a file, and all other data is in memory.
 type download struct {
 	collections []collection
 	accounts    []account
@@ -78,15 +78,16 @@ type download struct {
 type historyState struct {
 	Videos       int   `json:"videos"`       // number of videos whose history is complete in the file
 	Offset       int64 `json:"offset"`       // length of the complete histories in the file, in bytes
-	Gone         int64 `json:"gone"`         // videos that the service listed, but whose history it did not find
+	Gone         int64 `json:"gone"`         // videos in the list of the other server for whose history it answered 404
 	Interpolated int64 `json:"interpolated"` // points left out, because they were not measured
-	Unmarked     int64 `json:"unmarked"`     // points left out, because the service does not say whether they were measured
+	Unmarked     int64 `json:"unmarked"`     // points left out, because the other server does not say whether they were measured
 }
 
-// dailyDays is how old a point can be at services that do not mark interpolated points. Up to this age, all points were measured.
+// dailyDays is an age of history points in days. If the other server does not mark interpolated points, only points up to this age are copied,
+// because they were all measured.
 const dailyDays = 90
 
-// historyDays is the age of the oldest points that a service returns.
+// historyDays is the age, in days, of the oldest history points that the other server returns.
 const historyDays = 729
 
 // The names of the files in the folder. Download writes a list's file completely or not at all.
@@ -99,14 +100,15 @@ const (
 
 var listFiles = []string{"collections.json", "accounts.json", "members.json", "videos.json"}
 
-// identity says which migration a folder belongs to.
+// identity says to which migration a folder belongs: from which server and organisation, and into which organisation.
 type identity struct {
 	URL    string `json:"url"`
-	From   string `json:"from"` // the organisation's id at the service, "" if unknown
+	From   string `json:"from"` // the organisation's id on the other server, "" if unknown
 	Target string `json:"target"`
 }
 
-// saved returns the content of a file of the folder. If the file does not exist, saved calls get and writes the result to the file.
+// saved returns the content of the file with the given name in the folder dir, decoded from JSON. If the file does not exist, saved calls get
+// and writes the result to the file.
 func saved[T any](dir, name string, get func() (T, error)) (out T, err error) {
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
@@ -125,7 +127,7 @@ func saved[T any](dir, name string, get func() (T, error)) (out T, err error) {
 	return out, save(dir, name, out)
 }
 
-// save replaces a file of the folder, so that the file is complete or unchanged after a crash.
+// save replaces the content of a file in the folder dir atomically: after a crash, the file has either the old or the new content.
 func save(dir, name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -152,8 +154,8 @@ func removeFiles(dir string) error {
 	return errors.Join(append(errs, os.Remove(dir))...)
 }
 
-// Organisation returns the organisation of the token. It returns the zero Organisation if the service does not tell it, and an error if the
-// token's tier does not show all data.
+// Organisation returns the organisation to which the token belongs. If the other server does not report it, the result is the zero
+// Organisation. If the organisation's tier does not show all data, Organisation returns an error.
 func (r *Remote) Organisation(ctx context.Context) (Organisation, error) {
 	var out struct {
 		Organisation Organisation `json:"organisation"`
@@ -167,7 +169,7 @@ func (r *Remote) Organisation(ctx context.Context) (Organisation, error) {
 	return out.Organisation, nil
 }
 
-// Counts are how many entries the lists of the service have.
+// Counts has the number of entries of each list of the other server.
 type Counts struct {
 	Collections int64 `json:"collections"`
 	Accounts    int64 `json:"accounts"`
@@ -189,7 +191,8 @@ func (r *Remote) Count(ctx context.Context) (Counts, error) {
 	return out, nil
 }
 
-// listQuery returns the query of a list. The parameters that only ReelTally has are added only for ReelTally.
+// listQuery returns the query parameters for a list of the other server. Parameters that only ReelTally knows are added only if the other
+// server is a ReelTally server.
 func (r *Remote) listQuery(path string) url.Values {
 	query := url.Values{}
 	if path != "/videos" {
@@ -284,7 +287,8 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	return nil
 }
 
-// history requests the history of a video and returns its rows. It leaves out points that were not measured, and counts them in s.
+// history requests the history of a video and returns it as lines of the file of histories. It leaves out points that were not measured, and
+// counts them in s.
 func (r *Remote) history(ctx context.Context, v *video, today time.Time, s *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {

@@ -23,17 +23,18 @@ const demoSource = store.SandboxSource
 // Stage is a stage of a migration.
 type Stage string
 
-// These constants are the stages of a migration, in order. Between Histories and Writing are the stages of the import.
+// These constants are the stages of a migration, in order. The stages of the import (transfer.Stage) come between Histories and Writing.
 const (
 	Collections Stage = "reading collections"
 	Histories   Stage = "reading histories"
 	Writing     Stage = "writing collections"
 )
 
-// Migration copies an organisation from a service into an organisation of this database.
+// Migration copies an organisation from another server into an organisation of this database. The other server is a hosted service or a
+// ReelTally server.
 type Migration struct {
 	Remote *Remote
-	From   Organisation // the organisation at the service
+	From   Organisation // the organisation on the other server
 	Org    *store.Org   // the organisation that receives the data
 	// Dir is the folder for the downloaded data. It is deleted at the end. After an interruption, a migration with the same folder continues.
 	Dir      string
@@ -49,14 +50,14 @@ type Migration struct {
 type Summary struct {
 	Collections     int              `json:"collections"`
 	NewCollections  int              `json:"new_collections"`
-	Accounts        int              `json:"accounts"`           // accounts that the service tracks, which are tracked now
+	Accounts        int              `json:"accounts"`           // accounts that the other server tracks, which are now tracked here too
 	UnknownAccounts int              `json:"unknown_accounts"`   // accounts left out, because their link is not known
 	Members         int64            `json:"members"`            // accounts and videos added to collections
 	MissingMembers  int              `json:"missing_members"`    // members left out, because the video or account was left out
-	Protected       int              `json:"protected"`          // new collections that were protected at the service and are private now
+	Protected       int              `json:"protected"`          // new collections that are protected on the other server and private here
 	Interpolated    int64            `json:"interpolated"`       // points left out, because they were not measured
-	Gone            int64            `json:"gone"`               // videos that the service listed, but whose history it did not find
-	Unmarked        int64            `json:"unmarked"`           // points left out, because the service does not say whether they were measured
+	Gone            int64            `json:"gone"`               // videos in the list of the other server for whose history it answered 404
+	Unmarked        int64            `json:"unmarked"`           // points left out, because the other server does not say if they were measured
 	Import          transfer.Summary `json:"import"`             // result of the import of the histories
 	Bad             []string         `json:"bad_rows,omitempty"` // the reasons why the first invalid rows were left out
 }
@@ -128,7 +129,8 @@ func (m Migration) importHistories(ctx context.Context, d *download, s *Summary)
 	return err
 }
 
-// parseLink parses the link of a video or an account of the service. It returns false if the link is not known.
+// parseLink parses a link that the other server returned. It returns false if the link is invalid or has another kind than the parameter kind,
+// which is a video or an account.
 func parseLink(text string, kind link.Kind) (link.Link, bool) {
 	l, err := link.Parse(text)
 	return l, err == nil && l.Kind == kind
@@ -137,7 +139,8 @@ func parseLink(text string, kind link.Kind) (link.Link, bool) {
 // trackedPerCall is the maximum number of accounts that one transaction tracks, and of members that one transaction adds.
 const trackedPerCall = 100
 
-// trackAccounts tracks the accounts that the service tracks, with the same tracking type. Their next fetch is scheduled.
+// trackAccounts tracks the accounts that the other server tracks, with the same tracking type. If the organisation has an active subscription,
+// the accounts are also queued for fetching.
 func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) error {
 	org, err := store.OrganisationOf(ctx, m.Org)
 	if err != nil {
@@ -171,15 +174,17 @@ func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) e
 	return nil
 }
 
-// place is where a collection is: its parent, its name, and how many collections of the same parent and name are before it.
+// place identifies a collection by its position in the tree of collections: its parent, its name, and its number, counted from 1, among the
+// collections with the same parent and name.
 type place struct {
 	parent uuid.UUID
 	name   string
 	nth    int
 }
 
-// createCollections creates the missing collections, parents first, and returns the id of each collection of the service in this database.
-// A collection is the same if its parent and name are the same. So a repeated migration creates no collection twice.
+// createCollections creates the collections that do not exist in this database yet, parents first. The result maps the id that a collection has
+// on the other server to its id in this database. Collections with the same place are the same collection, so a repeated migration creates no
+// collection twice.
 func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
 	page, err := m.Org.Collections(ctx, store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
 	if err != nil {
@@ -236,10 +241,11 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 	return ids, nil
 }
 
-// maxListed is how many entries of a list of this database are read at once.
+// maxListed is the maximum number of entries that are read at once from a list in this database.
 const maxListed = 5000
 
-// createCollection creates a collection. A protected collection becomes private, because the service does not tell its password.
+// createCollection creates a collection of the other server in this database. A protected collection becomes private, because the other server
+// does not reveal its password.
 func (m Migration) createCollection(ctx context.Context, c collection, parent *uuid.UUID, s *Summary) (store.Collection, error) {
 	access := store.Access(c.Access)
 	if access == store.AccessProtected {
@@ -252,7 +258,7 @@ func (m Migration) createCollection(ctx context.Context, c collection, parent *u
 	return m.Org.CreateCollection(ctx, store.NewCollection{Name: c.Name, ParentID: parent, Access: access, Hashtags: c.Hashtags})
 }
 
-// describe stores the display settings of a collection if the collection has no display settings.
+// describe copies the display settings of the collection c to the collection have of this database, unless have already has display settings.
 func (m Migration) describe(ctx context.Context, have *store.Collection, c collection) error {
 	settings := c.DisplaySettings
 	if have.DisplaySettings != nil || len(settings) == 0 || string(settings) == "null" {
@@ -265,8 +271,8 @@ func (m Migration) describe(ctx context.Context, have *store.Collection, c colle
 	return err
 }
 
-// addMembers adds the accounts and videos to their collections. A video that is already in a collection, for example by its account or by a
-// hashtag, is not added directly.
+// addMembers adds the accounts and videos to their collections. A video that is already in a collection, for example because of its account
+// or a hashtag, is not added again.
 func (m Migration) addMembers(ctx context.Context, d *download, ids map[string]uuid.UUID, s *Summary) error {
 	for from, links := range d.members {
 		var accounts []uuid.UUID
@@ -368,7 +374,7 @@ func (m Migration) videos(ctx context.Context, collection *uuid.UUID) (map[video
 	}
 }
 
-// DefaultDir returns the folder of a migration into an organisation, below the current folder.
+// DefaultDir returns the default folder for the downloaded data of a migration into the organisation target. It is in the current folder.
 func DefaultDir(target uuid.UUID) string {
 	return filepath.Join(".", "reeltally-migrate-"+target.String())
 }

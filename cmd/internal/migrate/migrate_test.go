@@ -22,10 +22,10 @@ import (
 
 const testToken = "secret-token-of-the-service"
 
-// service is a hosted service with fixed answers. A key is a path, and a value is the JSON of its answer.
+// service imitates the hosted service from which data is copied. Its map answers has the JSON of the answer for each path.
 type service struct {
 	answers map[string]string
-	// before answers a request instead of the service, or returns false.
+	// before is called for each request. If it returns true, it has answered the request. If it returns false, answers has the answer.
 	before func(w http.ResponseWriter, r *http.Request, n int) bool
 
 	*httptest.Server
@@ -35,7 +35,7 @@ type service struct {
 
 const serviceVideo = "https://www.tiktok.com/@a/video/7301234567890123456"
 
-// newService starts a service with one video.
+// newService starts a hosted service whose organisation has one video.
 func newService(t *testing.T) *service {
 	t.Helper()
 	s := &service{answers: map[string]string{
@@ -63,7 +63,7 @@ func newService(t *testing.T) *service {
 	return s
 }
 
-// remote returns a Remote of the service that does not really wait.
+// remote returns a Remote for the service. The Remote does not sleep when it has to wait.
 func (s *service) remote(t *testing.T) *Remote {
 	t.Helper()
 	r, err := NewRemote(s.URL, testToken, func(string, time.Duration) {})
@@ -223,7 +223,7 @@ func TestMigration_refusesFolderOfAnotherMigration(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to another migration")
 }
 
-// A video whose history the service does not find is migrated without points.
+// If the other server answers 404 for the history of a video, the video must be migrated without points.
 func TestMigration_countsVideosWithoutHistory(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

@@ -16,27 +16,27 @@ import (
 	"github.com/reeltally/reeltally/outbound"
 )
 
-// Remote reads the API of the service that is migrated from.
+// Remote is a client for the API of the other server, from which a migration copies data.
 type Remote struct {
 	base  *url.URL
 	token string
 	http  *http.Client
-	// waiting is called before each wait: for the end of a rate limit, or before another attempt.
+	// waiting is called before the Remote waits for the end of a rate limit or for the next attempt of a request.
 	waiting func(reason string, wait time.Duration)
 	// sleep waits until the time has passed or ctx is done.
 	sleep func(ctx context.Context, wait time.Duration) error
 
-	demo      bool // the numbers of the service are made up: its responses have the header ReelTally-Sandbox
-	reelTally bool // the service is a ReelTally server, which marks interpolated points: its responses have the header API-Version
+	demo      bool // whether the other server's numbers are made up: its responses have the header ReelTally-Sandbox
+	reelTally bool // whether the other server is a ReelTally server, which marks interpolated points: its responses have the header API-Version
 }
 
 const (
-	// maxAttempts is how often a request is sent before a failure of the network or the service ends the migration. Waiting for a rate limit
-	// does not count.
+	// maxAttempts is the maximum number of attempts of a request that fails because of the network or the other server. After them, the
+	// migration ends. An attempt that a rate limit refused is not counted.
 	maxAttempts = 10
 	// maxBackoff is the longest wait after a failure.
 	maxBackoff = time.Minute
-	// maxWait is the longest wait for the end of a rate limit. Longer waits in a response are reduced to it.
+	// maxWait is the longest wait for the end of a rate limit. If a response asks for a longer wait, the Remote waits for maxWait.
 	maxWait = 15 * time.Minute
 	// requestTimeout is the time limit for one attempt.
 	requestTimeout = 2 * time.Minute
@@ -78,7 +78,7 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// statusError is an answer of the service with an unexpected status.
+// statusError is an answer of the other server with an unexpected status.
 type statusError struct {
 	path   string
 	status int
@@ -95,8 +95,8 @@ func hasStatus(err error, status int) bool {
 	return ok && e.status == status
 }
 
-// get requests path and decodes the response into out. It waits for rate limits, and repeats requests that failed because of the network or
-// of the service.
+// get requests path and decodes the response into the value to which out points. If a rate limit refuses the request, get waits and tries
+// again. It also repeats a request that failed because of the network or the other server.
 func (r *Remote) get(ctx context.Context, path string, query url.Values, out any) error {
 	for attempt := 1; ; {
 		wait, reason, err := r.try(ctx, path, query, out)
@@ -117,7 +117,8 @@ func (r *Remote) get(ctx context.Context, path string, query url.Values, out any
 	}
 }
 
-// try sends one request. If another attempt can succeed, wait is the shortest time to wait before it. Otherwise wait is 0.
+// try sends one request. If the request fails but can succeed later, wait is the shortest time to wait before the next attempt, and reason says
+// why. Otherwise wait is 0.
 func (r *Remote) try(ctx context.Context, path string, query url.Values, out any) (wait time.Duration, reason string, err error) {
 	target := *r.base
 	target.Path, target.RawQuery = target.Path+path, query.Encode()
@@ -172,7 +173,7 @@ func retryAfter(response *http.Response) time.Duration {
 	return 0
 }
 
-// detailOf returns what an error response says, shortened.
+// detailOf returns the shortened message of an error response.
 func detailOf(response *http.Response, body []byte) string {
 	if to := response.Header.Get("Location"); to != "" {
 		return fmt.Sprintf("it redirects to %q; give the address of the API itself", to)

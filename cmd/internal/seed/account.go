@@ -13,16 +13,17 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// firstVideo is a sandbox video by which the seed chooses an account. The account gets this video and more of its uploads.
+// firstVideo is a sandbox video for which the seed adds an account: the account that uploaded the video. The seed adds this video and other
+// uploads of the account.
 type firstVideo struct {
 	truth sandbox.VideoTruth
 	gap   bool // whether the history has a gap of some days without points
 }
 
-// specialVideos returns up to five videos with unusual histories: a video with a point on every day of the plan, a viral outlier, a deleted
+// specialVideos returns up to five videos with unusual histories: a video with a point on every day of Plan.Days, a viral outlier, a deleted
 // video, a video that became private, and a video with a gap in its history. They are TikTok videos, because the id of a TikTok video
-// determines its upload time. specialVideos returns nil if TikTok is not among the platforms, if the histories are too short or if the plan
-// has too few videos.
+// determines its upload time. specialVideos returns nil if Plan.Platforms does not include TikTok, if Plan.Days is too small, or if Plan.Videos
+// is too small.
 func (g *generator) specialVideos() []*firstVideo {
 	tiktok := false
 	for _, p := range g.Platforms {
@@ -44,7 +45,7 @@ func (g *generator) specialVideos() []*firstVideo {
 	return found
 }
 
-// maxTries is the maximum number of random ids that find tries. The rarest category has one in several thousand videos.
+// maxTries is the maximum number of random ids that find tries. In the rarest category is about one of several thousand videos.
 const maxTries = 200_000
 
 // find returns a random TikTok video of category c that an ordinary account uploaded at the given time. If the video was deleted or became
@@ -68,7 +69,7 @@ func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoT
 	return sandbox.VideoTruth{}, false
 }
 
-// minOutlier is the minimum ratio of the viral video's views to the median views of the generated videos of its account.
+// minOutlier is the minimum ratio of a viral video's views to the median views of the videos that are generated for its account.
 const minOutlier = 5
 
 // isOutlier returns true if v has at least minOutlier times the median views of the videos that are generated for its account.
@@ -88,9 +89,10 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 	return evenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// account generates the account of the video first, with this video and others of its uploads. If first is nil, account takes a random
-// video of the platform p. Few accounts of the sandbox have uploads that are older than a year, and random TikTok and Instagram videos are
-// years old, so their histories are as long as the plan. The result has no videos if the account is empty, gone, private or already used.
+// account generates the account that uploaded the video in the parameter first, with this video and other uploads of the account. If first
+// is nil, account takes a random video of the platform p. Random TikTok and Instagram videos are years old, so their histories have the
+// full length of Plan.Days. Other uploads are rarely that old. If the account is empty, gone, private or already used, the result has no
+// videos.
 func (g *generator) account(p link.Platform, first *firstVideo) (backfill.LoadAccount, error) {
 	if first == nil {
 		v, ok := AnyVideo(g.world, p, g.rand, g.now)
@@ -161,7 +163,7 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// evenly returns n ids at equal distances in the list ids. The ids of an account's videos are sorted by time, so the result includes old
+// evenly returns n elements at equal distances in the list ids. The list has an account's videos sorted by time, so the result includes old
 // videos, which have long histories.
 func evenly(ids []string, n int) []string {
 	if n >= len(ids) {
@@ -190,7 +192,8 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	return r
 }
 
-// followers returns daily follower counts that grow linearly from the day the account joined. The sandbox has only today's count.
+// followers returns made-up follower counts for each day. They grow linearly from the day on which the account was created to today's count,
+// which is the only count that the sandbox has.
 func (g *generator) followers(a sandbox.AccountTruth) []backfill.LoadFollowers {
 	joined, today := store.DateOf(a.JoinedAt), g.Today
 	var days []backfill.LoadFollowers

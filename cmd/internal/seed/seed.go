@@ -1,7 +1,7 @@
-// Package seed fills organisations with videos, accounts and histories of the sandbox's world, as if they had been tracked for some time.
-// Fill is the entry point; Plan says how much data to create.
+// Package seed fills organisations with made-up videos, accounts and histories of the sandbox, as if they had been tracked for some time.
+// Fill is the entry point. Its parameter Plan says how much data to create.
 //
-// The data depends only on the organisation's id, the plan and the day. The same input gives the same data, including ids. The points
+// The data depends only on the organisation's id, the Plan and the day. The same input gives the same data, including ids. The points
 // have the sandbox's counts at midnight, so that they match the counts that a collector fetches from the sandbox later.
 package seed
 
@@ -134,7 +134,7 @@ type generator struct {
 	videos                     map[link.Platform]int // number of generated videos
 }
 
-// newGenerator returns a generator for the organisation. It has already generated the collections.
+// newGenerator returns a generator for the organisation. newGenerator already generates the collections.
 func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	g := &generator{org: org, world: world, Plan: p, now: p.Today.Time(), from: (p.Today - store.Date(p.Days) + 1).Time(),
 		usedAccounts: map[string]bool{}, videosLeft: p.Videos, videos: map[link.Platform]int{}}
@@ -227,8 +227,8 @@ var topics = []string{"recipe", "diy", "travel", "fitness", "music"}
 
 var campaignNames = []string{"Spring launch", "Summer push", "Back to school", "Holiday", "New year", "Partners"}
 
-// generateCollections generates three trees of collections: campaigns (videos and accounts), groups of accounts, and topics (the videos with
-// a hashtag).
+// generateCollections generates three trees of collections. The collections of the first tree, the campaigns, get videos and accounts. Those of
+// the second tree get accounts. Those of the third tree, the topics, have a hashtag and so contain the videos with this hashtag.
 func (g *generator) generateCollections() {
 	add := func(name string, parent *uuid.UUID, tags ...string) uuid.UUID {
 		if parent != nil {
@@ -262,7 +262,8 @@ func (g *generator) generateCollections() {
 	}
 }
 
-// numberSuffix returns the suffix that makes a repeated name unique: "" if n is 0, otherwise the number n+1.
+// numberSuffix returns a suffix that makes a name unique if it is used several times. n says how often the name was used before. The suffix
+// is "" if n is 0, and otherwise the number n+1.
 func numberSuffix(n int) string {
 	if n == 0 {
 		return ""
@@ -270,7 +271,7 @@ func numberSuffix(n int) string {
 	return fmt.Sprint(n + 1)
 }
 
-// maybeOne returns a list with one random id of ids, with a probability of one in n. Otherwise it returns nil.
+// maybeOne returns, with the probability 1/n, a list with one random element of ids. Otherwise it returns nil.
 func (g *generator) maybeOne(ids []uuid.UUID, n int) []uuid.UUID {
 	if i := g.rand.IntN(n * len(ids)); i < len(ids) {
 		return slices.Clone(ids[i : i+1])

@@ -26,7 +26,7 @@ func ignoreProgress(seed.Progress) {}
 // organisationID is the id of the organisation of most tests. The seeded data depends on the id.
 const organisationID = "01900000-0000-7000-8000-000000000001"
 
-// newOrganisation creates an empty organisation with an id.
+// newOrganisation creates an empty organisation whose id is the parameter with.
 func newOrganisation(t *testing.T, db *storetest.DB, with string) *store.Org {
 	t.Helper()
 	id := uuid.MustParse(with)

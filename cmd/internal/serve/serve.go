@@ -1,5 +1,5 @@
-// Package serve builds the HTTP API from settings and runs it. Command is the program cmd/server. `reeltally up` uses Config, New and
-// API.Run to run the API beside a collector. The API itself is in package server.
+// Package serve builds the HTTP API from settings and runs it. Command is the main function of cmd/server. `reeltally up` uses Config, New and
+// API.Run to run the API and a collector in one process. The API itself is in package server.
 package serve
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Config is the settings of the API, except the settings of the database.
+// Config has the settings of the API, except the settings of the database.
 type Config struct {
 	Listen           string           `setting:"REELTALLY_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"HOST:PORT at which the API listens. Port 0 means any free port."`
 	AppURL           string           `name:"app-url" setting:"REELTALLY_APP_URL" placeholder:"URL" help:"Public URL of the dashboard. Every directUrl begins with it. Without it, http:// and the address of --listen, by default http://127.0.0.1:8080."`
@@ -124,8 +124,8 @@ func (c Config) redisOptions() (*redis.Options, error) {
 	return o, nil
 }
 
-// rateStore returns the store in which the server counts requests for the rate limits, and a function that closes the store. If the store
-// is nil, the server counts in memory.
+// rateStore returns the store in which the server counts requests for the rate limits, and a function that closes the store. The store is
+// nil if Redis is not configured. The server then counts in its memory.
 func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
 	noClose := func() error { return nil }
 	switch {
@@ -155,7 +155,7 @@ type API struct {
 	logger     *slog.Logger
 }
 
-// listen returns the socket that systemd has opened for the program, if there is one. Otherwise it listens on Config.Listen.
+// listen returns the socket that systemd has opened for the program. If systemd has opened none, it listens on Config.Listen.
 func (c Config) listen(ctx context.Context) (net.Listener, error) {
 	sockets, err := activation.Listeners()
 	switch {
@@ -169,8 +169,8 @@ func (c Config) listen(ctx context.Context) (net.Listener, error) {
 	return boot.Listen(ctx, "listen", "REELTALLY_LISTEN", c.Listen)
 }
 
-// New opens the listener and builds the server. The store must have the current schema. status answers with the state of collecting, which
-// the page of operations shows. The caller must call Run or Close.
+// New opens the listener and builds the server. The store must have the current schema. status is the handler of /status, whose response the
+// dashboard's page of operations shows. The caller must call Run or Close.
 func New(ctx context.Context, c Config, st *store.Store, status http.Handler, registry *prometheus.Registry, logger *slog.Logger) (*API, error) {
 	proxies, err := c.trustedProxies()
 	if err != nil {
@@ -217,7 +217,7 @@ func New(ctx context.Context, c Config, st *store.Store, status http.Handler, re
 	return a, nil
 }
 
-// printSetupLink prints the address that creates the first organisation. It prints nothing if an organisation exists.
+// printSetupLink prints a link to the page that creates the first organisation. It prints nothing if an organisation exists.
 func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) error {
 	secret, err := st.CreateSetupLink(ctx)
 	if errors.Is(err, store.ErrSetUp) {
@@ -233,8 +233,8 @@ func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) 
 // Close closes the listener and the connections to Redis.
 func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
-// Run serves requests until Config.ShutdownDelay after ctx has ended, and sends events to webhooks until ctx ends. It then waits for the running
-// requests and attempts, and closes the API.
+// Run serves requests and sends events to webhooks. When ctx ends, it sends no more events, but serves requests for another
+// Config.ShutdownDelay. It then waits until all running requests and all running deliveries of events are finished, and closes the API.
 func (a *API) Run(ctx context.Context) error {
 	a.logger.InfoContext(ctx, "serving", "address", a.Address)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -254,7 +254,7 @@ func (a *API) Run(ctx context.Context) error {
 	return errors.Join(err, a.closeRates())
 }
 
-// Command is the program cmd/server.
+// Command is the main function of cmd/server.
 func Command(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	var settings struct {

@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// field is the meaning of a column of an imported file, for example the number of views.
+// field says what a column of an imported file contains, for example the number of views.
 type field int
 
-// These constants are the fields of a row. The import knows columns of fieldIgnored but does not import their values.
+// These constants are the possible fields. A column with fieldIgnored has a known name, but its values are not imported.
 const (
 	fieldLink field = iota
 	fieldDate
@@ -39,10 +39,10 @@ var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "c
 
 func (f field) String() string { return fieldNames[f] }
 
-// aliases are the column names of common trackers and platforms, in lower case and without spaces and punctuation. Ambiguous names, such
-// as "timestamp", "favorites", "author" and "created_at", are not included. The operator must give their meaning with --map.
-// "video_view_count" is not included, because it is Instagram's older count of views of at least three seconds. The sources do not store
-// this count.
+// aliases are the column names that common trackers and platforms use for each field, in lower case and without spaces and punctuation.
+// Ambiguous names, such as "timestamp", "favorites", "author" and "created_at", are not included. The operator must say with --map which
+// field they are. "video_view_count" is not included, because it is Instagram's older count, which counts only views of at least three
+// seconds. ReelTally's sources return another count of views.
 var aliases = map[field][]string{
 	fieldLink:        {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
 	fieldDate:        {"date", "day", "snapshotdate"},
@@ -68,8 +68,8 @@ var aliases = map[field][]string{
 		"fetchstatus", "fetchdetail", "lastattemptat", "nextfetchat", "viewsgained7d", "thumbnailurl"},
 }
 
-// ignoredBesideAdLink are the columns that are ignored only if the file also has the column "ad_link" of the hosted services. In other
-// files, the meaning of these names is ambiguous.
+// ignoredBesideAdLink are columns that are ignored only if the file also has the column "ad_link", which only files of hosted services have. In
+// other files, the meaning of these names is ambiguous.
 var ignoredBesideAdLink = []string{"createdat"}
 
 // byAlias maps each alias to its field.
@@ -126,8 +126,8 @@ func (c Columns) fieldOf(name string) (field, bool) {
 	return f, ok
 }
 
-// fieldsOf returns the field of each column. Columns with unknown names are fieldIgnored and are added to unknown, unless IgnoreUnknown is
-// set. It returns an error if two columns have the same field.
+// fieldsOf returns the field of each column. A column with an unknown name gets fieldIgnored and, unless IgnoreUnknown is set, is added to
+// unknown. fieldsOf returns an error if two columns have the same field.
 func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, error) {
 	fields := make([]field, len(names))
 	columnOf := map[field]string{}
@@ -190,8 +190,8 @@ func (u *unknownColumns) err() error {
 		list, first, strings.Join(fieldNames[:], ", "))
 }
 
-// unusedMappings has the entries of Columns.Map for which no column was found yet. It also has the file's first column names, which its
-// error lists.
+// unusedMappings has the entries of Columns.Map for which the file has had no column so far. It also has the names of the file's first columns,
+// which its error lists.
 type unusedMappings struct {
 	unused map[string]string
 	names  []string // quoted names of the file's first columns

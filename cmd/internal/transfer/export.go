@@ -46,7 +46,8 @@ type Exported struct {
 // exportBatchSize is the number of videos that one query of an export reads.
 const exportBatchSize = 200
 
-// Row is a row of an export or of the file that a migration downloads. Import knows its column names, so that it can read these files.
+// Row is a row of an export, or of the file of histories that a migration writes. Import knows its column names, so that it can read these
+// files.
 type Row struct {
 	Link         string  `json:"link"`
 	Username     string  `json:"username"`
@@ -170,8 +171,8 @@ func (e Export) Write(ctx context.Context, w io.Writer) (Exported, error) {
 	return done, errors.Join(err, out.flush())
 }
 
-// writeVideos writes the videos with ids greater than after, in batches. It adds the numbers of written rows and videos to done. After each
-// batch it calls batchDone with the id of the last video.
+// writeVideos writes, in batches, the videos whose ids are greater than the parameter after. It adds the numbers of written rows and videos to
+// done. After each batch, it calls batchDone with the id of the last written video.
 func (e Export) writeVideos(ctx context.Context, out *rowWriter, after uuid.UUID, done *Exported, batchDone func(last uuid.UUID) error) error {
 	q := e.Query
 	q.After, q.Limit = after, exportBatchSize
@@ -201,16 +202,16 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, after uuid.UUID
 	}
 }
 
-// exportState is the progress of an incomplete export file. It is saved in a second file, in the same folder.
+// exportState is the progress of an export whose file is not complete yet. It is saved in a second file, in the same folder.
 type exportState struct {
-	Work   string    // description of the export, from Export.description
-	Offset int64     // length of the complete batches in bytes
-	After  uuid.UUID // id of the last video written
+	Work   string    // result of Export.description
+	Offset int64     // length in bytes of the batches that are completely in the file
+	After  uuid.UUID // id of the last video in these batches
 	Exported
 }
 
-// description returns the organisation, format and selection of the export as text. Only an export with the same description can be
-// resumed.
+// description returns, as text, the organisation, the format, and which videos and points are exported. An interrupted export can be
+// resumed only by an export with the same description.
 func (e Export) description() string {
 	q := e.Query
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)

@@ -14,10 +14,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// NumberFormat says which sign of a count is the decimal sign. The other sign separates thousands.
+// NumberFormat says whether the point or the comma is the decimal sign of counts. The other one separates thousands.
 type NumberFormat string
 
-// These constants are the formats of numbers. AutoNumbers finds the format of each column in the values of the column.
+// These constants are the formats of numbers. With AutoNumbers, the import detects the format of each column from the column's values.
 const (
 	AutoNumbers  NumberFormat = "auto"
 	DecimalPoint NumberFormat = "decimal-point" // 1,234.5
@@ -27,14 +27,14 @@ const (
 // DateFormat is the order of day and month in dates such as 03/04/2026. Dates such as 2026-04-03 do not depend on it.
 type DateFormat string
 
-// These constants are the formats of dates. AutoDates finds the format of each column in the values of the column.
+// These constants are the formats of dates. With AutoDates, the import detects the format of each column from the column's values.
 const (
 	AutoDates  DateFormat = "auto"
 	DayFirst   DateFormat = "day-first"   // 31/12/2026
 	MonthFirst DateFormat = "month-first" // 12/31/2026
 )
 
-// ColumnFormat is how an import reads the numbers or dates of a column. Example is the first value of the column that shows the format.
+// ColumnFormat says how an import reads the numbers or dates of a column. Example is the first value from which the format could be detected.
 type ColumnFormat struct {
 	Column  string `json:"column"`
 	Format  string `json:"format"`  // the detected format; "plain" if all formats give the same values
@@ -50,20 +50,22 @@ var (
 	dateFields   = []field{fieldDate, fieldTime, fieldUploadedAt}
 )
 
-// formats are the formats of all columns. A format is "" if the values of the column do not depend on the format.
+// formats has the detected format of each column, by field. The format is "" if all values of the column mean the same in both formats.
 type formats struct {
 	numbers [fieldCount]NumberFormat
 	dates   [fieldCount]DateFormat
 }
 
-// evidence collects which of two formats the values of a column have. Each field is the first value of its kind, or "".
+// evidence detects which of two possible formats the values of a column have. The formats are decimal point and decimal comma for a column of
+// numbers, and day first and month first for a column of dates. Each member of evidence is the first value that matches its comment, or "".
 type evidence struct {
 	first, second string // values that are possible only in the first or only in the second format
 	ambiguous     string // a value with different meanings in the two formats
 	any           string // a value of the column, even if it is valid in both formats
 }
 
-// add adds a value. to is the field of e for the kind of the value, or nil if the value has the same meaning in both formats.
+// add records a value of the column. to points to the member of e that describes the value, or is nil if the value has the same meaning in both
+// formats.
 func (e *evidence) add(text string, to *string) {
 	if e.any == "" {
 		e.any = text
@@ -73,8 +75,8 @@ func (e *evidence) add(text string, to *string) {
 	}
 }
 
-// decide returns the format of the column, "" if its values do not depend on the format, and a value that shows the format. It returns an
-// error if the values do not show which of the two formats the column has.
+// decide returns the format of the column and a value from which it was detected. The format is "" if all values of the column mean the same in
+// both formats. decide returns an error if the values do not show which of the two formats the column has, or if they have both formats.
 func (e *evidence) decide(f field, option, first, second string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
@@ -91,12 +93,12 @@ func (e *evidence) decide(f field, option, first, second string) (format, exampl
 	return "", e.any, nil
 }
 
-// addNumber adds a count.
+// addNumber records a value of a column of numbers. first is the format with a decimal point, and second is the format with a decimal comma.
 func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	decimal, group := &e.first, &e.second // the format in which the last sign is the decimal sign, and the format in which it separates thousands
+	decimal, group := &e.first, &e.second // formats in which the last point or comma is the decimal sign, or separates thousands
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
 	}
@@ -114,7 +116,7 @@ func (e *evidence) addNumber(text string) {
 	}
 }
 
-// addDate adds a date or time.
+// addDate records a value of a column of dates. first is the format with the day first, and second is the format with the month first.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil {
@@ -198,8 +200,9 @@ func formatOr(f, otherwise NumberFormat) NumberFormat {
 // isDigits returns true if text consists of one or more digits.
 func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// joinGroups removes the separators of thousands. It returns false if the text is not a number, or if the groups between two separators do
-// not have three digits. All separators must be the same, and a number with separators does not begin with 0.
+// joinGroups removes the separators of thousands, which are the character group and those in groupSigns. It returns false if the text is
+// not a number, if separators differ, if a group of digits after a separator does not have three digits, or if a number with separators
+// begins with 0.
 func joinGroups(text, group string) (string, bool) {
 	at := strings.IndexAny(text, group+groupSigns)
 	if at < 0 {
@@ -233,7 +236,8 @@ var numericDate = regexp.MustCompile(`^(\d{1,2})([./-])(\d{1,2})([./-])(\d{4})(?
 // clockFormats are the accepted formats of the time after a numericDate. The time is in UTC.
 var clockFormats = []string{"15:04", "15:04:05", "3:04 PM", "3:04:05 PM", "3:04PM"}
 
-// parseInstant parses a date or a time. f is the order of day and month. If f is "", dates that need the order are refused.
+// parseInstant parses a date or a time. f is the order of day and month. If f is "", parseInstant refuses dates whose meaning depends on the
+// order, such as 03/04/2026.
 func parseInstant(text string, f DateFormat) (store.Instant, error) {
 	for _, format := range timeFormats {
 		if t, err := time.Parse(format, text); err == nil && t.Year() > 1970 {
@@ -275,8 +279,9 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// rewind makes the input readable twice. It returns the input and a function to call before the second reading. If the input cannot be
-// rewound, for example standard input, the first reading copies it to a temporary file.
+// rewind makes it possible to read the input r.In twice. It returns a reader for the first reading, the function second, which returns a
+// reader for the second reading, and the function done, which the caller must call at the end. If the input has no Seek, for example
+// standard input, the first reading copies it to a temporary file, and done deletes this file.
 func (r *importRun) rewind() (in io.Reader, second func() (io.Reader, error), done func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
@@ -291,8 +296,8 @@ func (r *importRun) rewind() (in io.Reader, second func() (io.Reader, error), do
 		func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }, nil
 }
 
-// guessFormats reads the whole file and decides the formats of its columns. Afterwards r.In is at the start of the file again. It returns
-// an error if the values of a column do not show its format. The caller must call done after the import.
+// guessFormats reads the whole file and detects the formats of its columns. Afterwards, r.In is at the start of the file again. guessFormats
+// returns an error if the values of a column do not show the column's format. The caller must call done after the import.
 func (r *importRun) guessFormats(ctx context.Context) (done func() error, err error) {
 	in, second, done, err := r.rewind()
 	if err != nil {
@@ -311,7 +316,8 @@ func (r *importRun) guessFormats(ctx context.Context) (done func() error, err er
 	return done, nil
 }
 
-// collectEvidence reads all rows of a file. Invalid rows are reported later, when the import reads the file again.
+// collectEvidence reads all rows of a file and returns the evidence for the format of each column, by field. It skips invalid rows, because the
+// import reports them later, when it reads the file again.
 func (r *importRun) collectEvidence(ctx context.Context, in io.Reader) (*[fieldCount]evidence, error) {
 	file, err := newRowReader(&progressReader{r: in, stage: Guessing, progress: r.Progress}, r.Columns)
 	if err != nil {

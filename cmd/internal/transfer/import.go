@@ -20,7 +20,7 @@ type Import struct {
 	Columns Columns
 	Numbers NumberFormat // AutoNumbers, DecimalPoint or DecimalComma
 	Dates   DateFormat   // AutoDates, DayFirst or MonthFirst
-	// Formats is called with the formats of the columns that have values, before the rows are checked. It may be nil.
+	// Formats is called before the rows are checked, with the format of each column of numbers or dates that has values. It may be nil.
 	Formats func([]ColumnFormat)
 	// Resolve is a function that returns the link to which a short link redirects.
 	Resolve func(context.Context, link.Link) (link.Link, error)
@@ -64,7 +64,7 @@ type Summary struct {
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`     // videos that were not in the organisation before
-	Stopped int64 `json:"stopped"` // videos that are not tracked, because their tracking was stopped in the organisation or in the other tracker
+	Stopped int64 `json:"stopped"` // videos that stay untracked, because their tracking was stopped in the organisation or in the other tracker
 
 	// The next five fields count the points by the result of their import. Several rows of one video and day are one point.
 	Added     int64 `json:"added"`   // new points
@@ -103,8 +103,8 @@ type importRun struct {
 	summary Summary
 }
 
-// Run imports the file. It reads the file once to decide the formats of its columns, and reads and checks the whole file before it writes. If Run is interrupted and then run again, the result is the
-// same as without the interruption.
+// Run imports the file. It first reads the whole file to detect the formats of the columns. Then it reads and checks the whole file. Only
+// then does it write to the database. If Run is interrupted and then run again, the result is the same as without the interruption.
 func (i Import) Run(ctx context.Context) (_ Summary, err error) {
 	r := &importRun{Import: i}
 	done, err := r.guessFormats(ctx)
@@ -158,7 +158,7 @@ func (m *progressReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read reads the file into a spool, grouped by video and sorted by time.
+// read reads the file into a spool, a temporary file in which the rows are grouped by video and sorted by time.
 func (r *importRun) read(ctx context.Context) (*spool, error) {
 	file, err := newRowReader(&progressReader{r: r.In, stage: Reading, progress: r.Progress}, r.Columns)
 	if err != nil {
@@ -252,8 +252,8 @@ func importVideos(batch []videoGroup) []backfill.ImportVideo {
 	return out
 }
 
-// check runs the import without writing to the database. If a point is older than the video's upload date in the database, check reports
-// the point's row as invalid. In a dry run, check also computes the summary.
+// check does the import of all videos without writing to the database. If a point is older than the video's upload date in the database, check
+// reports the point's row as invalid. In a dry run, check also computes the summary.
 func (r *importRun) check(ctx context.Context, s *spool) error {
 	done := int64(0)
 	summary := r.summary
@@ -285,7 +285,7 @@ func (r *importRun) check(ctx context.Context, s *spool) error {
 	return err
 }
 
-// count adds a video and its points to the summary.
+// count adds the result of importing a video and its points to the counts of the summary.
 func (s *Summary) count(v backfill.ImportedVideo) {
 	s.Videos++
 	if v.New {

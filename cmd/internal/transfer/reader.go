@@ -183,7 +183,8 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !found {
-		// The names are checked at the end of the file, when the member names of all objects are known.
+		// The file has ended, so the member names of all its objects are known. If any name is unknown, or if the file has no member for an
+		// entry of Columns.Map, the error lists all such names.
 		if err := cmp.Or(r.unknown.err(), r.unused.err()); err != nil && r.begun {
 			return r.line, v, fileError{err}
 		}
@@ -276,8 +277,8 @@ func (r *jsonReader) readObject() ([]byte, error) {
 	}
 }
 
-// parseObject parses a JSON object into the values of a row. It marks the names of the object's members as used in unused, and adds unknown
-// names to unknown.
+// parseObject parses a JSON object into the values of a row. It calls unused.markUsed for the names of the object's members, and adds the names
+// that are not known to unknown.
 func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unknownColumns) (v values, err error) {
 	if !utf8.Valid(text) {
 		return v, errors.New("the row is not UTF-8: save the file as UTF-8")
@@ -303,7 +304,8 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unkno
 			v[f] = cell
 		case json.Number:
 			if v[f] = cell.String(); slices.Contains(numberFields, f) && strings.Contains(v[f], ".") {
-				// In JSON, the decimal sign is always the point. Without its fraction, the number has the same meaning in all formats.
+				// In JSON, the decimal sign is always the point. If the fraction is zero, remove it, so that the number means the same in all
+				// formats.
 				if v[f] = strings.TrimSuffix(strings.TrimRight(v[f], "0"), "."); strings.Contains(v[f], ".") {
 					return v, fmt.Errorf("%s is %s; it must be a whole number", f, truncate(cell.String()))
 				}

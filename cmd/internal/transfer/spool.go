@@ -43,8 +43,9 @@ func (g *videoGroup) importVideo() backfill.ImportVideo {
 // sortChunkSize is the number of records that are sorted in memory. More records are sorted on disk.
 const sortChunkSize = 20_000
 
-// sortRecords sorts the records of in by video and time, on disk if necessary. The caller must close in after the last record, read out
-// to its end and then receive the error from errs.
+// sortRecords sorts the records that it receives from the channel in, by video and time. It sorts many records on disk, in the folder dir. The
+// caller must close the channel in after the last record, receive from the channel out until it is closed, and then receive the error from the
+// channel errs.
 func sortRecords(ctx context.Context, in <-chan record, dir string) (out <-chan record, errs <-chan error) {
 	fromBytes := func(b []byte) (r record, err error) { return r, json.Unmarshal(b, &r) }
 	toBytes := func(r record) ([]byte, error) { return json.Marshal(r) }
@@ -96,7 +97,7 @@ func (g *videoGroup) add(r record) error {
 	return nil
 }
 
-// conflicting reports whether a count is known in both a and b and has different values.
+// conflicting reports whether any count, such as the views, is known in both a and b but has different values.
 func conflicting(a, b store.Counts) bool {
 	for _, pair := range [][2]*int64{{a.Views, b.Views}, {a.Likes, b.Likes}, {a.Comments, b.Comments}, {a.Shares, b.Shares}, {a.Bookmarks, b.Bookmarks}} {
 		if pair[0] != nil && pair[1] != nil && *pair[0] != *pair[1] {
@@ -112,8 +113,8 @@ type spool struct {
 	videos int64 // number of videos
 }
 
-// newSpool groups sorted records by video and writes the groups to a spool. It calls onBadRow for each row whose counts conflict with an
-// earlier row of the same video and time.
+// newSpool groups the sorted records from the channel in by video and writes the groups to a new spool in the folder dir. It calls onBadRow for
+// each row whose counts differ from those of an earlier row of the same video and time.
 func newSpool(in <-chan record, dir string, onBadRow func(line int, reason error) error) (_ *spool, err error) {
 	f, err := os.CreateTemp(dir, "reeltally-import-*")
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The property tests use a database, so they run only 15 cases by default.
+	// The property tests use a database, which is slow. So each of them checks only 15 random cases by default.
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}
@@ -44,7 +44,7 @@ func noShortLinks(context.Context, link.Link) (link.Link, error) {
 	return link.Link{}, errors.New("the short link cannot be resolved in this test")
 }
 
-// runImport imports a text. Each function of change can modify the Import.
+// runImport imports a file with the given text into the organisation o. Each function of change can modify the Import.
 func runImport(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) (transfer.Summary, error) {
 	t.Helper()
 	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: noShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),

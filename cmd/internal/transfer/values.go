@@ -56,7 +56,7 @@ type rowParser struct {
 	formats formats
 }
 
-// parse converts the values of a row to a record. Except for errors of resolve, an error describes what is wrong with the row.
+// parse converts the values of a row to a record. An error describes what is wrong with the row, unless it is an error of p.resolve.
 func (p rowParser) parse(ctx context.Context, line int, v *values) (record, error) {
 	out := record{Line: line}
 	for f, text := range v {

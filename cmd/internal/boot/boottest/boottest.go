@@ -32,7 +32,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// End marks the output as complete, so that Await fails instead of waiting for its timeout.
+// End marks the output as complete. From then on, Await fails at once if the expected line is missing.
 func (o *Output) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
