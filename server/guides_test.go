@@ -81,7 +81,7 @@ func TestGuides_allLinksLeadToPagesThatExist(t *testing.T) {
 		}
 	}
 	require.Positive(t, files)
-	for _, path := range []string{"quickstart", "concepts", "clients", "go", "typescript", "python", "command-line", "mcp", "contract", "proxies", "glossary"} {
+	for _, path := range []string{"quickstart", "concepts", "clients", "go", "typescript", "python", "command-line", "webhooks", "mcp", "contract", "proxies", "glossary"} {
 		require.Contains(t, pages, "/docs/guides/"+path)
 	}
 	for _, path := range []string{"/docs/", "/errors", "/openapi.yaml"} {

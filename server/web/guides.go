@@ -42,6 +42,7 @@ func newGuides() ([]guide, error) {
 		{Name: "typescript", Title: "TypeScript client", file: "gen/typescript/README.md"},
 		{Name: "python", Title: "Python client", file: "gen/python/README.md"},
 		{Name: "command-line", Title: "Command line", file: "docs/command-line.md"},
+		{Name: "webhooks", Title: "Webhooks and events", file: "docs/webhooks.md"},
 		{Name: "mcp", Title: "AI assistants", file: "docs/mcp.md"},
 		{Name: "contract", Title: "Rules of the API", file: "docs/contract.md"},
 		{Name: "proxies", Title: "Proxies", file: "docs/proxies.md"},
