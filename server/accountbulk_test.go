@@ -29,7 +29,8 @@ func (c *caller) trackAccounts(status int, links []string, more ...any) client.T
 	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).requireStatus(status))
 }
 
-// accountURLs returns links of TikTok accounts whose handles are numbered, such as @member001. from is the first number, to is the last.
+// accountURLs returns links of TikTok accounts whose handles are numbered, such as @member001. The parameters from and to are the first and
+// the last number.
 func accountURLs(from, to int) []string {
 	var links []string
 	for n := from; n <= to; n++ {
@@ -38,7 +39,7 @@ func accountURLs(from, to int) []string {
 	return links
 }
 
-// claimDueAccounts claims all due account targets. It returns their number by lane.
+// claimDueAccounts claims all due account targets. It returns the number of claimed targets for each lane.
 func (a *app) claimDueAccounts() map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}

@@ -48,8 +48,8 @@ func joinHandles(accounts []client.Account) string {
 	return strings.Join(names, " ")
 }
 
-// accountFacts returns facts of an account with a list of TikTok videos, as a fetch returns them. videos are the arguments of videoURL.
-// The first video is the newest.
+// accountFacts returns the result of fetching an account that has the TikTok videos videoURL(n), for each n in videos. The first video is
+// the newest.
 func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {
@@ -215,7 +215,7 @@ func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
 			"order_by=username&order_direction=asc":               "anna bert cora dora emil",
 			"order_by=username":                                   "emil dora cora bert anna",
-			"order_by=latest_followers_count":                     "bert anna dora cora emil", // accounts with equal counts are ordered by id, and an account without a count is last
+			"order_by=latest_followers_count":                     "bert anna dora cora emil", // accounts with equal counts are sorted by id, and an account without a count is last
 			"order_by=latest_followers_count&order_direction=asc": "cora dora anna bert emil",
 			"order_by=total_views":                                "cora anna bert dora emil",
 			"order_by=median_views&order_direction=asc":           "dora bert anna cora emil",

@@ -44,8 +44,7 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 	})
 }
 
-// accountListing returns facts of an account with n videos, as a fetch returns them. One video was uploaded on each of the n days before
-// today.
+// accountListing returns the result of fetching an account that has n videos. One video was uploaded on each of the n days before today.
 func accountListing(a *app, n int) ingest.AccountFacts {
 	numbers := make([]int, n)
 	for i := range numbers {

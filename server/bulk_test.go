@@ -37,7 +37,7 @@ func videoURLs(from, to int) []string {
 	return links
 }
 
-// claimDueVideos claims all due video targets. It returns their number by lane.
+// claimDueVideos claims all due video targets. It returns the number of claimed targets for each lane.
 func (a *app) claimDueVideos() map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}

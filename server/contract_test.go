@@ -280,7 +280,7 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
 				})
-				a.Clock.Advance(3 * time.Minute) // an export ends two minutes ago
+				a.Clock.Advance(3 * time.Minute) // an export contains only points that are at least two minutes old
 				// Growth is unknown, because each video has only one point.
 				a.Exec(t, "UPDATE videos SET increase_1d = 1, increase_7d = 1, increase_14d = 1, increase_30d = 1, views_gained_7d = 1")
 				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String(),

@@ -195,7 +195,7 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	}
 	if status >= 400 && req.Method != http.MethodHead && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
 		checkProblem(resp, body, fail)
-	} else if status >= 400 && op == nil && req.Method != http.MethodHead && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") { // pages have errors in HTML
+	} else if status >= 400 && op == nil && req.Method != http.MethodHead && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") { // pages of the dashboard show errors as HTML
 		fail("the Content-Type of the error response is neither application/problem+json nor text/html")
 	}
 	if leakedText := internalText(randomText.ReplaceAllString(string(body), "")); leakedText != "" && (op != nil || status >= 400) {
@@ -265,8 +265,8 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	}
 }
 
-// internalTexts contains texts that no response can contain: SQL, driver names, Go error messages and file paths. A text with a
-// pattern is allowed where the pattern does not match. Searching for the text first is much faster than matching the pattern.
+// internalTexts contains texts that no response must contain: SQL, driver names, Go error messages and file paths. If a text has a pattern,
+// a response must not match the pattern, but can contain the text. Searching for the text first is much faster than matching the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),

@@ -34,9 +34,9 @@ const (
 	requestsPerServer = 2000
 )
 
-// TestContract_randomRequestsGetDeclaredResponses sends random requests. Half of them are valid, and half have one fault.
-// The server must accept valid requests and refuse invalid requests. The contract must declare every response, and no status can be 5xx.
-// The same seed generates the same requests.
+// TestContract_randomRequestsGetDeclaredResponses sends random requests. Half of them are valid, and half have one fault. The server must
+// accept valid requests and refuse invalid requests. The contract must declare every response, and no status must be 5xx. The same seed
+// always generates the same requests.
 func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -118,13 +118,14 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 		require.NoError(t, a.SetTier(t.Context(), g.callers[i].org.ID, tier))
 	}
 	require.NoError(t, a.SetSubscription(t.Context(), g.callers[3].org.ID, store.SubscriptionNone))
-	a.Clock.Advance(time.Second) // the server caches the identity of a token for a second
+	a.Clock.Advance(time.Second) // the cached identities of the tokens expire, so that the server reads the new tiers and subscription
 	main := g.callers[0].org
 	g.reader, g.writer = a.newToken(t, main, store.ScopeRead), a.newToken(t, main, store.ScopeWrite)
 	return &fuzz{generator: g, t: t, nextOperation: int(server) * 7, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
-// run sends the given number of requests and calls the operations in turn. It fails the test if a response was wrong.
+// run sends the given number of requests, and takes the operations of the contract one after the other. It fails the test if a response was
+// wrong.
 func (f *fuzz) run(requests int) {
 	operations := sharedContract().operations
 	for f.requestsLeft = requests; f.requestsLeft > 0; {
@@ -146,7 +147,8 @@ func (f *fuzz) generateRequest(op *contractOperation) *generatedRequest {
 	return f.generateInvalid(op)
 }
 
-// exchange sends a request and checks the response. It can then send a request with the cursor or the ETag of the response.
+// exchange sends a request and checks the response. If the response has a cursor or an ETag, exchange sometimes sends a second request that
+// contains it.
 func (f *fuzz) exchange(r *generatedRequest) {
 	resp, body := f.send(r)
 	if resp == nil || r.want != expectValid || resp.StatusCode != http.StatusOK || f.requestsLeft <= 0 {

@@ -29,7 +29,7 @@ func (c *caller) csvOf(target string) [][]string {
 	return rows
 }
 
-// entriesOf returns the entries of a list in JSON: an array, or an object with the member data.
+// entriesOf returns the entries of a JSON list. The list is an array, or the array in the member data of an object.
 func entriesOf(t *testing.T, body []byte) []map[string]any {
 	t.Helper()
 	var list struct {
@@ -45,7 +45,7 @@ func entriesOf(t *testing.T, body []byte) []map[string]any {
 	return entries
 }
 
-// cellOf returns the cell that a CSV file has for a JSON value.
+// cellOf returns the text of a CSV cell that contains a JSON value.
 func cellOf(t *testing.T, value any) string {
 	t.Helper()
 	switch value := value.(type) {
@@ -61,7 +61,7 @@ func cellOf(t *testing.T, value any) string {
 	return string(text)
 }
 
-// foreignTexts are captions that a spreadsheet could run as a formula or split into cells.
+// foreignTexts are captions. A spreadsheet program could run some of them as formulas, or split them into several cells.
 var foreignTexts = []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted", "x;=1+1", "_x0041_ & <b>", " 1.5 ", "12,5"}
 
 // withForeignTexts returns a caller with a video for each of foreignTexts, and the paths of all lists and histories.
@@ -81,7 +81,7 @@ func withForeignTexts(t *testing.T, a *app) (c *caller, lists []string) {
 	c.send(http.MethodPost, "/collections/"+collection.String()+"/videos", map[string]any{"video_ids": []string{id.String()}}).requireStatus(http.StatusOK)
 	hook := c.createWebhook("https://hooks.example.com/=1")
 	c.testWebhook(hook.ID)
-	a.Clock.Advance(3 * time.Minute) // an export ends two to three minutes before the present
+	a.Clock.Advance(3 * time.Minute) // an export contains only points that are at least two to three minutes old
 	return c, []string{
 		"/videos", "/videos?limit=3&order_by=latest_views", "/videos?collections=none", "/videos/" + id.String() + "/history", "/videos/" + id.String() + "/history?include=quality",
 		"/accounts?include_linked=true", "/accounts?include_linked=true&paginated=true", "/collections", "/collections?paginated=true", "/collections/" + collection.String() + "/videos",

@@ -18,7 +18,8 @@ type guidePage struct {
 	ids   map[string]bool
 }
 
-// readGuide requests a page and returns its links and ids. It fails if the page has a style, a script or a picture that the policy of the page forbids.
+// readGuide requests a page and returns its links and ids. It fails the test if the page contains an inline style, a script or an image
+// that the page's Content-Security-Policy forbids.
 func (a *app) readGuide(t *testing.T, path string) guidePage {
 	t.Helper()
 	r := a.send(t, http.MethodGet, path, nil).requireStatus(http.StatusOK)

@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses contains the expected response for a hostile link. The key is the check that refuses the link. status and code are
-// expected for a request with one link, and failure in the result of a bulk request. connection is true if the server connects to a
-// platform.
+// hostileResponses contains the expected response for a hostile link. The key is the check that refuses the link. The fields status and
+// code belong to the response of a request with one link, and failure belongs to the link's result in a bulk request. connection is true if
+// the server connects to a platform before it refuses the link.
 var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code

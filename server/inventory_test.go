@@ -120,7 +120,7 @@ func (a *app) createItems(first int, callers ...*caller) {
 		return ingest.VideoFacts{Username: new(fmt.Sprintf("user%d", n/10*10+n%4%3)), Title: new(fmt.Sprintf("word%d #tag%d", n, n)), Views: new(int64(n))}
 	})
 	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(first))} })
-	a.Clock.Advance(3 * time.Minute) // an export ends two minutes ago
+	a.Clock.Advance(3 * time.Minute) // an export contains only points that are at least two minutes old
 	for _, c := range callers {
 		c.items = c.inventory(first)
 	}
@@ -129,7 +129,8 @@ func (a *app) createItems(first int, callers ...*caller) {
 // trailingNumber matches the last four-digit number in the id that a platform gave to a video. Letters can follow the number.
 var trailingNumber = regexp.MustCompile(`(\d{4})\D*$`)
 
-// createCallerItems creates three collections, six videos and three accounts. Their names and links contain numbers from first on.
+// createCallerItems creates three collections, six videos and three accounts. Their names and links contain consecutive numbers that start
+// at first.
 func (c *caller) createCallerItems(first int) {
 	c.t.Helper()
 	var collections []string
@@ -223,8 +224,8 @@ func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. It replaces the numbers from first on by numbers from other on, and ids by
-// new ids. Each new text has the same form and the same position in every sort order as the text that it replaces.
+// unknownItems returns an inventory of items that do not exist. It replaces the numbers that start at first by numbers that start at other,
+// and the ids by new ids. Each new text has the same form and the same position in every sort order as the text that it replaces.
 func (items inventory) unknownItems(first, other int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

@@ -197,8 +197,8 @@ func (c *caller) createMCPItems() mcpItems {
 	return w
 }
 
-// calls returns one call for each operation. The calls must run in the returned order, because later calls depend on earlier calls.
-// The calls at the indexes below readCalls change no data.
+// calls returns one call for each operation. The calls must run in the returned order, because later calls depend on earlier calls. The
+// first readCalls calls only read data.
 func (w mcpItems) calls() []call {
 	return []call{
 		{"authenticate", nil},
@@ -243,7 +243,7 @@ func (w mcpItems) calls() []call {
 	}
 }
 
-// readCalls is the number of calls that tests run to read data. They are the first calls in the result of mcpItems.calls.
+// readCalls is the number of calls at the beginning of mcpItems.calls that change no data.
 const readCalls = 17
 
 // call is an operation with its arguments. It can be sent as a REST request or as a call of an MCP tool.

@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// pageRow is a row of a table of a page.
+// pageRow is a row of an HTML table on a page of the dashboard.
 type pageRow struct {
 	link   string   // address of the first link in the row; "" if the row has no link
 	day    string   // attribute data-day of a row of a chart
@@ -27,7 +27,7 @@ type pageRow struct {
 	text   string
 }
 
-// elements returns all elements of a page with this name, in order.
+// elements returns all HTML elements below n with this name, in the order of the document.
 func elements(n *html.Node, name string) []*html.Node {
 	var out []*html.Node
 	for d := range n.Descendants() {
@@ -48,7 +48,7 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// textOf returns the text below n.
+// textOf returns all text below the HTML node n.
 func textOf(n *html.Node) string {
 	var out strings.Builder
 	for d := range n.Descendants() {
@@ -59,7 +59,7 @@ func textOf(n *html.Node) string {
 	return out.String()
 }
 
-// numbersIn returns the values of all numbers below n.
+// numbersIn returns the attribute value of all data elements below n. Pages show each number in a data element.
 func numbersIn(n *html.Node) []string {
 	var out []string
 	for _, d := range elements(n, "data") {
@@ -103,7 +103,7 @@ func rowOf(t *testing.T, rows []pageRow, path string) pageRow {
 	return pageRow{}
 }
 
-// digits returns a number as the pages write it for programs: "" if it is unknown.
+// digits returns a number as it is written in the attribute value of a data element. The result is "" if the number is unknown.
 func digits(n *int64) string {
 	if n == nil {
 		return ""
@@ -131,7 +131,7 @@ func fillForPages(a *app, c *caller) (collection uuid.UUID, videos []uuid.UUID) 
 		})
 		a.Clock.Advance(24 * time.Hour)
 	}
-	a.Clock.Advance(24 * time.Hour) // the last two days get no points
+	a.Clock.Advance(24 * time.Hour) // the last two days have no points
 	return collection, videos
 }
 
@@ -182,7 +182,8 @@ func TestPages_showTheNumbersOfTheInterface(t *testing.T) {
 		}
 
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
-		// The period of the page is 30 days with today. The default of the interface begins one day earlier, when the collection was empty.
+		// The period of the page is 30 days and includes today. The default period of the API begins one day earlier, when the collection
+		// was empty.
 		shown := numbersIn(v.visit("/collection/" + collection.String()).document())
 		require.Equal(t, []string{digits(statistics.ViewsGained), digits(statistics.Views), digits(statistics.Engagements), digits(statistics.Videos)}, shown[:4])
 		require.NotEqual(t, "0", shown[0])
@@ -255,7 +256,7 @@ func TestPages_hideNumbersOfMaskedTiersAndSayWhy(t *testing.T) {
 			require.Contains(t, string(page.body), "Your organisation's tier, <strong>basic</strong>, hides numbers", path)
 			for _, number := range numbersIn(page.document()) {
 				if path == "/settings" || path == "/" || path == "/?days=7" {
-					continue // these pages have numbers that the tier does not hide, such as limits
+					continue // these pages also contain numbers that the tier does not hide, such as limits
 				}
 				require.Empty(t, number, path)
 			}
@@ -274,7 +275,7 @@ func TestPages_countReadsApartFromThoseOfPrograms(t *testing.T) {
 	c := a.newCaller(t, store.TierLimited)
 	v := c.signedIn(t)
 	for range 8 {
-		v.visit("/video").requireStatus(http.StatusOK) // the limit of programs is 5
+		v.visit("/video").requireStatus(http.StatusOK) // the 8 visits succeed, although the tier allows programs only 5 requests a minute
 	}
 	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	for range 5 {

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// visitor is a browser without JavaScript that visits the dashboard. It keeps the session's cookie.
+// visitor is a browser without JavaScript that visits the dashboard. It stores the cookie of its session.
 type visitor struct {
 	*app
 	t       *testing.T

@@ -60,8 +60,8 @@ func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.
 	return c, lasting, stoppable
 }
 
-// walk reads all pages of GET /videos and returns the number of times that each video was returned. It calls write between two pages.
-// It requests pages by their numbers if byPage is true, and by cursors otherwise.
+// walk reads all pages of GET /videos and returns how many times each video was in a response. It calls write between two pages. It
+// requests pages by their numbers if byPage is true, and by cursors otherwise.
 func (c *caller) walk(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
 	timesReturned := map[uuid.UUID]int{}
 	next := ""
@@ -101,8 +101,8 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 	}
 }
 
-// writers changes the videos of an organisation while other goroutines read its lists. For each value in the channel steps, it tracks a
-// video, stops a video, requests a refresh of a video, and stores facts for all due videos.
+// writers changes the videos of an organisation while other goroutines read its lists. For each number in the channel steps, it tracks a
+// new video, stops the tracking of a video, requests a refresh of a video, and stores facts for all due videos.
 type writers struct {
 	c                  *caller
 	lasting, stoppable []uuid.UUID
@@ -111,7 +111,8 @@ type writers struct {
 	done               sync.WaitGroup
 }
 
-// run makes the changes of one step for each value in the channel steps. It returns when the channel is closed or a change fails.
+// run receives numbers from the channel steps and makes the changes of writers for each number. It returns when the channel is closed or a
+// change fails.
 func (w *writers) run() {
 	for n := range w.steps {
 		for _, r := range []struct {
@@ -161,9 +162,10 @@ func (w *writers) deliver() error {
 	return nil
 }
 
-// walkCases contains queries of GET /videos. A test reads all pages while videos change. Each video that is never stopped must be returned
-// at least minReturned and at most maxReturned times. A fetch can move a video in an order by latest_updated_at or latest_views. Such a
-// video can be returned twice or not at all, and every other video is returned once.
+// walkCases contains queries of GET /videos. The test reads all pages of each query while other goroutines change videos. Each video that
+// is never stopped must be returned at least minReturned and at most maxReturned times. If the list is sorted by latest_updated_at or
+// latest_views, a fetch can move a video to another page. Such a video can be returned twice or not at all. Every other video must be
+// returned once.
 var walkCases = []struct {
 	query                    string
 	byPage                   bool
@@ -177,7 +179,8 @@ var walkCases = []struct {
 	{"order_by=latest_updated_at&order_direction=asc", false, 1, 2},
 	{"order_by=latest_views&order_direction=asc", false, 1, 2},
 	{"", false, 0, 1}, // without order_by, the order is latest_updated_at, descending
-	// The videos of a page do not change in this query, because new videos come after the last page and stopped videos keep their position.
+	// Pages by number are stable for this query, because new videos are added at the end of the list and stopped videos keep their
+	// position.
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 

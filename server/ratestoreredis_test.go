@@ -51,8 +51,8 @@ func (c *caller) onServer(other *app) *caller {
 	return &caller{app: other, t: c.t, org: c.org, token: c.token}
 }
 
-// countAccepted sends n equal requests and returns the number of responses whose status is not 429. The callers take turns, one request
-// each.
+// countAccepted sends n equal requests and returns the number of responses whose status is not 429. The requests are distributed evenly
+// among the callers.
 func countAccepted(callers []*caller, n int, method, target string, body any) int {
 	ok := 0
 	for i := range n {

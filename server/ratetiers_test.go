@@ -71,14 +71,15 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /history/export":                {5, 15, 120},
 	"GET /authenticate":                  {60, 60, 120},
 
-	// The following operations are additions. They have the limits of all collection operations.
+	// The following operations are not in spec.md or interface.md. They have the same limits as all operations on collections.
 	"GET /collections/{collection_id}/history":    {5, 15, 30},
 	"GET /collections/{collection_id}/statistics": {5, 15, 30},
 	"GET /collections/{collection_id}/reports":    {5, 15, 30},
 	"POST /collections/{collection_id}/reports":   {5, 15, 30},
 	"GET /reports/{report_id}":                    {5, 15, 30},
 
-	// The following operations are additions. They have the limits of reads and of tracking.
+	// The following operations are not in spec.md or interface.md. Reads have the limits of other reads, and writes have the limits of
+	// tracking.
 	"GET /tokens":               {5, 15, 30},
 	"POST /tokens":              {5, 15, 120},
 	"DELETE /tokens/{token_id}": {5, 15, 120},
@@ -152,10 +153,10 @@ func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 // the bubble without real waiting.
 func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
-	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because the goroutine that it starts never ends
+	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its background goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // wait until the bubble is ahead of the real time, because the store deletes counts that are old in real time
+		<-time.After(time.Until(now.AddDate(1, 0, 0))) // sets the bubble's clock a year ahead of the real time, because the background goroutine deletes counts that expired in real time
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newPipeListener()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}

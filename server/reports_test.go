@@ -19,15 +19,16 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// campaign has videos in four nested collections. Some videos are in several of them.
+// campaign is a caller whose organisation has videos in four nested collections. Some videos are in two of the collections.
 type campaign struct {
 	*caller
 	collections []uuid.UUID          // ids of the collections, the root first
 	added       map[uuid.UUID]string // day on which each video was added
 }
 
-// withCampaign tracks videos, puts them into four nested collections, and fetches them on each of the last days, except on every seventh
-// day. The last videos are added to a collection halfway. Some videos hide their views on some days, and some views fall.
+// withCampaign tracks the given number of videos, adds them to four nested collections, and advances the clock through the given number of
+// days. It fetches the videos once a day, but skips one day in seven. The last tenth of the videos is added to the collections in the
+// middle of the period. On some days, the views of some videos are unknown or lower than the day before.
 func withCampaign(t *testing.T, a *app, videos, days int) campaign {
 	t.Helper()
 	c := campaign{a.newCaller(t, store.TierPremium), nil, map[uuid.UUID]string{}}
@@ -93,7 +94,7 @@ func withCampaign(t *testing.T, a *app, videos, days int) campaign {
 	return c
 }
 
-// createReport makes a report of a collection for the last 30 days, and returns the id of the report.
+// createReport creates a report of a collection and the collections below it, for the default period, and returns the id of the report.
 func (c *caller) createReport(collection uuid.UUID) uuid.UUID {
 	c.t.Helper()
 	made := c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{"include_children": true}).requireStatus(http.StatusCreated)
@@ -183,14 +184,14 @@ func TestReport_staysTheSameWhateverHappensToItsVideos(t *testing.T) {
 		history := decode[[]client.CollectionHistoryPoint](c.send(http.MethodGet, c.path("/history?include_children=true&start_date="+a.daysAgo(11)), nil).requireStatus(http.StatusOK))
 		require.Equal(t, history, report.Days)
 
-		a.fetch(views(1)) // corrects the points of today
+		a.fetch(views(1)) // stores lower views for today, which corrects today's points
 		for id := range c.added {
 			c.stopVideos(http.StatusOK, id.String())
 		}
 		for _, id := range c.collections {
 			c.send(http.MethodDelete, "/collections/"+id.String(), nil).requireStatus(http.StatusOK)
 		}
-		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // delete the points, as retention deletes old points
+		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // delete all daily points, in the same way as old points are deleted
 		_, err := a.Migrate(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, first.body, c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)
@@ -232,7 +233,7 @@ func TestCollectionHistory_videosOfAccountsAndHashtagsCountFromTheDayOnWhichThes
 		fetch(2)
 		a.Clock.Advance(24 * time.Hour)
 		late := c.track("https://www.tiktok.com/@one/video/7300000000000000003")
-		c.addVideos(id, byAccount) // added after its account, so it still counts from the earlier day
+		c.addVideos(id, byAccount) // the video is added after its account, so it still counts from the day on which the account was added
 		fetch(3)
 
 		type day struct{ Videos, Added, Views, FromAdded, Gained int64 }
@@ -241,9 +242,9 @@ func TestCollectionHistory_videosOfAccountsAndHashtagsCountFromTheDayOnWhichThes
 			got = append(got, day{*p.Videos, *p.VideosAdded, *p.Views, *p.ViewsFromAdded, *p.ViewsGained})
 		}
 		require.Equal(t, []day{
-			{Videos: 3, Added: 1, Views: 1003 + 2003 + 3003, FromAdded: 3003, Gained: 2}, // a new video of the account
-			{Videos: 2, Added: 1, Views: 1002 + 2002, FromAdded: 2002, Gained: 1},        // the hashtag
-			{Videos: 1, Added: 1, Views: 1001, FromAdded: 1001, Gained: 0},               // the account
+			{Videos: 3, Added: 1, Views: 1003 + 2003 + 3003, FromAdded: 3003, Gained: 2}, // a new video of the account joined the collection
+			{Videos: 2, Added: 1, Views: 1002 + 2002, FromAdded: 2002, Gained: 1},        // the hashtag was added to the collection
+			{Videos: 1, Added: 1, Views: 1001, FromAdded: 1001, Gained: 0},               // the account was added to the collection
 		}, got)
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+id.String()+"/statistics", nil).requireStatus(http.StatusOK))
 		require.Equal(t, int64(3), *statistics.ViewsGained)
@@ -270,7 +271,7 @@ func TestCampaignOperations_refuseWhatWouldCostTooMuch(t *testing.T) {
 			require.Equal(t, "The collection has 5000 videos, and the period 32 days; for so many videos, at most 31 days are allowed.", p.Detail)
 		}
 		today := store.DateOf(a.Clock.Now())
-		for back := range 16 { // 80,000 points
+		for back := range 16 { // adds 80,000 points: one for each of 5,000 videos on each of 16 days
 			day := today - store.Date(back)
 			a.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, day, week, views, fetched_at, source)
 				SELECT organisation_id, id, ?, ?, 1, 0, 'tiktok' FROM videos WHERE organisation_id = ?`, day, day.Week(), c.org.ID)

@@ -45,7 +45,7 @@ func processCost(t *testing.T) cost {
 	return cost{time.Duration(used.Utime.Nano() + used.Stime.Nano()), memory.TotalAlloc}
 }
 
-// hostileRequest is a request that is easy to send, but could use much processor time or memory of the server.
+// hostileRequest is a small request that could make the server use much processor time or memory.
 type hostileRequest struct {
 	method, target, body string
 	header               []string

@@ -71,7 +71,8 @@ func (r *generatedRequest) withStatus(status int, description string, args ...an
 	return r.withExpectation(expectStatus, description, args...)
 }
 
-// parameters returns the parameters of an operation at one location, in the order of the contract. in is "path", "query" or "header".
+// parameters returns the parameters of an operation at one location, in the order of the contract. The argument in is the location: "path",
+// "query" or "header".
 func (op *contractOperation) parameters(in string) []*openapi3.Parameter {
 	var out []*openapi3.Parameter
 	for _, p := range op.Operation.Parameters {
@@ -225,7 +226,8 @@ func (g *generator) validEnd() string {
 	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
 }
 
-// isOfPeriod returns true if the operation returns numbers of a period. A request without a period gets the default period.
+// isOfPeriod returns true if the operation returns the numbers of a period of days. If the request does not set the period, the server uses
+// a default.
 func (r *generatedRequest) isOfPeriod() bool {
 	return strings.HasSuffix(r.op.Path, "/history") || strings.HasSuffix(r.op.Path, "/statistics")
 }

@@ -27,10 +27,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// sdk is a client library in gen, and how its programs are run.
+// sdk describes a client library in the folder gen, and how programs that use the library are run.
 type sdk struct {
 	name, interpreter, extension string
-	// install makes the library available to the programs of a folder. It returns the additions to their environment.
+	// install makes the library available to the programs in the folder dir. It returns environment variables that the programs need.
 	install func(t *testing.T, dir string) []string
 }
 
@@ -43,7 +43,7 @@ var sdks = []sdk{
 		require.NoError(t, json.Unmarshal(text, &manifest))
 		target := filepath.Join(dir, "node_modules/@reeltally/client")
 		require.NoError(t, os.MkdirAll(target, 0o700))
-		for _, file := range append(manifest.Files, "package.json") { // what `npm pack` puts into the package
+		for _, file := range append(manifest.Files, "package.json") { // copies the files that `npm pack` would put into the package
 			copyFile(t, filepath.Join("../gen/typescript", file), filepath.Join(target, file))
 		}
 		return nil
@@ -79,8 +79,8 @@ func (s sdk) run(t *testing.T, address, token, program string, args ...string) s
 	return string(out)
 }
 
-// faultyProxy forwards requests to the server of a. It answers the first GET /authenticate with 429, and loses the answer to the first POST
-// /collections. keys gets the idempotency keys of all POST /collections.
+// faultyProxy forwards requests to the server of a. It answers the first GET /authenticate with status 429. It forwards the first POST
+// /collections, but drops the response. keys returns the idempotency keys of all POST /collections.
 func (a *app) faultyProxy(t *testing.T) (address string, keys func() []string) {
 	t.Helper()
 	target, err := url.Parse(a.http.URL)
@@ -175,7 +175,7 @@ func TestSDKs_retryReadAllPagesAndHaveTypedErrors(t *testing.T) {
 	}
 }
 
-// maxExampleLines is the largest number of lines of the example that prints the top videos with their histories.
+// maxExampleLines is the maximum number of lines in the example that prints the top videos with their histories.
 const maxExampleLines = 15
 
 func TestSDKs_examplesRun(t *testing.T) {
@@ -302,7 +302,7 @@ func TestSDKs_goClientRetriesReadsAllPagesAndHasTypedErrors(t *testing.T) {
 	who, err := sdk.Authenticate(t.Context()) // the first answer is 429
 	require.NoError(t, err)
 	require.NotEmpty(t, who.Organisation.Name)
-	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // the first answer is lost
+	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // the proxy drops the first response
 	require.NoError(t, err)
 	require.Len(t, keys(), 2)
 	require.Equal(t, keys()[0], keys()[1])

@@ -23,7 +23,7 @@ import (
 
 const sharePassword = "correct horse battery"
 
-// share changes the access of a collection and returns the path of its share page. body has other members of the request.
+// share changes the access of a collection and returns the path of its share page. body contains further members of the PATCH request.
 func (c *caller) share(collection uuid.UUID, access string, body map[string]any) string {
 	c.t.Helper()
 	changes := map[string]any{"access": access}
@@ -77,7 +77,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 	})
 }
 
-// ids returns the texts of ids.
+// ids converts UUIDs to strings.
 func ids(all []uuid.UUID) []string {
 	out := make([]string, len(all))
 	for n, id := range all {
@@ -112,7 +112,7 @@ func TestSharePage_ofAPrivateCollectionIsLikeAnUnknownOne(t *testing.T) {
 	})
 }
 
-// withoutRequestID returns headers without those that differ between any two responses.
+// withoutRequestID returns a copy of the headers without X-Request-Id and Date, which can differ between two otherwise equal responses.
 func withoutRequestID(h http.Header) http.Header {
 	h = h.Clone()
 	h.Del("X-Request-Id")

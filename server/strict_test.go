@@ -67,7 +67,7 @@ func TestCheckJSON_limitsTheNumberOfFaults(t *testing.T) {
 	}
 }
 
-// scanBody returns the faults that checkJSON finds in a body if the schema is empty.
+// scanBody returns the faults that checkJSON finds in a body. The schema is empty, so it limits nothing.
 func scanBody(t *testing.T, body string) []api.Fault {
 	t.Helper()
 	faults, err := checkJSON(t.Context(), []byte(body), &openapi3.Schema{})

@@ -129,8 +129,8 @@ func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	})
 }
 
-// compare sends a pair of requests and requires equal responses. The function name puts texts of an inventory into a request. description
-// is for the failure message.
+// compare sends a pair of requests and requires equal responses. It calls the function name to put texts of an inventory into each request.
+// description is used in the failure message.
 func (p *prober) compare(op *contractOperation, description string, name func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	p.sent++
@@ -230,8 +230,8 @@ func columnsOf(t *testing.T, db *storetest.DB, table string) []string {
 	return names
 }
 
-// rowsOf returns the rows of the organisation of c, by table. It reads all tables with a column organisation_id, and sorts the rows as
-// texts.
+// rowsOf returns the rows of the organisation of c, by table. It reads all tables with a column organisation_id. Each row is one text, and
+// the texts of a table are sorted.
 func rowsOf(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// createToken makes a token with the scope read by the API.
+// createToken creates a token with the scope read by sending POST /tokens.
 func (c *caller) createToken(name string) client.CreatedToken {
 	c.t.Helper()
 	return decode[client.CreatedToken](c.send(http.MethodPost, "/tokens", map[string]any{"name": name, "scopes": []string{"read"}}).requireStatus(http.StatusCreated))
@@ -84,7 +84,8 @@ func TestCreateToken_storesNoSecretForARepeatedRequest(t *testing.T) {
 	})
 }
 
-// A server crashed after it made the token and before it answered. The repeated request gets a token that works.
+// The test simulates a server that crashed after it created a token and before it sent the response. The repeated request must return a
+// secret that works.
 func TestCreateToken_givesAnUnansweredTokenANewSecret(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

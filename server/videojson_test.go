@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// toAPIVideo converts a video to the generated JSON type.
+// toAPIVideo converts a video to the generated JSON type. The tests compare its JSON with that of appendVideo.
 func toAPIVideo(v store.Video, view View) api.Video {
 	out := api.Video{
 		OrganisationID: v.OrganisationID, AdID: v.ID, Username: v.Username, DisplayUsername: link.DisplayUsername(v.Username),
@@ -43,7 +43,7 @@ func toAPIVideo(v store.Video, view View) api.Video {
 	return out
 }
 
-// orNil returns a generator for nil and for the values of g.
+// orNil returns a generator that generates either nil or a pointer to a value of the generator g.
 func orNil[T any](g *rapid.Generator[T]) *rapid.Generator[*T] {
 	return rapid.Custom(func(t *rapid.T) *T {
 		if rapid.Bool().Draw(t, "nil") {

@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// receiver is the HTTP server of a caller. It records the requests that it gets.
+// receiver is an HTTP server to which webhooks send events. It records the requests that it gets.
 type receiver struct {
 	*httptest.Server
 
@@ -58,7 +58,7 @@ func (r *receiver) handle(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// answers makes the receiver answer with a status.
+// answers makes the receiver answer all later requests with the given status.
 func (r *receiver) answers(status int) {
 	r.answersBy(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 }
@@ -69,7 +69,7 @@ func (r *receiver) answersBy(answer func(http.ResponseWriter, *http.Request)) {
 	r.answer = answer
 }
 
-// take returns the requests since the last call.
+// take returns the requests that arrived since the last call of take.
 func (r *receiver) take() []received {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,16 +78,16 @@ func (r *receiver) take() []received {
 	return taken
 }
 
-// allowPrivate lets webhooks have the addresses of test servers.
+// allowPrivate allows webhooks with http URLs and loopback addresses, so that events can be sent to test servers.
 func allowPrivate(o *server.Options) { o.Webhooks.AllowPrivate = true }
 
-// eachWebhookApp calls run with a server that can send to test servers, on each engine.
+// eachWebhookApp calls run once for each database engine, with a server that can send events to test servers.
 func eachWebhookApp(t *testing.T, run func(t *testing.T, a *app)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) { run(t, newApp(t, db, allowPrivate)) })
 }
 
-// createWebhook makes a webhook by the API.
+// createWebhook creates a webhook by sending POST /webhooks.
 func (c *caller) createWebhook(url string, types ...store.EventType) client.CreatedWebhook {
 	c.t.Helper()
 	body := map[string]any{"url": url}
@@ -109,19 +109,20 @@ func (c *caller) deliveries(webhook uuid.UUID) []client.WebhookDelivery {
 	return decode[client.WebhookDeliveryPage](c.send(http.MethodGet, "/webhooks/"+webhook.String()+"/deliveries", nil).requireStatus(http.StatusOK)).Data
 }
 
-// events returns the events in the feed after a cursor, and the next cursor.
+// events returns the response of GET /events with the given query: events and the next cursor.
 func (c *caller) events(query string) client.EventFeed {
 	c.t.Helper()
 	return decode[client.EventFeed](c.send(http.MethodGet, "/events"+query, nil).requireStatus(http.StatusOK))
 }
 
-// sendDue sends all due events.
+// sendDue sends all events that are due to webhooks, and waits for the last attempt.
 func (a *app) sendDue(t *testing.T) {
 	t.Helper()
 	require.NoError(t, a.server.SendDueWebhooks(t.Context()))
 }
 
-// verify requires that the reference library accepts the request. The library compares the time of the request with the real time, so it checks the signature only.
+// verify requires that the library standard-webhooks accepts the signature of the request. It ignores the timestamp of the request, because
+// the library would compare it with the real time instead of the test clock.
 func (r received) verify(t *testing.T, secret string) {
 	t.Helper()
 	library, err := standardwebhooks.NewWebhook(secret)

@@ -35,7 +35,8 @@ func openWorkbook(t *testing.T, body []byte) (file *excelize.File, sheet string,
 	return file, sheet, rows
 }
 
-// requireCell requires that a cell has a JSON value: a number as a number, a boolean as a boolean, and everything else as a text.
+// requireCell requires that a cell contains a JSON value. A number must be a numeric cell, a boolean must be a boolean cell, and every
+// other value must be a text.
 func requireCell(t *testing.T, file *excelize.File, sheet, cell string, value any) {
 	t.Helper()
 	got, err := file.GetCellValue(sheet, cell)
@@ -52,7 +53,7 @@ func requireCell(t *testing.T, file *excelize.File, sheet, cell string, value an
 		require.Equal(t, value, got)
 		require.Equal(t, excelize.CellTypeInlineString, kind)
 	case json.Number:
-		if strings.Contains(value.String(), ".") { // a spreadsheet has numbers of 15 digits
+		if strings.Contains(value.String(), ".") { // a spreadsheet stores only 15 digits of a number
 			want, err := value.Float64()
 			require.NoError(t, err)
 			number, err := strconv.ParseFloat(got, 64)

@@ -25,7 +25,7 @@ func isPlatformHost(host string) bool {
 }
 
 // redirectToLinks returns the handler of a simulated platform, where the short link PREFIX/ZMcodeN/ redirects to the hostile link with
-// index N. links is a pointer, because the links are known only after the server has started.
+// index N. The parameter links is a pointer, because the links are known only after the server has started.
 func redirectToLinks(links *[]outboundtest.Link, prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// uploaded returns a video with an upload day and views.
+// uploaded returns a video that was uploaded on the given day and has the given views.
 func uploaded(day string, views int64) client.Video {
 	at, err := time.Parse(time.DateOnly, day)
 	if err != nil {
