@@ -53,7 +53,8 @@ type addressLimits struct {
 	exceeded *lru.Cache[string, time.Time]
 }
 
-// newAddressLimits returns an addressLimits that counts in rates and logs to log. now returns the current time.
+// newAddressLimits returns an addressLimits that counts requests in the rate store rates and writes errors to the logger log. The function
+// now returns the current time.
 func newAddressLimits(rates RateStore, now func() time.Time, log *slog.Logger) *addressLimits {
 	return &addressLimits{rates: rates, now: now, log: log, exceeded: newLRU[string, time.Time]()}
 }

@@ -31,7 +31,7 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// orNull appends null if value is nil, and otherwise the JSON that write writes for the value.
+// orNull appends null if value is nil. Otherwise it calls the function write, which appends the JSON of *value.
 func orNull[T any](out []byte, value *T, write func([]byte, T) []byte) []byte {
 	if value == nil {
 		return append(out, "null"...)

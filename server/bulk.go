@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched in the interactive lane. The items of
-// a larger request are due at once in the lane of the organisation's tier, behind the interactive lane.
+// immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched in the interactive lane. The items
+// of a larger request are also due immediately, but in the lane of the organisation's tier, which has a lower priority.
 const immediateLinks = 50
 
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.

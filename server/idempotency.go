@@ -82,7 +82,8 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// withoutSecret returns the body of a response as it is stored: the member op.notStored, a secret, is null.
+// withoutSecret returns the response body that is stored for repetitions. If op.notStored is the name of a member, its value is a secret
+// and is replaced by null.
 func withoutSecret(op *operation, body []byte) ([]byte, error) {
 	if op.notStored == "" {
 		return body, nil

@@ -64,8 +64,8 @@ type refusedToken struct {
 	at  time.Time // start time of the look-up
 }
 
-// newIdentities returns an identities that looks up secrets with authenticate and has empty caches. limits counts requests without a valid
-// secret.
+// newIdentities returns an identities value with empty caches. It looks up secrets with the function authenticate, and counts requests
+// without a valid secret in limits.
 func newIdentities(s *store.Store, authenticate func(context.Context, string) (store.Identity, error), limits *addressLimits, now func() time.Time, log *slog.Logger) *identities {
 	return &identities{store: s, authenticate: authenticate, addressLimits: limits, now: now, log: log,
 		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),

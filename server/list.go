@@ -32,7 +32,8 @@ type listRequest[R any] struct {
 	page pageRequest
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
-	// together is true if find reads the version of the organisation before or together with all other data.
+	// together is true if find reads the version of the organisation's data before or together with all other data. answerList then calls
+	// checkNotModifiedTogether instead of checkNotModified.
 	together bool
 	// find queries the rows of one page from the caller's organisation.
 	find func(*store.Org, store.Window) (*store.List[R], error)

@@ -184,8 +184,8 @@ func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	})
 }
 
-// limitBody is a middleware that lets reading a request body fail after maxBody bytes. It does not refuse a large body that an operation
-// never reads.
+// limitBody is a middleware that makes reading of a request body fail after maxBody bytes. It does not refuse a large body that an
+// operation never reads.
 func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()

@@ -70,7 +70,7 @@ type operations struct {
 type contract struct {
 	*operations
 	json  []byte    // OpenAPI document as JSON, which GET /openapi.json returns
-	tools mcp.Tools // MCP tools, one for each operation that does not need the scope admin
+	tools mcp.Tools // MCP tools, which mcp.ReadTools derives from the operations
 }
 
 // embeddedContract returns the OpenAPI contract that is compiled into the program. Parsing it takes about 100 ms, so that it is parsed only

@@ -183,7 +183,8 @@ func (b pageBackend) Masks(tier store.Tier) bool { return b.s.tiers[tier].masked
 // MadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) MadeUp() bool { return b.s.sandbox.Load() }
 
-// Do sends a request to the API as the identity id, through all middleware of the server. page is the request for the page.
+// Do sends a request to the API as the identity id, through all middleware of the server. The argument page is the request of the visitor
+// for a page.
 func (b pageBackend) Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (web.Response, error) {
 	r, err := http.NewRequestWithContext(context.WithValue(page.Context(), pageCallerKey{}, id), method, target, body)
 	if err != nil {

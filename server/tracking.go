@@ -43,8 +43,8 @@ type trackRequest struct {
 	served          queue.Served // what the running collectors can fetch
 }
 
-// unsupported returns the reason why no source of the running collectors can fetch the video or account of the link l, or "" if a source
-// can.
+// unsupported returns the reason why no source of the running collectors can fetch the video or account of the link l. It returns "" if a
+// source can, or if no collector is running.
 func (r trackRequest) unsupported(l link.Link) string {
 	reason, _ := unsupported(r.served, l)
 	return reason

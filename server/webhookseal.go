@@ -58,6 +58,6 @@ func (s webhookSeal) open(org, webhook uuid.UUID, sealed []byte) (string, error)
 	return string(secret), nil
 }
 
-// sealContext returns the additional authenticated data of an encrypted secret. Decryption fails if the organisation or the webhook is
-// another one.
+// sealContext returns the additional authenticated data of an encrypted secret. So decryption fails with the ids of another organisation or
+// webhook.
 func sealContext(org, webhook uuid.UUID) []byte { return append(org[:], webhook[:]...) }

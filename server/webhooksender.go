@@ -53,7 +53,7 @@ type WebhookOptions struct {
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// webhookReach returns which IP addresses the server may connect to for the host in address, which has the form HOST:PORT.
+// webhookReach returns the kinds of IP addresses to which the server may connect for an address of the form HOST:PORT.
 func (s *Server) webhookReach(address string) outbound.Reach {
 	if !s.webhooks.AllowPrivate {
 		return outbound.Public

@@ -11,7 +11,7 @@ const formulaSigns = "=+-@＝＋－＠"
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
 // cellSeparators are the characters at which a spreadsheet may split a text into cells, if it splits lines at semicolons or tabs instead of
-// commas. Such a spreadsheet ignores the quotes around the text, because its cell does not begin with the quote.
+// commas. Quotes around the whole text do not prevent the split, because the quote is then not at the beginning of the cell.
 const cellSeparators = ";\t\r\n"
 
 // cellQuotes are the quotes that a spreadsheet may remove from the beginning of a cell. A formula can follow them.

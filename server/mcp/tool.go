@@ -30,7 +30,7 @@ type tool struct {
 	body        *openapi3.RequestBody // nil if the operation has no body
 	input       map[string]any        // JSON Schema of the tool's arguments
 	output      map[string]any        // JSON Schema of the tool's results; nil if the results have no schema
-	entry       *entry                // describes an entry of the list that the tool returns; nil if the tool does not return a list in pages
+	entry       *entry                // describes an entry of the list that the tool returns; nil if the tool returns no list with pages
 	untrusted   *untrustedText        // parts of the results that other people wrote; nil if the results have no such parts
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
@@ -68,7 +68,7 @@ func ReadTools(doc *openapi3.T) (Tools, error) {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if op.Extensions["x-scope"] == "admin" || op.Extensions["x-no-tool"] == true {
-				continue // a secret that createToken returned would stay in a conversation; an export is too large for one
+				continue // a secret in a result would stay in the conversation with the model, and an export is too large for a conversation
 			}
 			t, err := readTool(path, method, item, op, names)
 			if err != nil {

@@ -76,7 +76,7 @@ func treeOf(found []client.Collection) []branch {
 	return out
 }
 
-// createCollection creates the collection in the form and shows it.
+// createCollection creates a collection from the values in the form and shows its page.
 func createCollection(v *visit) error {
 	body := client.CreateCollectionRequest{Name: strings.TrimSpace(v.r.PostFormValue("name"))}
 	if parent, err := uuid.Parse(v.r.PostFormValue("parent")); err == nil {

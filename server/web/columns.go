@@ -13,7 +13,7 @@ type videoColumn struct {
 	Name  string // name in the query of a page and in the display settings of a share page
 	Order string // value of order_by with which the API sorts by the column; "" if it cannot
 	Label string
-	Kind  string // count, trend, percent, multiple, day, time or state
+	Kind  string // how the values are shown: count, trend, percent, multiple, day, time or state
 	Value func(*client.Video) any
 }
 

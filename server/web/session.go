@@ -60,7 +60,7 @@ func (v *visit) setCookie(secret string, maxAge int) {
 		SameSite: http.SameSiteLaxMode})
 }
 
-// start gives the browser a new session and shows the page with the path next.
+// start stores the secret of a new session in the browser's cookie and redirects the browser to the path next.
 func (v *visit) start(session, next string) {
 	v.setCookie(session, int(store.SessionLife.Seconds()))
 	v.redirect(localPath(next))

@@ -86,7 +86,7 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 	return v.render(status, "settings", "settings", "Settings", content)
 }
 
-// createToken makes the token in the form and shows its secret once.
+// createToken creates a token from the values in the form and shows its secret once.
 func createToken(v *visit) error {
 	request := client.CreateTokenRequest{Name: v.r.PostFormValue("name")}
 	for scope := range strings.SplitSeq(v.r.PostFormValue("scopes"), ",") {

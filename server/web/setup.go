@@ -22,7 +22,7 @@ func showSetup(v *visit) error {
 	return v.render(http.StatusOK, "setup", "", "Set up ReelTally", setupPage{})
 }
 
-// setUp creates the organisation in the form, signs the visitor in, and shows the organisation's first token once.
+// setUp creates the organisation that is named in the form, signs the visitor in, and shows the organisation's first token once.
 func setUp(v *visit) error {
 	content := setupPage{Name: v.r.PostFormValue("name")}
 	done, err := v.Backend.SetUp(v.r.Context(), v.r.PathValue("link"), content.Name)

@@ -108,7 +108,8 @@ type shareVisit struct {
 	settings displaySettings
 }
 
-// get requests part of the shared collection from the API, for example /videos, and decodes the response into out.
+// get sends a GET request to the API and decodes the response into out. The path of the request is the path of the shared collection
+// followed by part, for example /videos.
 func (s *shareVisit) get(part string, query url.Values, out any) error {
 	return s.visit.get("/collections/"+s.share.Collection.ID.String()+part, query, out)
 }

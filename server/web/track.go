@@ -59,7 +59,7 @@ func (v *visit) renderTrack(status int, content trackPage) error {
 	return v.render(status, "track", "", "Track", content)
 }
 
-// linkPattern matches the links in a text: with a scheme, or beginning with the host of a platform.
+// linkPattern matches a link in a text. The link begins with http://, with https://, or with the host of a platform.
 var linkPattern = regexp.MustCompile(`(?i)(?:https?://[^\s<>"'` + "`" + `]+|(?:[a-z0-9-]+\.)*(?:tiktok\.com|instagram\.com|youtube\.com|youtu\.be|facebook\.com|fb\.watch|fb\.com)/[^\s<>"'` + "`" + `]*)`)
 
 // linksIn returns the links in a text, in order and without duplicates. A line without a link is returned as it is, so that the visitor

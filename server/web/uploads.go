@@ -34,14 +34,14 @@ type uploads struct {
 	Days        int        // number of days with an upload
 }
 
-// uploadDot is a video. X is its upload day, and Y its views on a logarithmic scale.
+// uploadDot is the dot for a video. X stands for the upload day, and Y for the views on a logarithmic scale.
 type uploadDot struct {
 	X, Y  float64
 	Video *client.Video
 	High  bool // the video has at least ten times the median views
 }
 
-// uploadColumn is a week with uploads.
+// uploadColumn is the column for a week with uploads.
 type uploadColumn struct {
 	X, Y, Width, Height float64
 	Week                store.Date // its first day, a Monday

@@ -139,7 +139,8 @@ func changeVideo(v *visit) error {
 	return nil
 }
 
-// refresh requests a fetch of a video or account now. path is the path of the API's operation. It returns the notice for the visitor.
+// refresh requests a fetch of a video or account now. path is the path of the API's operation. It returns the value of the query parameter
+// notice, which tells the visitor the result.
 func (v *visit) refresh(path, id string) (notice string, err error) {
 	status, err := v.send(http.MethodPost, path, client.RefreshVideoRequest{Link: id}, nil)
 	if status == http.StatusAccepted {
