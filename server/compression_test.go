@@ -13,7 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// decodedBody returns the decompressed body of a response. It fails the test if Content-Encoding is neither gzip nor zstd.
+// decodedBody returns the decompressed body of a response. It fails the test if the response has a Content-Encoding other than gzip and
+// zstd.
 func (a response) decodedBody() string {
 	a.t.Helper()
 	var reader io.Reader = strings.NewReader(string(a.body))

@@ -261,13 +261,13 @@ type response struct {
 	body []byte
 }
 
-// send sends a request with the token of c. target is the encoded path and query. headers contains names and values.
+// send sends a request with the token of c. target is the encoded path and query. headers contains header names and values in turn.
 func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
-// send sends a request without a token. headers contains names and values. A header whose value is "" is not sent.
+// send sends a request without a token. headers contains header names and values in turn. A header whose value is "" is not sent.
 func (a *app) send(t *testing.T, method, target string, body any, headers ...string) response {
 	t.Helper()
 	got, err := a.exchange(t, method, target, body, headers...)
@@ -360,8 +360,8 @@ func (c *caller) track(raw string) uuid.UUID {
 	return decode[client.TrackVideoResult](a).VideoID
 }
 
-// fetch does the work of a collector: it advances the clock by a second, claims all due videos and stores the result of facts for each
-// video.
+// fetch does the work of a collector: it advances the clock by a second and claims all due videos. For each video, it calls facts and
+// stores the returned value as the result of the fetch.
 func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)

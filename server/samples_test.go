@@ -202,8 +202,8 @@ func (c *caller) runSample(t *testing.T, name string, args ...string) string {
 	return runProgram(t, c.app.http.URL, c.token, name, args...)
 }
 
-// runProgram runs the program with the given name and arguments, and returns its output. REELTALLY_URL and REELTALLY_TOKEN contain the address of
-// a server and a token.
+// runProgram runs the program with the given name and arguments, and returns its output. The program gets address and token in the
+// environment variables REELTALLY_URL and REELTALLY_TOKEN.
 func runProgram(t *testing.T, address, token, name string, args ...string) string {
 	t.Helper()
 	_, err := exec.LookPath(name)

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// webhookMains call the function genuine of docs/webhooks.md in each language. They read {secret, headers, body} as JSON from standard input, and
-// print true or false.
+// webhookMains contains a main program for each language. It calls the function genuine from docs/webhooks.md, which checks the signature
+// of a request. The program reads a JSON object with secret, headers and body from standard input, and prints true or false.
 var webhookMains = map[string]string{
 	"go": `package main
 
@@ -60,7 +60,8 @@ print(str(genuine(given["secret"], given["headers"], given["body"].encode())).lo
 `,
 }
 
-// buildWebhookGuide writes the program for a language, with the function genuine of docs/webhooks.md, and returns the command that runs it.
+// buildWebhookGuide writes the program of webhookMains for a language, and builds it if necessary. The argument function is the code of
+// genuine from docs/webhooks.md. buildWebhookGuide returns the command that runs the program.
 func buildWebhookGuide(t *testing.T, language, function string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -131,7 +132,7 @@ func TestWebhookGuide_programsAcceptOnlyGenuineRequests(t *testing.T) {
 			}
 		})
 	}
-	// The answer of the event feed has the members that the page names.
+	// The response of GET /events must have the members that docs/webhooks.md names.
 	a := newApp(t, newSQLite(t))
 	var feed map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(a.newCaller(t, "premium").send(http.MethodGet, "/events?limit=100", nil).requireStatus(http.StatusOK).body, &feed))

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An escaped text must contain no formula, wherever a spreadsheet splits the text into cells. Unescape must return the original
-// text.
+// FuzzEscape requires that an escaped text contains no formula, wherever a spreadsheet splits the text into cells. Unescape must return the
+// original text.
 func FuzzEscape(f *testing.F) {
 	for _, seed := range []string{"", "=1", "'=1", "''", "'", "＝1", "\t", "a", "x;=HYPERLINK(1)", "x\t@a", "x\n+1", "x\r-1", `x;"=1"`, `x;'"=1`, ";;=1", "\t=1", "\n\n=1", "a;'b", "\xff=1"} {
 		f.Add(seed)
