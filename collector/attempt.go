@@ -33,8 +33,8 @@ type answer struct {
 	Class  source.Class `json:"class"` // class of the answer, or quota.Paused
 	Detail string       `json:"detail,omitempty"`
 	At     time.Time    `json:"at"`
-	Until  time.Time    `json:"until,omitzero"`  // the end of the source's pause
-	Pause  source.Class `json:"pause,omitempty"` // the class of the source's pause
+	Until  time.Time    `json:"until,omitzero"`  // the end of the source's pause, if Class is quota.Paused
+	Pause  source.Class `json:"pause,omitempty"` // the class of the source's pause, if Class is quota.Paused
 }
 
 // counted names the source that gave the counts of a video. Facts contains what that source said about the video, without the counts.

@@ -56,7 +56,7 @@ func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
 	return w
 }
 
-// setHandler makes the HTTP server of the test answer with h.
+// setHandler makes the HTTP server of the test use the handler h.
 func (w *testSystem) setHandler(h http.Handler) { w.handler.Store(&h) }
 
 // sources returns the sources of YouTube and of the named vendors, which call the sandbox. The name "meta" adds the sources of Instagram's

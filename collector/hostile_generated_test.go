@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Flags of the test with random answers. `make hostile` sets them to generate 20,000 answers and to write docs/evidence/hostile-answers.md.
+// These flags configure the test with random answers. `make hostile` sets them to generate 20,000 answers and to write
+// docs/evidence/hostile-answers.md.
 var (
 	hostileCount = flag.Int("hostile.count", 400, "number of answers to generate")
 	hostileSeed  = flag.Uint64("hostile.seed", 1, "seed of the random generator")

@@ -47,7 +47,7 @@ type hostileTest struct {
 
 // tampering describes which answers of the platform are changed in a scenario, and how.
 type tampering struct {
-	mutex          sync.Mutex // held while one answer is changed
+	mutex          sync.Mutex // locked while one answer is changed
 	testedSource   testedSource
 	tamperedIDs    []string // ids of the videos, or ids and handles of the accounts, whose answers are changed
 	tamper         tamperFunc
@@ -247,8 +247,8 @@ func (s *response) decoded() any {
 	return root
 }
 
-// Prefixes of strings in decoded answers, for text that encoding/json cannot write. The method encode writes a string with rawMark without
-// quotes. It removes duplicateMark from the name of a member, so that the name occurs twice.
+// Strings in decoded answers have these prefixes if they stand for text that encoding/json cannot write. The method encode writes a string
+// with rawMark without quotes. It removes duplicateMark from the name of a member, so that the name occurs twice.
 const (
 	rawMark       = "reeltally-raw:"
 	duplicateMark = "reeltally-twice:"

@@ -33,8 +33,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Flags of a test that simulates the same days twice on PostgreSQL: once with one undisturbed collector, and once with three collector
-// processes that are killed and a database that crashes. At the end, both databases must have the same content.
+// These flags configure a test that simulates the same days twice on PostgreSQL: once with one undisturbed collector, and once with three
+// collector processes that are killed and a database that crashes. At the end, both databases must have the same content.
 // `make simulate-killed` runs the test with more videos and days.
 var (
 	killedVideos  = flag.Int("killed.videos", 80, "number of tracked videos")
@@ -53,7 +53,7 @@ const (
 	// If the number of calls and of due or claimed targets is unchanged for idlePolls polls, the clock advances by clockStep.
 	idlePolls = 8
 	clockStep = 2 * time.Second
-	// The last tick of a day waits for all targets that are due within endOfDayMargin, so that it also waits for retries.
+	// endOfDayMargin extends the last tick of a day: the tick waits for all targets that are due within this time, and so also for retries.
 	endOfDayMargin = time.Minute
 )
 

@@ -32,8 +32,8 @@ var (
 	vanity  = regexp.MustCompile(`^[a-z0-9._-]{2,80}$`)
 )
 
-// Names of the metrics that are requested from the insights of a video. Insights are statistics that only the owner of a page can read.
-// Facebook renames metrics from time to time.
+// These are the names of the metrics that are requested from the insights of a video. Insights are statistics that only the owner of a page
+// can read. Facebook renames metrics from time to time.
 const (
 	DefaultReelMetric  = "fb_reels_total_plays"
 	DefaultVideoMetric = "total_video_views"

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Classes of the errors that Facebook returns for insights. These errors do not mean that the token is invalid, because the token was just
-// used to read the video.
+// These are the classes of the errors that Facebook returns for insights. The errors do not mean that the token is invalid, because the
+// token was just used to read the video.
 const (
 	metricUnknown     = source.Unsupported // Facebook does not have the metric or has removed the metric
 	noInsights        = source.Missing     // the video has no insights

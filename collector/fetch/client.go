@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/outbound"
 )
 
-// Default values of Options.Timeout and, in bytes, of Options.MaxBody.
+// DefaultTimeout and DefaultMaxBody are the default values of Options.Timeout and, in bytes, of Options.MaxBody.
 const (
 	DefaultTimeout = 30 * time.Second
 	DefaultMaxBody = 8 << 20
@@ -30,7 +30,7 @@ const (
 // SandboxHeader is the header that a sandbox sets to "true" in every answer.
 const SandboxHeader = "ReelTally-Sandbox"
 
-// Causes of the failures that Endpoint.Do returns. Check for a cause with errors.Is.
+// These errors are the causes of the failures that Endpoint.Do returns. Check for a cause with errors.Is.
 var (
 	ErrTimeout     = fmt.Errorf("%w in time", source.ErrNoAnswer)
 	ErrTooLarge    = errors.New("the body of the answer is too large")

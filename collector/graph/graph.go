@@ -176,7 +176,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// Error codes of the Graph API.
+// These are error codes of the Graph API.
 const (
 	codeUnknown        = 1
 	codeService        = 2
@@ -263,7 +263,7 @@ func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, clas
 		f.Detail += ": " + jsonErr.Error()
 	default:
 		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // if the body has another format, the HTTP status decides
+		_ = json.Unmarshal(res.Body, &body) // if the body has another format, the HTTP status decides the class
 		e := body.Error
 		if e.Code != 0 {
 			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Code, e.Subcode, e.Message), ": "), secrets...)

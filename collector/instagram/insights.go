@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Names of the metrics that are requested from the insights of a post. If Meta removes one of these metrics, the whole request fails.
+// These metrics are requested from the insights of a post. If Meta removes one of them, the whole request fails.
 const (
 	metricViews  = "views"
 	metricShares = "shares"

@@ -17,8 +17,8 @@ const (
 	postFields      = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
 	ownFields       = postFields + ",thumbnail_url"
 	discoveryFields = postFields + ",view_count" // only business discovery returns view_count, and only for reels
-	// The timestamp of a post can be up to codeMargin earlier than the upload time in the post's code. It can also be later, if the post was
-	// first saved as a draft.
+	// codeMargin is how much earlier the timestamp of a post can be than the upload time in the post's code. The timestamp can also be later
+	// than that upload time, if the post was first saved as a draft.
 	codeMargin = time.Hour
 )
 

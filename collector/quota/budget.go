@@ -128,7 +128,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 	return r, spentUntil(ends), nil
 }
 
-// firstWarning returns true once in each window of a budget.
+// firstWarning returns true only for its first call in each window of the budget with the given key.
 func (q *Quota) firstWarning(key, window string) bool {
 	last, known := q.warned.Swap(key, window)
 	return !known || last != window

@@ -40,8 +40,8 @@ const Paused source.Class = "paused"
 type Reply struct {
 	Targets []source.Target
 	At      time.Time // the time of the call
-	Divided bool      // the source refused the batch as a whole: each half must be asked for separately
-	Stopped bool      // the collector is stopping
+	Divided bool      // true if the source refused the batch as a whole, so that each half must be requested separately
+	Stopped bool      // true if the collector is stopping, so that the targets got no answer
 	// Results has one result for each target, unless the reply is Divided or Stopped. If the source gave no answer for a target, the field
 	// Failed of the result says why. The class of such a result is Paused if the source may be asked again at Failed.RetryAt, and Temporary if
 	// a retry may succeed. Any other class means that the source refused the target, and that another source may answer for it.

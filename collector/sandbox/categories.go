@@ -10,7 +10,7 @@ import (
 // Category is the special property of a video, such as being private. Most videos have the category Normal.
 type Category string
 
-// Categories of videos. World.Find returns a video of each category.
+// These are the categories of videos. World.Find returns a video of each category.
 const (
 	Normal        Category = "normal"
 	Viral         Category = "viral"          // views grow late and steeply, far above the account's other videos
@@ -28,7 +28,7 @@ const (
 // AccountCategory is the special property of an account, such as having no videos. Most accounts have the category AccountNormal.
 type AccountCategory string
 
-// Categories of accounts. World.FindAccount returns an account of each category.
+// These are the categories of accounts. World.FindAccount returns an account of each category.
 const (
 	AccountNormal    AccountCategory = "normal"
 	AccountPrivate   AccountCategory = "private"          // the account and all its videos are private (every platform except YouTube)

@@ -50,7 +50,7 @@ func TestHandler_setsSandboxHeader(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	for _, path := range []string{"/", "/nothing", "/youtube/", "/instagram/", "/facebook/", "/vendor/", "/shortlinks/", "/_control/", "/_control/clock"} {
-		r.do(t, http.MethodGet, path, "") // do fails if the header is missing
+		r.do(t, http.MethodGet, path, "") // the method do fails the test if the header is missing
 	}
 	require.Equal(t, http.StatusNotFound, r.do(t, http.MethodGet, "/nothing", "").StatusCode)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Names of the faults that a control call can set. The package comment describes each fault.
+// These are the names of the faults that a control call can set. The package comment describes each fault.
 const (
 	faultRateLimited = "rate_limited" // the source's answer for a rate limit, with Retry-After only if retry_after is set
 	faultQuotaSpent  = "quota_spent"  // the source's answer for a spent quota

@@ -11,7 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Ids of Instagram accounts and posts in the Graph API. They have 17 digits and differ from the ids on Instagram's site.
+// The ids of Instagram accounts and posts in the Graph API begin at these numbers. They have 17 digits and differ from the ids on
+// Instagram's site.
 const (
 	instagramUserBase  = 17_841_400_000_000_000
 	instagramMediaBase = 17_900_000_000_000_000

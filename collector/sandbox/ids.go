@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Formats of video ids. No video has an id in another format.
+// The ids of all videos have these formats.
 var (
 	tiktokPattern    = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
 	instagramPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{5,40}$`)

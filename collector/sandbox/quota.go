@@ -6,13 +6,13 @@ import (
 	_ "time/tzdata" // embeds the time zones, because YouTube's quotas end at midnight Pacific time
 )
 
-// YouTube counts its quota in separate buckets. dailyQuota is Google's default number of quota units a day for each bucket.
+// dailyQuota is Google's default number of quota units a day for each of the two buckets into which YouTube's quota is divided.
 const dailyQuota = 10_000
 
 // researchQuota is the number of requests a day to TikTok's Research API.
 const researchQuota = 1_000
 
-// Names of the buckets of YouTube's quota. videos.batchGetStats has a separate bucket. All other methods share bucketCommon.
+// These are the buckets of YouTube's quota. videos.batchGetStats has a separate bucket. All other methods share bucketCommon.
 const (
 	bucketCommon = "common"
 	bucketStats  = "videos.batchGetStats"

@@ -139,7 +139,8 @@ type call struct {
 	ids      []string // the ids, links or handles that the call requests
 }
 
-// Names of the sources in faults and in the call log. The call log also lists a call to a vendor under the name of the platform.
+// These are the names of the sources in faults and in the call log. The call log also lists a call to a vendor under the name of the
+// platform.
 const (
 	sourceYouTube   = "youtube"
 	sourceVendor    = "vendor"

@@ -13,9 +13,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Credentials of TikTok's own APIs in the sandbox. The Display API needs TikTokClientKey, TikTokClientSecret and TikTokRefreshToken. The
-// Research API needs the two constants with Research in their names. TikTokRefreshToken can be used many times: each use starts a new
-// login.
+// The sandbox accepts these credentials of TikTok's own APIs. The Display API needs TikTokClientKey, TikTokClientSecret and
+// TikTokRefreshToken. The Research API needs the two constants with Research in their names. TikTokRefreshToken can be used many times:
+// each use starts a new login.
 const (
 	TikTokClientKey            = "sandbox-tiktok-key"
 	TikTokClientSecret         = "sandbox-tiktok-secret"    //nolint:gosec // valid only in the sandbox

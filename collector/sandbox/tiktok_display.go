@@ -12,7 +12,7 @@ var tiktokVideoFields = []string{
 	"like_count", "comment_count", "share_count", "view_count",
 }
 
-// Limits of requests to the Display API.
+// These are the limits of requests to the Display API.
 const (
 	maxTikTokIDs  = 20 // largest number of ids in a request
 	tiktokPage    = 10 // number of videos on a page if the request has no max_count

@@ -34,7 +34,7 @@ var ensembleMethods = map[string]ensembleMethod{
 	"facebook/user/reels":          {link.Facebook, []string{"username", "depth"}, (*Sandbox).ensembleFacebookReels},
 }
 
-// HTTP status codes that only EnsembleData uses.
+// These are HTTP status codes that only EnsembleData uses, and limits of its API.
 const (
 	statusBadLink     = 462
 	statusTooManyIDs  = 464

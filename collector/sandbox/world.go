@@ -33,7 +33,7 @@ func newWorld(seed uint64) *World {
 // State is the visibility of a video or an account.
 type State string
 
-// States of videos and accounts.
+// These are the states of videos and accounts.
 const (
 	Public     State = "public"
 	Restricted State = "restricted" // only adults can see the video, but YouTube's API returns it like a public one

@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// The default and the limits of the time between two fetches of a target.
+// These are the default and the limits of the time between two fetches of a target.
 const (
 	// DefaultInterval is the time between two fetches of a target whose lane has no entry in Intervals.
 	DefaultInterval = 24 * time.Hour

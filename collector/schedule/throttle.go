@@ -19,7 +19,7 @@ type Throttle float64
 // throttledLanes are the lanes in the order in which they are throttled.
 var throttledLanes = []queue.Lane{queue.LaneFree, queue.LaneBasic, queue.LanePremium}
 
-// Stages of throttling a lane, in the order in which they are applied.
+// A lane is throttled in these stages, which are applied in this order.
 const (
 	stageSlow = iota
 	stageFast
@@ -30,7 +30,7 @@ const (
 // MaxThrottle is the largest Throttle. All targets are then fetched once a week.
 var MaxThrottle = Throttle(stages * len(throttledLanes))
 
-// throttleStep is the precision of throttles.
+// throttleStep is the smallest difference between two throttles that Fit can return.
 const throttleStep Throttle = 1.0 / 256
 
 // stage returns how far the throttle s applies a stage to a lane, from 0 (not at all) to 1 (completely).

@@ -11,8 +11,8 @@ import (
 // Class is the class of a result or a failure. It decides what happens to the target and to its source.
 type Class string
 
-// The classes of results and failures. The classes from OK to Temporary concern one target. RateLimited and QuotaSpent concern the whole
-// source. The cause of AuthFailed and BadRequest can be a target or the source.
+// These are the classes of results and failures. The classes from OK to Temporary concern one target. RateLimited and QuotaSpent concern
+// the whole source. The cause of AuthFailed and BadRequest can be a target or the source.
 const (
 	OK          Class = "ok"
 	Gone        Class = "gone"          // the target does not exist: it was deleted, or is private and the source cannot tell the difference

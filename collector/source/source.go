@@ -14,7 +14,7 @@ type Target = queue.Target
 // Kind is the kind of a target: video or account.
 type Kind = queue.Kind
 
-// The kinds of target.
+// These are the kinds of target.
 const (
 	KindVideo   = queue.KindVideo
 	KindAccount = store.KindAccount

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Cases that only an AccountHarness has. An AccountHarness also has these cases of a Harness: OK with a list of at least two pages, Bare,
+// Only an AccountHarness has these cases. An AccountHarness also has these cases of a Harness: OK with a list of at least two pages, Bare,
 // Gone, WrongTypes, Strings, Big, Foreign (the platform answers with the profile of another account), and all cases in refused.
 const (
 	PrivateAccount Case = "private account" // the profile or the list says that the account is private

@@ -28,7 +28,7 @@ var Now = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 // Case is the name of a situation, such as a deleted video, for which a harness has an answer in the format of its platform.
 type Case string
 
-// Cases for which each Harness has an answer. The answer is sent when the source requests Harness.Targets.
+// Each Harness has an answer for each of these cases. The answer is sent when the source requests Harness.Targets.
 const (
 	OK          Case = "ok"           // the answer has all facts of all targets
 	Bare        Case = "bare"         // the answer has all targets, with only the members that the platform always sends

@@ -15,7 +15,7 @@ import (
 	"image"
 	"image/color"
 	"image/jpeg"
-	_ "image/png" // a format of pictures
+	_ "image/png" // decodes pictures in the format PNG
 	"io"
 	"net"
 	"net/http"
@@ -188,7 +188,7 @@ func Shrink(picture []byte) ([]byte, error) {
 	}
 	scale := min(1, float64(MaxWidth)/float64(size.Width), float64(MaxHeight)/float64(size.Height))
 	small := image.NewRGBA(image.Rect(0, 0, max(1, int(float64(size.Width)*scale+0.5)), max(1, int(float64(size.Height)*scale+0.5))))
-	draw.Draw(small, small.Bounds(), image.NewUniform(color.White), image.Point{}, draw.Src) // below transparent pixels
+	draw.Draw(small, small.Bounds(), image.NewUniform(color.White), image.Point{}, draw.Src) // a white background for transparent pixels
 	draw.CatmullRom.Scale(small, small.Bounds(), original, original.Bounds(), draw.Over, nil)
 	var out bytes.Buffer
 	if err := jpeg.Encode(&out, small, &jpeg.Options{Quality: quality}); err != nil {

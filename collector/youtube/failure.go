@@ -76,7 +76,7 @@ func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *sou
 		f.Detail += ": " + jsonErr.Error()
 	} else {
 		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // if the body has another format, the HTTP status decides
+		_ = json.Unmarshal(res.Body, &body) // if the body has another format, the HTTP status decides the class
 		for _, r := range body.reasons() {
 			if class, ok := classOf(r); ok {
 				f.Class, f.OfSource, reason, known = class, class == source.AuthFailed, r, true

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Values of the member "kind" in the answers of videos.list and batchGetStats. If an answer has another value, a video that is missing from
-// the answer may still exist.
+// These are the values of the member "kind" in the answers of videos.list and batchGetStats. If an answer has another value, a video that
+// is missing from the answer may still exist.
 const (
 	kindList  = "youtube#videoListResponse"
 	kindStats = "youtube#batchGetStatsResponse"

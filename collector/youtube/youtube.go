@@ -19,8 +19,8 @@ import (
 // Name is the name of the source in logs, in metrics and in stored history points.
 const Name = "youtube"
 
-// Names of the budgets. YouTube counts the calls of batchGetStats (BudgetStats) separately from the calls of all other methods
-// (BudgetCommon).
+// These are the names of the budgets. YouTube counts the calls of batchGetStats (BudgetStats) separately from the calls of all other
+// methods (BudgetCommon).
 const (
 	BudgetCommon = "common"
 	BudgetStats  = "stats"
