@@ -42,7 +42,8 @@
 // are left out), tt/user/info, tt/user/posts (chunks of 10: {"data":[…],"nextCursor"}), instagram/post/details,
 // instagram/user/info (ids and names, no counts), instagram/user/detailed-info (the counts), instagram/user/reels (by numeric id:
 // {"data":{"reels":[{"media":…}],"nextCursor"}}; posts with hidden likes have the format of Instagram's app), facebook/post/info?url=, facebook/user/info?username=,
-// facebook/user/reels?username=&depth=. A private video is 472, an age-restricted one 471, a deleted one 404, an unknown user 473.
+// facebook/user/reels?username=&depth=. The status is 472 for a private
+// video, 471 for an age-restricted one, 404 for a deleted one, and 473 for an unknown user.
 //
 // Apify rounds TikTok counts from 10,000 on, as TikTok's site shows them. In ScrapeCreators' TikTok videos, shop_product_url names the product.
 //
