@@ -42,6 +42,7 @@ func startPrometheus(t *testing.T, targets ...string) string {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
 	p := runIn(t, dir, path, nil, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=127.0.0.1:0")
 	line := p.stderr.Await(t, waitTimeout, `msg="Listening on" address=`)
+	p.stderr.Await(t, waitTimeout, `msg="Server is ready to receive web requests."`)
 	return "http://" + regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(line)[1]
 }
 
