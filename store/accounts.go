@@ -34,7 +34,7 @@ type Account struct {
 	Removed      bool // the account was tracked, and its tracking was stopped
 	TrackingType *TrackingType
 	TrackedAt    *db.Instant
-	DiscoveredAt *db.Instant // when the account's existing videos were first listed; nil before
+	DiscoveredAt *db.Instant // time of the last complete list of the account's videos: see ingest; nil before the first complete list
 	CheckedAt    *db.Instant // time of the last successful fetch of the account
 	Private      bool
 	Empty        bool // the account has no videos

@@ -17,10 +17,10 @@ import (
 // its children.
 
 const (
-	// MaxCampaignVideos is the maximum number of videos that a collection can have if Campaign adds up their counts.
+	// MaxCampaignVideos is the maximum number of videos in a collection. For a larger collection, Campaign returns a *TooManyVideosError.
 	MaxCampaignVideos = 5000
-	// MaxCampaignDays is the maximum number of videos multiplied by days. For 5,000 videos and 31 days, the server and PostgreSQL each need
-	// half a second.
+	// MaxCampaignDays is the maximum of the number of videos multiplied by the number of days. For 5,000 videos and 31 days, the server and
+	// PostgreSQL each need half a second.
 	MaxCampaignDays = 155_000
 	// MaxReportPoints is the highest number of stored points that are read for a report.
 	MaxReportPoints = 75_000
@@ -61,7 +61,7 @@ type CampaignDay struct {
 	Sums               // sums of the known counts
 	Unknown      Sums  // for each metric, the number of videos whose count is unknown
 
-	ViewsGained    int64 // sum of the changes of views since the last day with known views
+	ViewsGained    int64 // sum of the changes of the videos' views, each since the last day with known views of the video
 	ViewsCorrected int64 // sum of the negative changes in ViewsGained; at most 0
 	ViewsFromAdded int64 // views of the videos that were added on this day
 	// ViewsFromKnown is the part of the change of Views since the day before that is neither in ViewsGained nor in ViewsFromAdded. It is the
@@ -77,10 +77,10 @@ type CampaignVideo struct {
 	AddedAt db.Instant // when the video began to be in the collection
 
 	StartDay     *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
-	StartViews   *int64   `gorm:"-"` // the first known views in the period, or the views of the day before it
+	StartViews   *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
 	EndViews     *int64   `gorm:"-"` // views of the last day; nil if unknown
 	Gained       *int64   `gorm:"-"` // EndViews minus StartViews; nil if one of them is unknown
-	StoredPoints []Point  `gorm:"-"` // the points from which the counts follow, the oldest first; set only if CampaignQuery.Points is true
+	StoredPoints []Point  `gorm:"-"` // the points from which the counts are computed, the oldest first; set only if CampaignQuery.Points is true
 }
 
 // TooManyVideosError reports that a collection has too many videos to add up their counts.
@@ -144,7 +144,8 @@ SELECT w.video_id, w.day, {w}, w.fetched_at, w.source, 1 AS weekly FROM wanted
 ORDER BY 1, 2, weekly`
 
 // Campaign adds up the counts of the videos of a collection on the days q.From to q.To. It returns no days after today. The counts of a
-// video on a day are those of History. After the last point, they stay those of the last point. Before the first point, they are unknown.
+// video on a day are the counts that History returns. After the last point of a video, they are the counts of the last point. Before the
+// first point, they are unknown.
 //
 // Campaign returns ErrNotFound for an unknown collection, and *TooManyVideosError, *TooManyDaysError or *TooManyPointsError if there is too
 // much to add up.
@@ -315,7 +316,7 @@ func (v *CampaignVideo) startsOn(from db.Date) db.Date { return max(from-1, v.Ad
 // tally adds up the counts of videos by day.
 type tally struct {
 	from, to db.Date
-	days     []CampaignDay // the first day is the day before from
+	days     []CampaignDay // the first entry is for the day before from
 }
 
 func newTally(q CampaignQuery) *tally {

@@ -117,7 +117,7 @@ var (
 type EventWebhook struct {
 	ID     uuid.UUID       `json:"id"`
 	URL    string          `json:"url"`
-	Reason *DisabledReason `json:"reason"` // why the webhook was disabled; nil in a test
+	Reason *DisabledReason `json:"reason"` // why the webhook was disabled; nil in a test event
 }
 
 // videoState returns the state of a video.

@@ -13,24 +13,26 @@ import (
 // FetchStatus says whether a video or account can be fetched.
 type FetchStatus = queue.FetchStatus
 
-// FetchState is the fetch status of a video or account of an organisation, with its reason and times. It is stored with the organisation's row and not only with
-// the shared target, so that it never shows what was fetched for other organisations. Methods that read videos and accounts call asOf.
+// FetchState is the fetch status of a video or account of an organisation, with its reason and times. It is stored with the organisation's
+// row and not only with the shared target, so that it never shows what was fetched for other organisations. Methods that read videos and
+// accounts call asOf.
 type FetchState struct {
-	FetchStatus   FetchStatus // "" for an account that is only linked from videos
+	FetchStatus   FetchStatus // "" for an untracked account to which videos are linked
 	FetchReason   string      // the first part of the sentence that explains the status; "" if the status explains itself
 	LastAttemptAt *db.Instant // when a source was last asked since the organisation tracks the video or account
-	NextFetchAt   *db.Instant // when the next fetch is due; nil if none is planned
+	NextFetchAt   *db.Instant // when the next fetch is due; nil if no fetch is planned
 }
 
-// asOf replaces the stored status by the status at the time now.
+// asOf replaces the stored status by the status at the time now. If the next fetch is late, this can be the status delayed.
 func (s *FetchState) asOf(now db.Instant) {
 	if status := queue.StatusOf(s.FetchStatus, s.NextFetchAt, now); status != s.FetchStatus {
 		s.FetchStatus, s.FetchReason = status, ""
 	}
 }
 
-// Change applies the change that follows from a fetch. fetchedAt is when the source was asked, and nextAt is when the next fetch is due.
-// hasNumbers is true if the organisation has numbers of the video or account. Change does nothing if a later attempt was already applied.
+// Change applies the change c, which is the result of a fetch. fetchedAt is when the source was asked, and nextAt is when the next fetch is
+// due. hasNumbers is true if the organisation has numbers of the video or account. Change does nothing if a later attempt was already
+// applied.
 func (s *FetchState) Change(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
 	if s.LastAttemptAt != nil && *s.LastAttemptAt > fetchedAt {
 		return
@@ -128,5 +130,5 @@ func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *g
 // that was due before this time is late.
 const statusSQL = "CASE WHEN fetch_status IN ? AND next_fetch_at < ? THEN ? ELSE fetch_status END"
 
-// lateSince returns the time since which a fetch that is still due at now is late.
+// lateSince returns now minus queue.DelayedAfter. A fetch that was due before this time, and is still due at now, is late.
 func lateSince(now db.Instant) db.Instant { return now.Add(-queue.DelayedAfter) }

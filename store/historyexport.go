@@ -59,8 +59,9 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns the stored points of videos, from a day on and fetched since a time, by the ids of the videos. The points of a video are
-// ordered by day, the oldest first. Their quality is not set, and their sources can have the mark for rounded counts.
+// storedPointsOf returns those stored points of videos that are of the day from or later and were fetched at the time since or later. The
+// key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their quality is not set, and their
+// sources can have the mark for rounded counts.
 func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, from db.Date, since db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)

@@ -135,8 +135,8 @@ func (o *Org) Version(ctx context.Context) (v Version, err error) {
 	return v, o.s.db.EachRowOf(ctx, o.readVersion(ctx, &v))
 }
 
-// versionQuery is a SQL query for the version of an organisation, for its totals, and for the newest due time that is late. It reads one index
-// entry for each table and status.
+// versionQuery is a SQL query for the version of an organisation, for its totals, and for the newest due time of a late fetch. It reads one
+// index entry for each table and status.
 var versionQuery = func() string {
 	var newest []string
 	for _, table := range []string{"videos", "accounts"} {

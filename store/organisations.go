@@ -79,7 +79,7 @@ func CheckName(kind, name string) error {
 	return nil
 }
 
-// trimName removes the white space around a name: the characters that the contract counts as white space.
+// trimName removes the white space around a name: the characters that the API contract counts as white space.
 func trimName(name string) string { return strings.Trim(name, " \t\n\f\r") }
 
 // CreateOrganisation adds an organisation. Several organisations can have the same name.

@@ -17,7 +17,7 @@ type Thumbnail struct {
 	ExternalID string        `gorm:"primaryKey"` // the platform's own id of the video
 	URL        string        // address of the picture, as a source gave it last
 	Attempts   int           // how often DueThumbnails has returned this address
-	NextAt     *db.Instant   // when the picture is due; nil if it is not fetched any more
+	NextAt     *db.Instant   // when the picture is fetched next; nil if it is not fetched any more
 }
 
 const (

@@ -250,7 +250,7 @@ func (l *loading) account(in *LoadAccount) error {
 	return nil
 }
 
-// accountColumns are the columns of accounts, in the order of the rows in loading.accounts.
+// accountColumns are the columns of the table accounts, in the order of the values in each row of loading.accounts.
 var accountColumns = append([]string{"organisation_id", "id", "platform", "external_id", "username", "handle_current", "name", "link", "created_at",
 	"tracked", "removed", "tracking_type", "tracked_at", "discovered_at", "checked_at", "private", "empty", "bio", "profile_link",
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
@@ -344,7 +344,7 @@ func lastCounted(points []LoadPoint) *db.Date {
 	return nil
 }
 
-// videoColumns are the columns of videos, in the order of the rows in loading.videos.
+// videoColumns are the columns of the table videos, in the order of the values in each row of loading.videos.
 var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "external_id", "link", "username", "linked_account_id", "created_at", "removed",
 	"pending", "direct", "uploaded_at", "song_name", "song_link", "thumbnail_url", "video_length", "title", "title_folded", "not_safe", "private", "hidden_stats",
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",

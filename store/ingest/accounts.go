@@ -223,7 +223,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	return missing, d.addFollowers(before, *a)
 }
 
-// writeState writes the fetch status that follows from the outcome to the account a, and nothing else.
+// writeState writes only the fetch status of the account record a, which follows from the outcome.
 func (d discovery) writeState(a *store.Account) error {
 	before := *a
 	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)

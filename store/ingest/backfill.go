@@ -7,8 +7,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A source lists an account's newest videos first, usually one page of videos. If more videos were uploaded since the last fetch than fit on
-// a page, the collector requests a longer list.
+// A source lists an account's newest videos first, usually one page of videos. If more videos were uploaded since the last fetch than fit
+// on a page, the collector requests a longer list. A list is called complete if it was long enough, so that no longer list is requested.
+// Account.DiscoveredAt is the time of the last complete list.
 
 const (
 	pinnedAtMost = 3  // an account can pin this many videos, of any age, at the top of its list

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads counts videos as uploads of their upload days. It counts only the videos whose upload date was unknown before and is known
-// now. undated contains the keys of the videos whose upload date was unknown before.
+// CountUploads adds videos to the numbers of uploads of their upload days. It counts only the videos whose upload date was unknown before
+// and is known now. undated contains the keys of the videos whose upload date was unknown before.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type orgDay struct {
 		org uuid.UUID

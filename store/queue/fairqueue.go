@@ -87,8 +87,8 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the turn before the next turn of the organisation. The organisation's earlier turns count only while targets wait in the
-// interactive lane. If no target waits, the next turn is derived from the present time.
+// lastTurn returns the turn of an organisation to which TakeTurns adds 1 for the next turn. The organisation's earlier turns count only
+// while targets wait in the interactive lane. If no target waits, the result is the present time in microseconds.
 func lastTurn(tx *gorm.DB, p Place, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),

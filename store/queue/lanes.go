@@ -18,7 +18,7 @@ import (
 // RefreshPause is how long an organisation must wait after a fetch of a target before it can request the next fetch.
 const RefreshPause = 4 * time.Hour
 
-// Stored values of the tier and the subscription that LaneOf compares. An organisation with neither value has LaneBasic.
+// These are the stored values of the tier and the subscription that LaneOf compares. An organisation with neither value has LaneBasic.
 const (
 	PremiumTier    = "premium"
 	NoSubscription = "none"

@@ -138,8 +138,8 @@ type Entry struct {
 	servedAt db.Instant // time of the recent fetch that has served the organisation, or 0; set by deferServed
 }
 
-// target returns the row of a target that is not in the queue yet, with the columns of saveTargets. The row of a video has no handle. A handle that no
-// source has confirmed is only stored with the subscription.
+// target returns the row with which the entry's target is added to the queue, with the columns of saveTargets. The row of a video has no
+// handle: a handle that no source has confirmed is only stored with the subscription.
 func (e Entry) target(org uuid.UUID, now db.Instant) []any {
 	var askedBy *uuid.UUID
 	var fetchedAt *db.Instant
@@ -157,10 +157,10 @@ func (e Entry) target(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferServed delays entries of an organisation that has stopped a target and tracks it again. If a fetch within the last RefreshPause has
-// served the organisation, the entry becomes due in the regular schedule. A fetch has served an organisation that tracked the target before
-// the fetch, even if the organisation had stopped by then. If the organisation does not have the counts of that fetch, the entry is due at
-// the end of the pause or earlier.
+// deferServed delays the entries of an organisation that has stopped a target and tracks it again. If a fetch within the last RefreshPause
+// has served the organisation, the entry becomes due in the regular schedule. A fetch serves each organisation that began to track the
+// target before the fetch, even if the organisation had stopped by then. If the organisation does not have the counts of the last fetch,
+// the entry becomes due RefreshPause after that fetch at the latest.
 func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {

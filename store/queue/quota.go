@@ -51,7 +51,7 @@ type Pause struct {
 	Class        string
 	Detail       string
 	BlockedUntil db.Instant
-	Strikes      int // number of pauses since the last successful call; 0 if our own count of units caused the pause, and not a refused call
+	Strikes      int // number of pauses since the last successful call; 0 if the pause began because a budget was used up, and not because a call was refused
 }
 
 // TableName returns the name of the table for GORM.
@@ -92,7 +92,7 @@ func (s *Queue) ResumeSource(ctx context.Context, source string, asOf db.Instant
 	return resumed, err
 }
 
-// LiftPause deletes a source's pause if our own count of units caused the pause. It is called after units were given back.
+// LiftPause deletes a source's pause if it began because a budget was used up. It is called after units were given back.
 func (s *Queue) LiftPause(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }

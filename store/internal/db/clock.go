@@ -16,10 +16,10 @@ import (
 // in that week.
 
 const (
-	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. It is also the largest step
-	// back of the store's clock that is not a jump.
+	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. If the store's clock goes back by
+	// more than clockDrift, this counts as a jump.
 	clockDrift = Day
-	// clockJump is the largest step forward of the store's clock since the last written time that is not a jump. A larger step may also mean
+	// clockJump is how far the store's clock can be ahead of the last written time. A larger difference counts as a jump, but it may also mean
 	// that no collector has run for a long time.
 	clockJump = 31 * Day
 	// clockSteadyFor is how long the store's clock must run without a jump before rows are deleted.

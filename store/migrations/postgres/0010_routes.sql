@@ -1,6 +1,6 @@
 -- +goose Up
--- route is the next source that is called for a target. answers are the answers of the sources that were called before, as JSON of the collector.
--- asked_by is the organisation that requested the target and waits for it in the interactive lane.
+-- route is the next source that is called for a target. answers are the answers of the sources that were called before, as JSON that the
+-- collector writes. asked_by is the organisation that requested the target and waits for it in the interactive lane.
 ALTER TABLE fetch_targets ADD COLUMN route text NOT NULL DEFAULT '';
 ALTER TABLE fetch_targets ADD COLUMN answers text;
 ALTER TABLE fetch_targets ADD COLUMN asked_by uuid;

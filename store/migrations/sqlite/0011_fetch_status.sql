@@ -1,6 +1,6 @@
 -- +goose Up
--- fetch_status says how collecting stands for a video or account: see FetchStatus in package queue. It is '' for an account that is only linked
--- from videos. fetch_reason explains the status; '' means that the status explains itself.
+-- fetch_status says whether a video or account can be fetched: see FetchStatus in package queue. It is '' for an account that is only
+-- linked from videos. fetch_reason explains the status; '' means that the status explains itself.
 ALTER TABLE videos ADD COLUMN fetch_status text NOT NULL DEFAULT 'pending';
 ALTER TABLE videos ADD COLUMN fetch_reason text NOT NULL DEFAULT '';
 ALTER TABLE videos ADD COLUMN last_attempt_at integer;
@@ -42,7 +42,7 @@ UPDATE accounts SET next_fetch_at = t.next_at, fetch_status = CASE
 CREATE INDEX videos_fetch ON videos (organisation_id, fetch_status, next_fetch_at);
 CREATE INDEX accounts_fetch ON accounts (organisation_id, fetch_status, next_fetch_at);
 
--- serves are the forms of links that the collector's sources can fetch: see Serves in package queue.
+-- serves are the groups of targets that the collector's sources can fetch: see Form in package queue.
 ALTER TABLE collectors ADD COLUMN serves text NOT NULL DEFAULT '';
 
 -- +goose Down

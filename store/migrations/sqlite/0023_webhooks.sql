@@ -23,7 +23,7 @@ CREATE TABLE events (
 );
 CREATE INDEX events_age ON events (organisation_id, created_at, position);
 
--- One row for each threshold of a video that was announced by an event, so that it is announced only once.
+-- One row for each threshold of a video about which there was an event, so that there is only one event about it.
 CREATE TABLE video_milestones (
   organisation_id text NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   video_id        text NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE video_milestones (
   PRIMARY KEY (organisation_id, video_id, member, threshold)
 );
 
--- One row for each endpoint. secret and previous_secret are encrypted. event_types is a list with commas, or empty for all types.
+-- One row for each endpoint. secret and previous_secret are encrypted. event_types is a comma-separated list, or empty for all types.
 -- rotation_id names the request that replaced the secret last.
 CREATE TABLE webhooks (
   organisation_id          text NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
