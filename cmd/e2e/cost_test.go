@@ -21,7 +21,7 @@ type cost struct {
 	server   time.Duration // processor time of the server
 	database time.Duration // processor time of all processes of PostgreSQL
 	elapsed  time.Duration // time from the first sent byte until the last response
-	memory   int64         // bytes: peak memory of the server minus its memory before the work
+	memory   int64         // peak memory of the server minus its memory before the work, in bytes
 }
 
 // meter measures the processor time and memory of a server process, and the processor time of its PostgreSQL.
@@ -49,8 +49,8 @@ func postmasterOf(t *testing.T, db *storetest.DB) int {
 	return pid
 }
 
-// measure calls work and returns its cost. It waits until server and database are idle before and after the call. The cost therefore
-// includes the processing that continues after the client has disconnected.
+// measure calls the function work and returns its cost. Before and after the call, it waits until server and database are idle. So the cost
+// includes processing that continues after the client has disconnected.
 func (m *meter) measure(t *testing.T, work func()) cost {
 	t.Helper()
 	m.awaitIdle(t)
@@ -98,8 +98,8 @@ func (m *meter) status(t *testing.T, name string) int64 {
 	return kilobytes << 10
 }
 
-// reusable returns the size of the resident but unused heap of the server's Go runtime, in bytes. A request can use this memory without an
-// increase of the resident size, so the meter counts it as free.
+// reusable returns the size in bytes of the heap memory that is resident but that the server's Go runtime does not use. A request can use this
+// memory without increasing the resident size, so the meter counts it as free.
 func (m *meter) reusable(t *testing.T) int64 {
 	t.Helper()
 	a := call(t, http.MethodGet, m.metrics, "", nil)

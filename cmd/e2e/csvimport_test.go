@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// csvVideos is the number of videos whose CSV is imported again: more than two pages of the API.
+// csvVideos is the number of videos in the CSV file that the test exports and imports again. They need more than two pages of the API.
 const csvVideos = 10_050
 
 // writeVideos writes a CSV file of videos with captions that a spreadsheet could run as formulas.
@@ -40,7 +40,8 @@ func writeVideos(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// pagesOf reads all pages of the list of videos in a format into one file. Only the first page keeps the line with the names.
+// pagesOf requests all pages of the list of videos in the format accept, a media type, and returns them as one text. It keeps the line with the
+// column names only of the first page.
 func (s *stack) pagesOf(t *testing.T, token, accept string) string {
 	t.Helper()
 	var all strings.Builder
@@ -72,7 +73,7 @@ func (s *stack) pagesOf(t *testing.T, token, accept string) string {
 // linkOfNextPage matches the query of the next page in the header Link.
 var linkOfNextPage = regexp.MustCompile(`<(\?[^>]*)>; rel="next"`)
 
-// factsOf returns the members of all videos that an import restores, by link.
+// factsOf returns, for each video by its link, the members that an import can restore, as JSON.
 func (s *stack) factsOf(t *testing.T, token string) map[string]string {
 	t.Helper()
 	type facts struct {

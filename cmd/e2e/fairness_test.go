@@ -34,7 +34,7 @@ func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 }
 
 // testBurst adds 500 links of one organisation and then one link of another organisation. The last link must have numbers within timeout.
-// The collector runs without the sandbox settings whose names are in without.
+// Server and collector run with the settings of the sandbox, except the settings whose names are in the parameter without.
 func testBurst(t *testing.T, timeout time.Duration, engine string, without ...string) {
 	t.Helper()
 	s := startStack(t, engine, without...)
@@ -64,7 +64,7 @@ func testBurst(t *testing.T, timeout time.Duration, engine string, without ...st
 	require.Greater(t, waiting, 100, "the collector must still have links of the burst to fetch; otherwise the test shows nothing")
 }
 
-// bulkRequests is the number of requests of 500 links in TestBulk_largeRequestsAreFetchedSoon.
+// bulkRequests is the number of requests, each with 500 links, that TestBulk_largeRequestsAreFetchedSoon sends.
 var bulkRequests = flag.Int("bulk.requests", 2, "number of requests of 500 links in TestBulk_largeRequestsAreFetchedSoon")
 
 // Requirements in docs/coverage.md: 11.4-01, 11.4-02

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// recoveryTimeout is the maximum time until the collector uses a recovered source again. After a spent quota, the collector first probes
-// the source after 20 seconds.
+// recoveryTimeout is the maximum time until the collector uses a recovered source again. After a spent quota, the collector waits 20 seconds
+// before it tests with one call whether the source answers again.
 const recoveryTimeout = 45 * time.Second
 
 // While a source fails, the collector must store no false numbers, and must log the failure and the end of the pause. After the source

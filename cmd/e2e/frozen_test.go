@@ -19,8 +19,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// frozenVariable is the name of the environment variable that sets how long PostgreSQL stays frozen. If the variable is set, the request
-// timeout is 30 seconds, the default of the server. If it is not set, the freeze takes 6 seconds and the request timeout is 2 seconds.
+// frozenVariable is the name of the environment variable that sets how long the test stops the processes of PostgreSQL. If the variable is
+// set, the request timeout is 30 seconds, the default of the server. If it is not set, the stop takes 6 seconds and the request timeout is
+// 2 seconds.
 const frozenVariable = "REELTALLY_TEST_FREEZE"
 
 const (
@@ -40,8 +41,8 @@ type timedResponse struct {
 	err      error
 }
 
-// While PostgreSQL is frozen, its connections stay open but do not respond. Every request must still get a response before its deadline.
-// When PostgreSQL continues, server and collector must recover without a restart.
+// The test stops all processes of PostgreSQL for some time. Its connections stay open but do not respond. Every request must still get a
+// response before its deadline. When the processes continue, server and collector must recover without a restart.
 func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -134,8 +135,8 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	s.collector.stop(t, sigterm)
 }
 
-// load sends requests that read and write videos, and requests to /livez, /readyz, /metrics and /status. It sends requests of each kind
-// again and again for the given duration, and returns all responses.
+// load repeatedly sends requests of several kinds for the given duration: requests that read and write videos, and requests to /livez, /readyz,
+// /metrics and /status. It returns all responses.
 func (s *stack) load(t *testing.T, metrics string, videos []video, duration time.Duration) []timedResponse {
 	t.Helper()
 	var (

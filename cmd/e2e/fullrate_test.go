@@ -87,15 +87,16 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 		require.Less(t, one.keys, int64(maxKeyBytes), "size of the idempotency keys in bytes")
 	}
 	failed := failures(run.honest)
-	delete(failed, "503 Service Unavailable") // the server responds with 503 if the machine is overloaded, which is not an error of the server
+	delete(failed, "503 Service Unavailable") // allow 503, with which the server responds if the machine is overloaded
 	require.Empty(t, failed)
 }
 
-// fullRateRun has the settings and the measurements of a full-rate run, in which one organisation uses all its rate limits completely.
+// fullRateRun has the settings and the measurements of a full-rate run. In such a run, one organisation sends as many requests as its rate
+// limits allow, while many small organisations, the honest callers, send normal requests.
 type fullRateRun struct {
 	alone               time.Duration  // duration of the phase before the run, in which only honest callers send requests
 	length              time.Duration  // duration of the run, in which the organisation sends requests
-	sampleEvery, window time.Duration  // interval of samples; length of the windows of the latency curve
+	sampleEvery, window time.Duration  // interval between samples; length of the periods for which the latency is charted
 	videos              int            // number of videos of the organisation before the run
 	limits              map[string]int // allowed calls a minute, by operation
 
@@ -115,7 +116,7 @@ type sample struct {
 	keys     int64         // size of the table of idempotency keys in bytes, which is a part of database
 }
 
-// sample adds a sample to r.samples every r.sampleEvery until ctx ends.
+// sample adds a sample to r.samples at the interval r.sampleEvery until ctx ends.
 func (r *fullRateRun) sample(ctx context.Context, t *testing.T, m *meter, db *storetest.DB) {
 	ticks := time.NewTicker(r.sampleEvery)
 	defer ticks.Stop()

@@ -30,7 +30,7 @@ type customer struct {
 	large            string   // body of a bulk request with 500 invalid links, about 2 MiB
 
 	mu   sync.Mutex
-	made map[string][]string // links and ids that the run created and will stop or delete, by kind
+	made map[string][]string // links and ids of objects that the run created and will stop or delete, by their kind, such as "tokens"
 }
 
 // newCustomer creates an organisation with made-up videos and five collections, and a token for it.
@@ -57,14 +57,14 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	return c
 }
 
-// addCreated stores links or ids of a kind that the run created, for takeCreated.
+// addCreated stores links or ids of objects that the run created. kind says what they are, such as "tokens". takeCreated returns them later.
 func (c *customer) addCreated(kind string, values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made[kind] = append(c.made[kind], values...)
 }
 
-// takeCreated removes and returns up to n stored values of a kind. If no value is stored, it returns fallback.
+// takeCreated removes and returns up to n values that addCreated stored for the same kind. If no value is stored, it returns fallback.
 func (c *customer) takeCreated(kind string, n int, fallback string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func jsonList(values []string) string {
 	return listOf(len(values), func(i int) string { return values[i] })
 }
 
-// newAccount returns the link of an account that no test has tracked. It ignores its argument, which it has only because trackAll calls it
+// newAccount returns the link of an account that no test has tracked. It has an unused parameter, because trackAll calls such functions
 // with the number of the link.
 func newAccount(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -167,7 +167,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	tags := func() string {
 		return listOf(100, func(i int) string { return fmt.Sprintf("tag%03d%s", i, strings.Repeat("x", 90)) })
 	}
-	webhook := func() string { // a webhook that stays for other requests, or an unknown webhook if none was made yet
+	webhook := func() string { // returns the id of a created webhook without removing it from c.made, or an unknown id if none was created yet
 		unknown := uuid.NewString()
 		id := c.takeCreated("webhooks", 1, unknown)[0]
 		if id != unknown {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// page returns the text of docs/evidence/full-rate.md.
+// page returns the text of docs/evidence/full-rate.md, which reports the run.
 func (r *fullRateRun) page() string {
 	var b strings.Builder
 	allowed, sent, skipped := 0, 0, 0
@@ -56,7 +56,8 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 	return b.String()
 }
 
-// growth writes the section of docs/evidence/full-rate.md about the tables of the database that grew.
+// growth writes the section of docs/evidence/full-rate.md that shows how much the tables of the database grew. minutes is the length of the
+// run.
 func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	fmt.Fprintf(b, `
 ## Growth of the database
@@ -112,7 +113,7 @@ func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
 	}
 }
 
-// counts formats the names and numbers in of as a text, such as "503 Service Unavailable × 3".
+// counts formats the names and numbers in the map of as a text, such as "503 Service Unavailable × 3".
 func counts(of map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -123,7 +124,7 @@ func counts(of map[string]int) string {
 
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// at returns the last sample at or before when. If all samples are later, it returns the first sample.
+// at returns the last sample that was taken at or before the time when. If all samples were taken later, it returns the first sample.
 func (r *fullRateRun) at(when time.Duration) sample {
 	out := r.samples[0]
 	for _, s := range r.samples {
@@ -134,7 +135,7 @@ func (r *fullRateRun) at(when time.Duration) sample {
 	return out
 }
 
-// most returns the highest result of value for all samples.
+// most calls the function value for each sample and returns the highest result.
 func (r *fullRateRun) most(value func(sample) int64) int64 {
 	most := int64(0)
 	for _, s := range r.samples {
@@ -143,7 +144,8 @@ func (r *fullRateRun) most(value func(sample) int64) int64 {
 	return most
 }
 
-// between returns the timings of the honest callers' requests that were sent between two times, relative to the start of the run.
+// between returns the timings of those requests of honest callers that were sent between the times from and to. Both are relative to the
+// start of the run.
 func (r *fullRateRun) between(from, to time.Duration) []timing {
 	var out []timing
 	for _, a := range r.honest {
@@ -160,7 +162,7 @@ type curve struct {
 	x, y         []float64
 }
 
-// picture returns docs/evidence/full-rate.svg: charts of memory, disk and latency over time.
+// picture returns the content of docs/evidence/full-rate.svg: charts of memory, disk space and latency over time.
 func (r *fullRateRun) picture() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 890" font-family="sans-serif" font-size="12">
@@ -193,7 +195,8 @@ func (r *fullRateRun) picture() string {
 	return b.String()
 }
 
-// drawPanel writes one chart of the SVG with curves over minutes. The y axis starts at zero, and a dashed line marks minute 0.
+// drawPanel writes one chart of the SVG. The x axis shows the minutes between from and to, and a dashed line marks minute 0. The y axis
+// starts at zero.
 func drawPanel(b *strings.Builder, top float64, title string, from, to float64, curves []curve) {
 	const left, width, height = 70.0, 800.0, 190.0
 	most := 1.0

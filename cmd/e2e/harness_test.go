@@ -145,8 +145,8 @@ func startSandbox(t *testing.T) *box {
 	return b
 }
 
-// setFault makes the sandbox answer the calls of a source with a fault until clearFaults is called. retryAfter is in seconds; 0 means no
-// Retry-After header.
+// setFault makes the sandbox answer all calls to a source with a fault, such as a spent quota, until clearFaults is called. retryAfter is in
+// seconds; 0 means no Retry-After header.
 func (b *box) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}
@@ -156,13 +156,13 @@ func (b *box) setFault(t *testing.T, source, fault string, retryAfter int) {
 	require.Equal(t, http.StatusOK, call(t, http.MethodPut, b.control+"faults", "", body).status)
 }
 
-// clearFaults ends all faults of the sandbox.
+// clearFaults makes the sandbox answer all calls normally again.
 func (b *box) clearFaults(t *testing.T) {
 	t.Helper()
 	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, b.control+"faults", "", nil).status)
 }
 
-// batches returns the ids of the targets of each call to a source that the sandbox received.
+// batches returns one list for each call to the source that the sandbox has received: the ids of the targets in the call.
 func (b *box) batches(t *testing.T, source string) [][]string {
 	t.Helper()
 	var calls map[string]struct {
@@ -209,7 +209,7 @@ func linksOf(videos []video) []string {
 	return out
 }
 
-// stack is a server with its database, sandbox and collector, and an organisation with a token.
+// stack is a complete system under test: a server with its database, sandbox and collector, and an organisation with a token.
 type stack struct {
 	*box
 	env               []string
@@ -217,8 +217,8 @@ type stack struct {
 	base, token       string
 }
 
-// startStack starts a stack with a new database of an engine, "sqlite" or "postgres". Server and collector run without the sandbox settings
-// whose names are in without.
+// startStack starts a stack with a new database of an engine, "sqlite" or "postgres". Server and collector get the settings of the sandbox,
+// except the settings whose names are in the parameter without.
 func startStack(t *testing.T, engine string, without ...string) *stack {
 	t.Helper()
 	s := &stack{box: startSandbox(t)}
@@ -323,7 +323,7 @@ type bulkResponse struct {
 	}
 }
 
-// bulk tracks links with POST /videos/bulk and returns the response, raw and decoded.
+// bulk tracks links with POST /videos/bulk. It returns the response and the decoded body of the response.
 func (s *stack) bulk(t *testing.T, links []string) (a response, b bulkResponse) {
 	t.Helper()
 	a = call(t, http.MethodPost, s.base+"/videos/bulk", s.token, map[string]any{"links": links})

@@ -16,7 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// honestKinds are the kinds of requests that honest callers send. Honest callers are organisations that send normal requests.
+// honestKinds names the kinds of requests that honest callers send. Honest callers are organisations that send normal requests, while another
+// organisation tries to overload the server.
 var honestKinds = []string{"one video", "100 videos", "track a video"}
 
 // honestInterval is the interval at which the honest callers together send one request of each kind in honestKinds.
@@ -26,7 +27,7 @@ const honestInterval = 50 * time.Millisecond
 // The rate limit of lists of videos is 30 requests a minute.
 const honestOrganisations = 48
 
-// honest sends the requests of the honest callers, which are many small organisations, at a fixed rate.
+// honest sends the requests of all honest callers at a fixed rate. The honest callers are many small organisations.
 type honest struct {
 	tokens []string
 	videos []string // id of one video of each organisation
@@ -34,7 +35,7 @@ type honest struct {
 	client *http.Client
 }
 
-// newHonest creates the organisations of the honest callers, with 120 videos and a token for each organisation.
+// newHonest creates the organisations of the honest callers. Each organisation gets 120 videos and a token.
 func newHonest(t *testing.T, s *stack) *honest {
 	t.Helper()
 	h := &honest{client: &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
@@ -132,8 +133,8 @@ func failures(all []timing) map[string]int {
 	return out
 }
 
-// percentile returns a percentile of the durations of the requests of a kind. Kind -1 means all kinds. If there are no requests, percentile
-// returns 0.
+// percentile returns a percentile of the durations of the requests of one kind, which is an index of honestKinds. Kind -1 means all kinds. If
+// there are no requests, percentile returns 0.
 func percentile(all []timing, kind int, percent float64) time.Duration {
 	var duration []time.Duration
 	for _, a := range all {

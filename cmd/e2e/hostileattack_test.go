@@ -22,8 +22,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// hostileAddress is the source address of hostile requests. It differs from 127.0.0.1, which honest callers use, because the server limits
-// the requests with invalid tokens from each address.
+// hostileAddress is the IP address from which hostile requests are sent. The server limits requests with invalid tokens by address. So this
+// address differs from 127.0.0.1, from which the honest callers send.
 const hostileAddress = "127.0.0.2"
 
 // hostileClient returns a client whose connections come from hostileAddress.
@@ -32,7 +32,7 @@ func hostileClient() *http.Client {
 	return &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 4}}
 }
 
-// attack sends the requests of hostile cases to a server and counts the responses.
+// attack sends the requests of hostile cases (hostileCase) to a server and counts the responses.
 type attack struct {
 	*testing.T
 	*hostileData
@@ -154,7 +154,8 @@ func (a *attack) head(method, path string, headers ...string) string {
 	return b.String()
 }
 
-// hangUp sends the head and a part of the body of a request, waits, and closes the connection without reading a response.
+// hangUp sends the given head and body of a request, which can be incomplete. It then waits and closes the connection without reading a
+// response.
 func (a *attack) hangUp(wait time.Duration, head, body string) {
 	a.Helper()
 	conn := a.dial()
@@ -166,7 +167,7 @@ func (a *attack) hangUp(wait time.Duration, head, body string) {
 	a.responses["hung up"]++
 }
 
-// raw opens a connection, calls chunks to write a request in parts, and reads n responses.
+// raw opens a connection and reads n responses from it. Meanwhile, it calls the function chunks, which writes requests in parts.
 func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 	a.Helper()
 	conn := a.dial()

@@ -16,9 +16,9 @@ import (
 // hostileCase is one request, or several requests one after the other, that could overload the server.
 type hostileCase struct {
 	name string
-	// large is whether a response of the case has up to 5,000 rows. The limits of processor time and memory do not apply to such a case.
+	// large is whether a response of the case has up to 5,000 rows. Such a case may exceed the limits of processor time and memory.
 	large bool
-	// flat is whether the limit of memory applies to a large case too, because its response is streamed.
+	// flat is whether even a large case must stay within the limit of memory, because its response is streamed.
 	flat    bool
 	prepare func(a *attack) // sends requests before the measurement; nil if the case needs none
 	run     func(a *attack)
@@ -32,12 +32,12 @@ const (
 // inArray returns a body of POST /videos/bulk. links is a JSON array of links.
 func inArray(links string) string { return `{"links":` + links + `}` }
 
-// post returns the function of a case that sends a POST request with body to path.
+// post returns a function for hostileCase.run that sends a POST request with the given body to path.
 func post(path, body string) func(a *attack) {
 	return func(a *attack) { a.post(path, body) }
 }
 
-// get returns the function of a case that sends a GET request to path.
+// get returns a function for hostileCase.run that sends a GET request to path.
 func get(path string, headers ...string) func(a *attack) {
 	return func(a *attack) { a.get(path, headers...) }
 }
@@ -233,7 +233,7 @@ func listCases() []hostileCase {
 	}
 }
 
-// zeros is a reader that returns the character 0 and never ends.
+// zeros is an endless reader of the digit 0.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileBefore is the page that TestHostileRequests_useLittleTimeAndMemory wrote before the server had limits for expensive requests. New
-// pages show the costs of this page in the column "Before".
+// hostileBefore is an old version of docs/evidence/hostile-requests.md. It has the costs of requests before the server limited expensive
+// requests. New versions show these costs in the column "Before".
 //
 //go:embed testdata/hostile-before.md
 var hostileBefore string

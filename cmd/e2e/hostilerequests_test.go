@@ -25,7 +25,7 @@ var (
 	hostileWindows = flag.Int("hostile.windows", 3, "number of windows in which honest callers are measured for the page, alone and during the hostile requests")
 )
 
-// The maximum cost of a hostile case. Cases with the mark large may cost more.
+// The constants are the maximum cost of a hostile case. A case with hostileCase.large may cost more.
 const (
 	maxProcessorTime = time.Second
 	maxMemory        = 64 << 20
@@ -35,9 +35,9 @@ const (
 type hostileSize struct {
 	videos, days int
 	runs         int           // number of measurements of each case, of which the highest cost counts
-	retries      int           // maximum number of further measurements of a case above the limits; then the lowest cost counts
-	windows      int           // number of pairs of windows: first with honest callers alone, then with honest callers and hostile requests
-	window       time.Duration // length of one window
+	retries      int           // maximum number of further measurements if a case exceeds the limits; the lowest cost then counts
+	windows      int           // number of pairs of periods: in the first, only honest callers send; in the second, hostile requests are sent too
+	window       time.Duration // length of one period
 }
 
 // hostileData is the token of the hostile organisation and the ids and links of its data, which hostile requests use.
@@ -55,8 +55,8 @@ type hostileData struct {
 // wideCollections is the number of collections of the hostile organisation that contain every account.
 const wideCollections = 400
 
-// No request may take more than a second of processor time or 64 MiB of memory, whatever it contains. For lists of up to 5,000 rows, the
-// test only measures the costs; if they are CSV or XLSX, it also checks the limit of memory.
+// No request may take more than a second of processor time or 64 MiB of memory, whatever it contains. Lists of up to 5,000 rows are an
+// exception: the test measures their costs, but limits only the memory, and only for CSV and XLSX.
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
 func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
@@ -118,7 +118,7 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 	require.Empty(t, honest.failed, "all requests of honest callers must succeed")
 }
 
-// measureCase starts a new server process, runs a case against it and returns the cost. The process is new, because memory that the server
+// measureCase runs a hostile case against a server process and returns the cost. It starts a new process, because memory that a server
 // allocated for an earlier case would change the result.
 func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c hostileCase, postmaster int) (*attack, cost) {
 	t.Helper()
@@ -144,8 +144,8 @@ type hostileRow struct {
 	responses string
 }
 
-// withinLimits reports whether the cost of the case is within the limits. It returns true for cases with the mark large, which have no
-// limits.
+// withinLimits reports whether the cost of the case is within the limits. A large case has no limit of processor time, and a limit of
+// memory only if hostileCase.flat is set.
 func (r hostileRow) withinLimits() bool {
 	return (r.large || r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime) && (r.large && !r.flat || r.cost.memory <= maxMemory)
 }
@@ -157,12 +157,12 @@ func (r hostileRow) String() string {
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// worse returns the higher value of a and b for each kind of cost.
+// worse returns the higher value of a and b for each member of cost.
 func worse(a, b cost) cost {
 	return cost{max(a.server, b.server), max(a.database, b.database), max(a.elapsed, b.elapsed), max(a.memory, b.memory)}
 }
 
-// better returns the lower value of a and b for each kind of cost.
+// better returns the lower value of a and b for each member of cost.
 func better(a, b cost) cost {
 	return cost{min(a.server, b.server), min(a.database, b.database), min(a.elapsed, b.elapsed), min(a.memory, b.memory)}
 }
@@ -280,14 +280,14 @@ const hostileInterval = 250 * time.Millisecond
 type honestResult struct {
 	alone, during []timing       // requests of honest callers without and during hostile requests
 	ratio         float64        // p99During divided by p99Alone
-	p99Alone      time.Duration  // 99th percentile without hostile requests, median of all windows
-	p99During     time.Duration  // 99th percentile with hostile requests, median of all windows
+	p99Alone      time.Duration  // 99th percentile without hostile requests, median of all periods
+	p99During     time.Duration  // 99th percentile with hostile requests, median of all periods
 	hostile       map[string]int // number of responses to hostile requests, by status and problem code
 	failed        map[string]int // number of failed requests of honest callers, by reason
 }
 
-// measureHonest measures the latency of honest callers in pairs of windows. In the first window of a pair, only the honest callers send
-// requests. In the second window, the hostile organisation also sends requests.
+// measureHonest measures the latency of honest callers in pairs of periods. In the first period of a pair, only the honest callers send
+// requests. In the second period, the hostile organisation sends requests too.
 func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, size hostileSize) honestResult {
 	t.Helper()
 	shared := &stack{box: s.box, env: s.env}
@@ -327,8 +327,8 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	return out
 }
 
-// attackInTurn runs the hostile cases one after the other until ctx ends, at most one case in every hostileInterval. It begins with the
-// case next, and returns the number of the case that would follow.
+// attackInTurn runs the hostile cases one after the other until ctx ends, at most one case in every hostileInterval. next is the index of the
+// first case to run. attackInTurn returns the index of the case that would run next.
 func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, next int) int {
 	ticks := time.NewTicker(hostileInterval)
 	defer ticks.Stop()

@@ -44,7 +44,7 @@ func bulkCases() []hostileCase {
 	}
 }
 
-// newVideo returns the link of a video that no test has tracked. It ignores its argument, which it has only because its callers pass the
+// newVideo returns the link of a video that no test has tracked. It has an unused parameter, because its callers call such functions with the
 // number of the link.
 func newVideo(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -89,7 +89,7 @@ func collectionCases() []hostileCase {
 	}
 }
 
-// repeatCases returns cases that send a request many times, or requests with many calls or links.
+// repeatCases returns cases that send the same request many times, or that send requests with many calls or links.
 func repeatCases() []hostileCase {
 	call := func(tool, arguments string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, uuid.NewString(), tool, arguments)

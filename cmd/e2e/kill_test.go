@@ -19,9 +19,9 @@ const (
 	linksPerBulk  = 25
 )
 
-// If server and collector are killed, all links of each bulk request that the server acknowledged must be tracked. For other bulk requests,
-// either all links or no links must be tracked. The test kills the programs after a different number of responses in each round, so that
-// requests and fetches are interrupted at different stages.
+// The test kills server and collector while bulk requests run. If the server acknowledged a bulk request, all its links must be tracked.
+// Otherwise, either all of its links or none must be tracked. In each round, the programs are killed after a different number of responses,
+// so that requests and fetches are interrupted at different stages.
 func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -64,7 +64,7 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	}
 }
 
-// allowed sends n requests to the servers in turn, four at a time. It returns the number of requests that no rate limit refused.
+// allowed sends n requests, four at a time, alternately to each of the servers. It returns the number of requests that no rate limit refused.
 func allowed(t *testing.T, servers []*stack, token, path string, n int) int {
 	t.Helper()
 	var mu sync.Mutex

@@ -35,7 +35,7 @@ func newSeededStack(t *testing.T, engine string, videos int) *stack {
 	return s
 }
 
-// organiseVideos makes nested collections with videos, accounts and hashtags, tracks an account and stops some videos.
+// organiseVideos creates nested collections with videos, accounts and hashtags, tracks an account, and stops tracking some videos.
 func (s *stack) organiseVideos(t *testing.T) {
 	t.Helper()
 	var page struct {

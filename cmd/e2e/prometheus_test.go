@@ -25,8 +25,8 @@ func metricsAddress(t *testing.T, p *process) string {
 	return strings.TrimSuffix(strings.TrimPrefix(loggedAddress(t, p, "serving metrics"), "http://"), "/metrics")
 }
 
-// startPrometheus starts Prometheus with docs/alerts.yml. It scrapes the given addresses several times a second, and alerts fire without
-// delay. startPrometheus returns the base URL of its API.
+// startPrometheus starts Prometheus with the rules in docs/alerts.yml, but alerts fire without their delay. Prometheus reads the metrics at the
+// given addresses several times a second. startPrometheus returns the base URL of Prometheus.
 func startPrometheus(t *testing.T, targets ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
@@ -46,7 +46,7 @@ func startPrometheus(t *testing.T, targets ...string) string {
 	return "http://" + regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(line)[1]
 }
 
-// fired returns the names of the alerts that fire, with their number.
+// fired returns how many alerts are firing, by the name of the alert.
 func fired(t *testing.T, base string) map[string]int {
 	t.Helper()
 	var answer struct {
@@ -67,7 +67,7 @@ func fired(t *testing.T, base string) map[string]int {
 	return names
 }
 
-// queried returns the number of series of a PromQL expression.
+// queried returns the number of time series in the result of a PromQL expression.
 func queried(t *testing.T, base, expression string) int {
 	t.Helper()
 	var answer struct {

@@ -22,8 +22,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// nginxConfig is the main configuration of nginx in tests. It includes docs/nginx.conf as site.conf. With it, nginx runs as one process and
-// writes only to its own folder.
+// nginxConfig is the main configuration of nginx in tests. It includes the file site.conf, which is a copy of docs/nginx.conf. With this
+// configuration, nginx runs as one process and writes only to its own folder.
 const nginxConfig = `daemon off;
 master_process off;
 pid nginx.pid;
@@ -48,7 +48,7 @@ type proxied struct {
 	client *http.Client
 }
 
-// startProxied starts the server, and nginx with the configuration that change returns for the text of docs/nginx.conf.
+// startProxied starts a server, and an nginx in front of it. The function change can modify the text of docs/nginx.conf before nginx reads it.
 func startProxied(t *testing.T, change func(conf string) string) *proxied {
 	t.Helper()
 	s := &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0",
@@ -67,7 +67,7 @@ func (p *proxied) startNginx(conf string) {
 	p.t.Helper()
 	path, err := exec.LookPath("nginx")
 	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/nginx") // the PATH of a user often does not include /usr/sbin
+		path, err = exec.LookPath("/usr/sbin/nginx") // often, the PATH of a user does not include /usr/sbin
 	}
 	require.NoError(p.t, err, "this test needs nginx: apt-get install nginx-light")
 	dir := p.t.TempDir()
@@ -81,7 +81,7 @@ func (p *proxied) startNginx(conf string) {
 		site := strings.NewReplacer("listen 443 ", "listen "+address+" ", "127.0.0.1:8080", p.direct, "/etc/ssl/", dir+"/").Replace(conf)
 		require.NoError(p.t, os.WriteFile(filepath.Join(dir, "site.conf"), []byte(site), 0o600))
 		nginx := run(p.t, path, nil, "-p", dir, "-c", "nginx.conf")
-		// Requests come from 127.0.0.2, because the address of callers must differ from the address of the proxy, 127.0.0.1.
+		// The test sends requests from 127.0.0.2, because the address of a caller must differ from the address of nginx, 127.0.0.1.
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 		p.base = "https://" + address
 		p.client = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, DisableCompression: true,
@@ -236,7 +236,7 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	})
 }
 
-// requireFoundByLink requires that the API finds the tracked video and account if the query has their link.
+// requireFoundByLink requires that the API finds a tracked video or account if a request has its link in the query string.
 func (p *proxied) requireFoundByLink(t *testing.T) {
 	t.Helper()
 	for _, ending := range linkSuffixes {

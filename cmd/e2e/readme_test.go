@@ -74,7 +74,7 @@ func startMakeRun(t *testing.T, dir string) *boottest.Output {
 	c.Env = append(c.Env, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_DATABASE_URL=sqlite:"+filepath.Join(dir, "data", "reeltally.db"))
 	output := boottest.NewOutput()
 	c.Stdout, c.Stderr = output, output
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // one process group for make, go run and the program, so that a signal ends all three
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // make, go run and the program are in one process group, so that a signal ends all three
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	require.NoError(t, c.Start())
 	done := make(chan struct{})

@@ -21,25 +21,26 @@ import (
 )
 
 const (
-	// rollingRestarts is how often a server is restarted under load.
+	// rollingRestarts is the number of restarts of a server while callers send requests.
 	rollingRestarts = 20
 	// shutdownDelay is the setting REELTALLY_SHUTDOWN_DELAY of the servers. It is longer than keepalive_timeout in docs/nginx.conf.
 	shutdownDelay = 1500 * time.Millisecond
 )
 
-// socket listens on a free port, as systemd does for a unit of type socket. It stays open while servers that use it end and start.
+// socket opens a listening socket on a free port, as systemd does for a unit of type socket. The socket stays open while the servers that
+// use it end and start. socket returns the socket as a file, and its HOST:PORT.
 func socket(t *testing.T) (file *os.File, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	file, err = l.(*net.TCPListener).File()
 	require.NoError(t, err)
-	require.NoError(t, l.Close()) // file is a copy
+	require.NoError(t, l.Close()) // file is a copy of the socket and stays open
 	t.Cleanup(func() { require.NoError(t, file.Close()) })
 	return file, l.Addr().String()
 }
 
-// startServerOn starts a server with an open socket, as systemd does, and waits until it serves requests.
+// startServerOn starts a server that gets an open listening socket, as from systemd, and waits until the server serves requests.
 func (s *stack) startServerOn(t *testing.T, socket *os.File) *process {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "/bin/sh", "-c", `LISTEN_PID=$$ exec "$0"`, filepath.Join(programs, "server"))
@@ -52,7 +53,8 @@ func (s *stack) startServerOn(t *testing.T, socket *os.File) *process {
 	return p
 }
 
-// Two servers behind nginx are restarted in turn while callers read and track videos. Each request is sent once, and each must succeed.
+// The test restarts two servers behind nginx alternately, while callers read and track videos. The callers send each request only once, and
+// each request must succeed.
 func TestProxy_rollingRestartsLoseNoRequest(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

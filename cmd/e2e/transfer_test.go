@@ -48,8 +48,8 @@ func readAPI(t *testing.T, s *stack, token string) string {
 	return b.String()
 }
 
-// runKilledRepeatedly starts a reeltally command again and again, and kills it a little later each time, until a run ends successfully
-// before it is killed. It returns the number of kills and the standard output of the last run.
+// runKilledRepeatedly starts a reeltally command again and again, and kills each run a little later than the run before, until a run ends
+// successfully before it is killed. It returns the number of kills and the standard output of the last run.
 func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int, printed string) {
 	t.Helper()
 	for after := 10 * time.Millisecond; ; after += after / 4 {

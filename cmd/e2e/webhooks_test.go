@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// eventReceiver is the HTTP server of a caller. It counts the events that it gets.
+// eventReceiver imitates the HTTP server to which a caller's webhook points. It counts the events that it receives.
 type eventReceiver struct {
 	*httptest.Server
 
@@ -28,11 +28,11 @@ type eventReceiver struct {
 	refused  map[uuid.UUID]bool
 	requests int
 	faults   []string
-	arrived  chan struct{} // gets an element for each request
+	arrived  chan struct{} // receives one value for each request
 }
 
-// newEventReceiver starts a receiver that refuses about every third event once. It does not refuse an event twice, because the third attempt comes a
-// minute after the second, and the fourth five minutes later.
+// newEventReceiver starts a receiver that refuses about every third event once. It does not refuse an event twice, because the test would then
+// wait too long: the server makes the third attempt a minute after the second, and the fourth attempt five minutes later.
 func newEventReceiver(t *testing.T) *eventReceiver {
 	t.Helper()
 	r := &eventReceiver{times: map[uuid.UUID]int{}, refused: map[uuid.UUID]bool{}, arrived: make(chan struct{}, 100_000)}
@@ -71,7 +71,8 @@ func (r *eventReceiver) received(events []uuid.UUID) bool {
 	return !slices.ContainsFunc(events, func(id uuid.UUID) bool { return r.times[id] == 0 })
 }
 
-// If a server is killed after it has stored an event, or while it sends, each event arrives at least once, always with its id and a valid signature.
+// The test kills a server after it has stored an event, or while it sends the event. Each acknowledged event must still arrive at least once,
+// always with its id and a valid signature.
 func TestKill_killedServerLosesNoEventsForWebhooks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -112,7 +113,7 @@ func TestKill_killedServerLosesNoEventsForWebhooks(t *testing.T) {
 						}
 					})
 				}
-				for range round * 3 { // the first kill comes before anything was sent
+				for range round * 3 { // in the first round, the test kills the server before it has sent an event
 					<-r.arrived
 				}
 				s.server.kill()
@@ -146,7 +147,7 @@ func TestKill_killedServerLosesNoEventsForWebhooks(t *testing.T) {
 	}
 }
 
-// newAdmin creates an organisation and returns a token of it with all scopes.
+// newAdmin creates an organisation and returns a token with all scopes that belongs to this organisation.
 func (s *stack) newAdmin(t *testing.T) string {
 	t.Helper()
 	var made struct {

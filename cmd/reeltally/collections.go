@@ -55,8 +55,8 @@ type membersCommand struct {
 // maxMembers is the largest number of videos or accounts in one request that changes a collection.
 const maxMembers = 100
 
-// change sends the ids of the videos and accounts in requests of maxMembers, and prints how many members changed. A request returns the object of
-// the API and this number.
+// change sends the ids of the videos and accounts in requests of at most maxMembers ids, and prints how many videos and accounts changed. The
+// functions videos and accounts each send one request. They return the response of the API and the number of changed members.
 func (c *membersCommand) change(ctx context.Context, p boot.Process, done string, videos, accounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
 	if len(c.Videos) == 0 && len(c.Account) == 0 {
 		return boot.UsageError{Err: errors.New("name videos, or accounts with --account")}
@@ -106,7 +106,7 @@ func (c *membersCommand) change(ctx context.Context, p boot.Process, done string
 	return nil
 }
 
-// memberIDs returns the ids of videos or accounts that are named by ids or links. find returns the id of a link.
+// memberIDs returns the ids of videos or accounts. Each element of named is an id or a link. The function find returns the id of a link.
 func memberIDs(named []string, find func(link string) (uuid.UUID, error)) (ids []uuid.UUID, err error) {
 	for _, name := range named {
 		id, invalid := uuid.Parse(name)

@@ -30,8 +30,8 @@ const (
 	demoDays       = 90 // length of the histories in days
 )
 
-// The names of the files in which `up` stores the tokens of the demo organisation and of the organisation for real numbers.
-// The names differ, so that both files can be in the same folder.
+// `reeltally up` stores the token of the organisation in a file. The file of the demo organisation and the file of an organisation with real
+// numbers have different names, so that both files can be in the same folder.
 const (
 	demoTokenFile = "demo-token"
 	realTokenFile = "token"
@@ -67,8 +67,8 @@ func (u *up) organisationID() uuid.UUID {
 	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("first organisation")))
 }
 
-// prepareOrganisation returns the organisation whose token `up` prints. It creates the organisation and its token if they do not exist yet.
-// With the sandbox, it is the demo organisation, which is filled with made-up data.
+// prepareOrganisation returns the organisation whose token `reeltally up` prints. It creates the organisation and its token if they do not
+// exist yet. If the sandbox runs, this is the demo organisation, which prepareOrganisation fills with made-up data.
 func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, err error) {
 	now, name := time.Now(), "My organisation"
 	if u.sandboxServer != nil {
@@ -99,7 +99,7 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 		return first, err
 	}
 	if !seeded {
-		// The demo data fits into one batch, which is one transaction, so an interruption cannot leave a part of the data.
+		// Fill writes the demo data in one batch, which is one transaction. So after an interruption, the database has all of the data or none.
 		err := seed.Fill(ctx, first.org, u.sandboxServer.World(), seed.Plan{Videos: demoVideos, Days: demoDays, PerAccount: demoPerAccount,
 			Platforms: link.Platforms, Today: store.DateOf(now)}, func(seed.Progress) {})
 		if err != nil {
@@ -113,7 +113,7 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 	return first, err
 }
 
-// requestThumbnails lets the collector fetch the pictures of the demo organisation's videos.
+// requestThumbnails asks the collector to fetch the thumbnails of the demo organisation's videos.
 func requestThumbnails(ctx context.Context, st *store.Store, org *store.Org) error {
 	page, err := org.Videos(ctx, store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: demoVideos}})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// probeFinding converts the result of a probe, a fetch of a video that does not exist, to a finding.
+// probeFinding converts the answer of a source to a finding about the source and its credential. The answer p is the result of a test call,
+// which fetches a video that does not exist.
 func probeFinding(p probe.Answer) finding {
 	const accepted = "reachable, the credential is accepted"
 	check := "source " + p.Source
@@ -44,8 +45,8 @@ func probeFinding(p probe.Answer) finding {
 	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}
 }
 
-// problemDivisor is the divisor of the smallest share of targets with a problem that checkNumbers reports: one target in ten. A problem
-// of a smaller share of a platform's targets is normal.
+// problemDivisor says when checkNumbers reports a problem, such as old numbers: if at least one in problemDivisor targets of a platform has the
+// problem. It is normal that fewer targets have one.
 const problemDivisor = 10
 
 // checkNumbers reports platforms with many missing or old numbers, and platforms without any recent numbers.

@@ -20,7 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startSandbox starts a sandbox and returns the settings that make it the source of every platform.
+// startSandbox starts a sandbox. It returns its address, and settings that make it the source of every platform and have the given database
+// URL.
 func startSandbox(t *testing.T, url string) (settings map[string]string, address string) {
 	t.Helper()
 	box := newSandbox(0, slog.New(slog.DiscardHandler))
@@ -51,7 +52,7 @@ func doctor(t *testing.T, settings map[string]string) (status int, found map[str
 	return status, found
 }
 
-// stateByCheck returns the state of each finding by the name of its check.
+// stateByCheck returns the field State of each finding, by the name of the check.
 func stateByCheck(found map[string]finding) map[string]string {
 	out := map[string]string{}
 	for name, f := range found {

@@ -111,14 +111,15 @@ func writeLines[T any](w io.Writer, entries iter.Seq2[T, error]) error {
 // nextPage matches the address of the next page in a Link header.
 var nextPage = regexp.MustCompile(`<([^>]*)>;\s*rel="?next"?`)
 
-// copyPages writes the bodies of all pages of a list. get requests the first page; copyPages changes its address to those of the next pages. Of a
-// CSV file, the names of the columns are written once. copyPages returns the header Exported-Until of the last page.
+// copyPages writes the bodies of all pages of a list to w. The function get sends a request for the first page, after it has called the given
+// editor. For the other pages, the editor changes the query of the request. For CSV, copyPages writes the line with the column names only once.
+// It returns the header Exported-Until of the last page.
 func (c *downloadCommand) copyPages(w io.Writer, get func(client.RequestEditorFn) (*http.Response, error)) (exportedUntil string, _ error) {
 	var query, columns string
 	for first := true; ; first = false {
 		r, err := get(func(_ context.Context, r *http.Request) error {
 			if query != "" {
-				r.URL.RawQuery = query // only the query differs between the pages, so the token stays on the server
+				r.URL.RawQuery = query // change only the query, so that the token is not sent to another host
 			}
 			r.Header.Set("Accept", map[string]string{"csv": "text/csv", "ndjson": "application/x-ndjson"}[c.Format])
 			return nil
@@ -142,11 +143,12 @@ func (c *downloadCommand) copyPages(w io.Writer, get func(client.RequestEditorFn
 	}
 }
 
-// copyPage writes the body of a page. columns is the first line of the first page of a CSV file, which the other pages repeat.
+// copyPage writes the body of a page to w. In CSV, each page begins with the same line of column names. copyPage writes this line only for the
+// first page and stores it in columns. It returns an error if the line of a later page differs.
 func (c *downloadCommand) copyPage(w io.Writer, r *http.Response, first bool, columns *string) error {
 	if r.StatusCode != http.StatusOK {
 		failed := &client.Error{StatusCode: r.StatusCode}
-		_ = json.NewDecoder(r.Body).Decode(&failed.Problem) // a proxy may answer with another format; the status is then all that is known
+		_ = json.NewDecoder(r.Body).Decode(&failed.Problem) // if a proxy answered in another format, the error has only the status
 		return failed
 	}
 	body := bufio.NewReader(r.Body)

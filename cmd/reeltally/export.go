@@ -25,7 +25,7 @@ type exportCommand struct {
 	Resume         bool   `help:"Resume an interrupted export from FILE.part."`
 }
 
-// day is a command-line argument of the form YYYY-MM-DD, a UTC day.
+// day is a command-line argument with a UTC day, of the form YYYY-MM-DD.
 type day struct {
 	store.Date
 	set bool

@@ -42,8 +42,8 @@ type statusSystem struct {
 	sources []source.Source
 }
 
-// newConnections is an HTTP transport that opens a new connection for each request and closes it afterwards. So no connection is open when
-// a test ends.
+// newConnections is an HTTP transport that opens a new connection for each request and closes it afterwards. So no connection is still open
+// when a test ends.
 type newConnections struct{}
 
 func (newConnections) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -146,7 +146,7 @@ func (s *statusSystem) waitFor(id, status string) {
 	s.advanceUntil(id, status, 0)
 }
 
-// advanceUntil advances the test's clock by step again and again, until the video with the given id has the given fetch status.
+// advanceUntil repeatedly advances the test's clock by the duration step, until the video with the given id has the given fetch status.
 func (s *statusSystem) advanceUntil(id, status string, step time.Duration) {
 	s.t.Helper()
 	s.await(func() (done bool, state any) {
@@ -158,7 +158,7 @@ func (s *statusSystem) advanceUntil(id, status string, step time.Duration) {
 	})
 }
 
-// await calls check until done is true. It fails the test after two minutes, which is long enough for a busy machine.
+// await calls check again and again until it returns true. It fails the test after two minutes, which is long enough for a busy machine.
 func (s *statusSystem) await(check func() (done bool, state any)) {
 	s.t.Helper()
 	ticks, tooLong := time.NewTicker(50*time.Millisecond), time.After(2*time.Minute)
@@ -198,7 +198,8 @@ func (s *statusSystem) video(id string) map[string]any {
 	return s.request(http.MethodGet, "/videos/"+id, nil)
 }
 
-// fault makes the sandbox answer the calls of a source with a fault. If fault is "", it ends all faults of the sandbox.
+// fault makes the sandbox answer all calls to a source with a fault, such as a spent quota. If the parameter fault is "", the sandbox
+// answers the calls to all sources normally again.
 func (s *statusSystem) fault(source, fault string) {
 	s.t.Helper()
 	method, body := http.MethodPut, `{"source":"`+source+`","fault":"`+fault+`"}`
@@ -235,7 +236,7 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		stop := s.collect()
 		ids["ok"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Normal))
 		s.waitFor(ids["ok"], "ok")
-		db.Clock.Advance(6 * time.Second) // after five seconds, the server reads again what the running collectors can fetch
+		db.Clock.Advance(6 * time.Second) // every five seconds, the server reads again which links the running collectors can fetch
 		var warning []any
 		ids["unsupported"], warning = s.track("https://www.facebook.com/reel/" + world.Find(link.Facebook, sandbox.Normal))
 		require.Equal(t, []any{"No configured source can fetch videos of Facebook; the operator can configure one."}, warning)

@@ -16,8 +16,8 @@ type healthcheckCommand struct {
 // healthTimeout is the time limit of a health check. The server answers /readyz within two seconds.
 const healthTimeout = 4 * time.Second
 
-// Run reads the address. It returns an error if the answer does not have the status 200. Containers run this command, because the image has no
-// other program that could read an address.
+// Run sends a GET request to the URL. It returns an error if the response does not have the status 200. Containers run this command as their
+// health check, because the image has no other program that can send a request.
 func (c healthcheckCommand) Run(ctx context.Context) error {
 	reach, err := outbound.Instead(c.URL)
 	if err != nil {

@@ -90,7 +90,7 @@ func (c *accountsHistory) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// firstDay returns the first of the last days, of which today is the last.
+// firstDay returns the first day of a period that has the given number of days and ends today, in UTC.
 func firstDay(days int) (openapi_types.Date, error) {
 	if days < 1 {
 		return openapi_types.Date{}, boot.UsageError{Err: fmt.Errorf("--days is %d; it must be 1 or more", days)}
@@ -121,7 +121,8 @@ type chartPoint struct {
 	interpolated bool
 }
 
-// writeChart writes a chart of the points of a history, which are ordered from the newest to the oldest. convert returns the point of the chart.
+// writeChart writes a chart of the points of a history, which are ordered from the newest to the oldest. The function convert converts a
+// point of the history to a point of the chart.
 func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) chartPoint) error {
 	var chart []chartPoint
 	for _, point := range slices.Backward(points) {
@@ -133,7 +134,8 @@ func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) c
 // maxBar is the width of the longest bar in characters.
 const maxBar = 40
 
-// chartRows returns the rows of a chart: date, count, gain since the point before, and a bar. points are ordered by date.
+// chartRows returns the rows of a chart. A row has the date, the count, the gain since the previous point, and a bar. points are ordered
+// from the oldest to the newest.
 func chartRows(points []chartPoint) [][]string {
 	largest := int64(1)
 	for _, p := range points {

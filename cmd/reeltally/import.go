@@ -108,7 +108,7 @@ func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// print prints the summary of an import. It leaves out counts that are 0. A dry run also prints how the columns are read.
+// print prints the summary of an import. It leaves out counts that are 0. For a dry run, it also prints how the import reads each column.
 func (c *importCommand) print(p boot.Process, org store.Organisation, keep store.Retention, s transfer.Summary, columns []transfer.ColumnFormat) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, struct {
@@ -179,7 +179,8 @@ type stageProgress struct {
 	bar   *progress
 }
 
-// set shows that done of total units of the stage are finished. In a new stage, it first finishes the bar of the previous stage.
+// set shows that done of total units (bytes or videos) of the stage are finished. If the stage is new, set first finishes the bar of the
+// previous stage.
 func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, total int64) {
 	if s.stage != stage {
 		s.finish(ctx)
@@ -200,7 +201,8 @@ func (s *stageProgress) finish(ctx context.Context) {
 	s.bar = nil
 }
 
-// shortLinks resolves short links. It looks in its cache first, then in the database, and then requests the link over the network.
+// shortLinks resolves short links. It first looks for a link in its cache, then in the database. If both do not have it, it requests the
+// link over the network.
 type shortLinks struct {
 	st       *store.Store
 	resolver *shortlink.Resolver

@@ -17,8 +17,8 @@ type linksCommand struct{}
 // maxLine is the length in bytes of the longest line that is parsed as a link. Valid links are much shorter.
 const maxLine = 64 << 10
 
-// Run describes the links of standard input until the input or ctx ends. A read from a terminal cannot be cancelled, so the reading
-// goroutine can run longer than Run.
+// Run prints a description of each link in standard input, until the input or ctx ends. A read from a terminal cannot be cancelled, so the
+// goroutine that reads can still run when Run has returned.
 func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	done := make(chan error, 1)
 	go func() { done <- describeLines(p.Stdin, p.Stdout) }()
@@ -56,8 +56,8 @@ func describeLines(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// readLine returns the next line without its line break. If the line is longer than the buffer, it returns "too long", which is not a
-// link. The error is io.EOF if no line break follows, that is for an unterminated last line or at the end of the input.
+// readLine returns the next line without its line break. Instead of a line that is longer than the buffer, it returns "too long", which is
+// not a valid link. If the line has no line break, because the input has ended, the error is io.EOF.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {

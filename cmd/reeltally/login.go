@@ -19,18 +19,18 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// loginFile is the setting that names the file in which `reeltally login` stores address and token.
+// loginFile has the setting for the path of the file in which `reeltally login` stores the server's address and the token.
 type loginFile struct {
 	LoginFile string `setting:"REELTALLY_LOGIN_FILE" placeholder:"FILE" help:"File with the address and the token that \"reeltally login\" stored. Without it, reeltally/login.json in the user's folder of settings."`
 }
 
-// savedLogin is the content of the file.
+// savedLogin is the JSON content of the login file.
 type savedLogin struct {
 	URL   string `json:"url"`
 	Token string `json:"token"`
 }
 
-// path returns the name of the file.
+// path returns the path of the login file.
 func (f loginFile) path() (string, error) {
 	if f.LoginFile != "" {
 		return f.LoginFile, nil
@@ -62,7 +62,7 @@ func (f loginFile) read() (savedLogin, error) {
 	return saved, nil
 }
 
-// write stores the login. Only the user can read the file. If write is interrupted, the file has either the old content or the new content.
+// write stores the login in the file, which only its owner can read. If write is interrupted, the file has either the old or the new content.
 func (f loginFile) write(saved savedLogin) (err error) {
 	path, err := f.path()
 	if err != nil {
@@ -126,7 +126,7 @@ func isServerAddress(address string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// describeUnauthorized adds to the error of a refused token what to do about it.
+// describeUnauthorized adds to an error with status 401 what the user can do about the refused token. It returns other errors unchanged.
 func describeUnauthorized(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.StatusCode == http.StatusUnauthorized {

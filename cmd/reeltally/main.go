@@ -1,8 +1,11 @@
-// Command reeltally is the tool of operators, and the command line of the API for everyone with a token. For operators, it runs a demo in one process, manages organisations and tokens, migrates the database,
-// imports and exports histories, shows the status of collecting, and fills databases with test data.
+// Command reeltally is the command line tool of ReelTally.
 //
-// The type commands has one field for each command. The Run method of a command's type, in the file named after the command, does the
-// work. up.go and demo.go implement `reeltally up`.
+// Operators use it on the database: it runs ReelTally in one process, manages organisations and tokens, migrates the schema, imports and
+// exports histories, shows how well numbers are collected, and fills databases with made-up data. Callers of the API use it with a token:
+// it tracks and lists videos, accounts and collections.
+//
+// The type commands has one field for each command or group of commands. The type of a command has a method Run, which does the work. Most
+// files are named after the command or group that they implement. The command `reeltally up` is in up.go and demo.go.
 package main
 
 import (
@@ -20,7 +23,7 @@ import (
 
 func main() { os.Exit(boot.Main("reeltally", run)) }
 
-// commands is the grammar of the command line. Each field is a command or a group of commands.
+// commands defines the commands and flags of the command line for kong. Each field is a command or a group of commands.
 type commands struct {
 	Up          upCommand          `cmd:"" help:"Run API, collector and sandbox in one process, with a demo organisation."`
 	Org         orgCommands        `cmd:"" help:"Manage organisations."`
@@ -59,7 +62,7 @@ func run(ctx context.Context, p boot.Process) error {
 	return describeUnauthorized(parsed.Run())
 }
 
-// databaseCommand is embedded in the commands that use the database. It has the database settings.
+// databaseCommand has the settings of the database. It is embedded in the commands that use the database.
 type databaseCommand struct{ boot.Database }
 
 // withStore opens the store, calls do and closes the store. It creates no database.
@@ -67,7 +70,7 @@ func (c databaseCommand) withStore(ctx context.Context, p boot.Process, do func(
 	return c.withMigration(ctx, p, boot.ExistingOnly, do)
 }
 
-// withNewStore does the same as withStore, but creates a SQLite file that does not exist.
+// withNewStore does the same as withStore. In addition, it creates the SQLite file if the file does not exist.
 func (c databaseCommand) withNewStore(ctx context.Context, p boot.Process, do func(*store.Store) error) error {
 	return c.withMigration(ctx, p, boot.CreateSQLite, do)
 }

@@ -35,7 +35,7 @@ func (migrateFromCommand) Help() string {
 		"To resume an interrupted migration, run the same command again in the same folder: downloaded histories are not requested again. See docs/operating.md for details."
 }
 
-// Run copies the organisation.
+// Run copies an organisation from another server into this database.
 func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 	token, err := c.token(p.Stdin)
 	if err != nil {
@@ -87,7 +87,8 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// token returns the token from the flag or the environment. Without them, it reads the token from standard input.
+// token returns the token for the other server, from the flag or the environment. If neither is set, it reads the token from in, which is
+// standard input.
 func (c *migrateFromCommand) token(in io.Reader) (string, error) {
 	token := c.Token.Reveal()
 	if token == "" && in != nil {
@@ -103,7 +104,8 @@ func (c *migrateFromCommand) token(in io.Reader) (string, error) {
 	return token, nil
 }
 
-// target returns the organisation that receives the data. It creates the organisation if Org is empty and no organisation has the name.
+// target returns the organisation that receives the data: the one that the flag --org names, or else the one with the name of the organisation
+// from. If no organisation has this name, target creates it.
 func (c *migrateFromCommand) target(ctx context.Context, st *store.Store, from migrate.Organisation) (store.Organisation, error) {
 	if c.Org != "" {
 		return findOrganisation(ctx, st, c.Org)
@@ -122,7 +124,7 @@ func (c *migrateFromCommand) target(ctx context.Context, st *store.Store, from m
 	return st.CreateOrganisation(ctx, from.Name, store.TierPremium, subscription)
 }
 
-// count prints how much there is to copy.
+// count prints how many collections, accounts and videos a migration would copy.
 func (c *migrateFromCommand) count(ctx context.Context, p boot.Process, remote *migrate.Remote, from migrate.Organisation) error {
 	n, err := remote.Count(ctx)
 	if err != nil {
@@ -177,7 +179,7 @@ type migrationProgress struct {
 	bar   *progress
 }
 
-// set shows that done of total entries of the stage are finished. In a new stage, it first finishes the bar of the previous stage.
+// set shows that done of total entries of the stage are finished. If the stage is new, set first finishes the bar of the previous stage.
 func (m *migrationProgress) set(ctx context.Context, stage string, done, total int64) {
 	if m.stage != stage {
 		m.finish(ctx)

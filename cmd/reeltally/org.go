@@ -154,7 +154,7 @@ type orgSetOperator struct {
 	Operator string `arg:"" enum:"yes,no" help:"yes: tokens of the organisation with the scope admin see the page of operations; no: they do not."`
 }
 
-// Run sets whether the organisation is the operator's.
+// Run sets whether the organisation belongs to the operator of this installation, so that its tokens may see the page of operations.
 func (c *orgSetOperator) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		org, err := findOrganisation(ctx, st, c.Org)
@@ -177,8 +177,8 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// withProgress calls change, which moves an organisation's targets to another lane in one or more steps, and shows its progress. If the
-// change takes only one step, withProgress shows no progress.
+// withProgress calls the function change and shows its progress. change moves the targets of an organisation to another lane, in one or more
+// transactions. If one transaction is enough, withProgress shows no progress.
 func withProgress(ctx context.Context, w io.Writer, logger *slog.Logger, change func(progress func(done, total int64)) error) error {
 	var bar *progress
 	err := change(func(done, total int64) {

@@ -23,12 +23,12 @@ type progress struct {
 	lastLog      time.Time
 	total        int64        // total number of units; 0 if unknown
 	pointsBefore int          // number of points of the finished organisations
-	points       atomic.Int64 // number of points so far; 0 if the task does not count points. The bar's goroutine reads it concurrently
+	points       atomic.Int64 // number of points so far, 0 if the task does not count points; the goroutine of the bar reads it concurrently
 	bars         *mpb.Progress
 	bar          *mpb.Bar
 }
 
-// logInterval is the shortest time between two log lines of a progress.
+// logInterval is the shortest time between two log lines about the progress of a task.
 const logInterval = 10 * time.Second
 
 // newProgress starts to show the progress of a task. total is the task's number of units, 0 if unknown. If w is a terminal, newProgress
@@ -62,7 +62,8 @@ func (p *progress) timeLeft(done int64) time.Duration {
 	return (time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done))).Round(time.Second)
 }
 
-// set shows the progress. done is the number of finished units; points is the number of points written for the current organisation.
+// set shows the progress of the task. done is the number of finished units. points is the number of history points that have been written
+// for the current organisation.
 func (p *progress) set(ctx context.Context, done int64, points int) {
 	p.points.Store(int64(p.pointsBefore + points))
 	switch {
@@ -74,7 +75,7 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
-// setTotal shows the progress of a task whose total was not known when it started.
+// setTotal shows the progress of a task whose total was unknown when the task started. done and total are numbers of units.
 func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	if p.total == 0 {
 		if p.total = total; p.bar != nil {
@@ -84,8 +85,8 @@ func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	p.set(ctx, done, 0)
 }
 
-// nextOrganisation must be called when an organisation is finished. It adds the organisation's points to pointsBefore, because set
-// receives only the number of points of the current organisation.
+// nextOrganisation must be called when an organisation is finished. It adds the organisation's history points to pointsBefore, because set is
+// called with only the points of the current organisation.
 func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
 // finish stops the bar, if there is one, and logs the number of points and the elapsed time.

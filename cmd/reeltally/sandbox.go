@@ -18,8 +18,8 @@ type sandboxCommand struct {
 	Seed   uint64 `default:"0" placeholder:"N" help:"Seed of the made-up data. Each seed gives different videos and accounts."`
 }
 
-// Run starts the sandbox and serves it until ctx ends. Once the sandbox listens, Run prints the settings for the other programs, one a
-// line. It prints nothing else.
+// Run runs the sandbox until ctx ends. As soon as the sandbox listens, Run prints the settings with which other programs use it, one a line. It
+// prints nothing else.
 func (c *sandboxCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	logger := c.Logger(p.Stderr)
@@ -35,7 +35,7 @@ func (c *sandboxCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	return boot.Serve(ctx, l, box.Handler(), logger)
 }
 
-// newSandbox returns a sandbox that uses the real time.
+// newSandbox returns a sandbox that uses the clock of this machine.
 func newSandbox(seed uint64, logger *slog.Logger) *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{Now: time.Now, Logger: logger, Seed: seed})
 }

@@ -32,7 +32,8 @@ func (seedCommand) Help() string {
 		"again on the same day. Otherwise the command refuses an organisation that has videos."
 }
 
-// videosPerAccount is the maximum number of seeded videos of an account. It equals the default maximum of tracked videos of an account.
+// videosPerAccount is the maximum number of seeded videos of an account. It equals the number of an account's videos that are tracked by
+// default.
 const videosPerAccount = 30
 
 // Run fills the organisations one after the other and prints their ids.
@@ -67,7 +68,7 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// print prints one line of text, or one JSON object if JSON is set, for each filled organisation.
+// print prints one line for each filled organisation: a JSON object if the flag --json is set, and text otherwise.
 func (c *seedCommand) print(p boot.Process, orgs []uuid.UUID) error {
 	for _, id := range orgs {
 		var err error

@@ -23,7 +23,7 @@ type statusCommand struct {
 	Limit   int            `default:"100" placeholder:"N" help:"Number of links that --list prints at most."`
 }
 
-// Run prints the status of collecting.
+// Run prints how well the numbers are collected, or the links with a given fetch status.
 func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		if c.List != "" {
@@ -44,13 +44,13 @@ func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// listedTarget is a link in the JSON that --list prints.
+// listedTarget is one video or account in the JSON that the flag --list prints.
 type listedTarget struct {
 	Platform  string     `json:"platform"`
 	Kind      string     `json:"kind"`
 	Link      string     `json:"link"`
 	Status    string     `json:"status"`
-	Attempts  int        `json:"attempts"`   // number of failed attempts in a row
+	Attempts  int        `json:"attempts"`   // number of consecutive failed attempts
 	FetchedAt *time.Time `json:"fetched_at"` // null before the first successful fetch
 	NextAt    time.Time  `json:"next_at"`
 	LastError string     `json:"last_error"`
@@ -136,8 +136,8 @@ func formatSeconds(seconds *float64) string {
 	return (time.Duration(*seconds) * time.Second).String()
 }
 
-// formatPercentile formats a percentile of the ages in f. It returns "-" if no target was fetched. If percentile is nil, the age is above
-// the largest age of queue.FreshWithin, and formatPercentile returns "> 168h0m0s".
+// formatPercentile formats a percentile of the ages in f. If no target was fetched yet, it returns "-". If targets were fetched but
+// percentile is nil, the age is above the largest age in queue.FreshWithin, and formatPercentile returns "> 168h0m0s".
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
@@ -145,7 +145,7 @@ func formatPercentile(f collect.Freshness, percentile *float64) string {
 	return formatSeconds(percentile)
 }
 
-// formatTime formats t in UTC. For the zero time it returns "-".
+// formatTime formats the time t in UTC. For the zero time it returns "-".
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"

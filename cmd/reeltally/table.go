@@ -17,8 +17,8 @@ import (
 type column struct {
 	title string
 	right bool // align to the right
-	wide  bool // shorten this column if the terminal is too narrow
-	extra bool // leave this column out if the terminal is still too narrow
+	wide  bool // the texts of this column may be shortened if the terminal is too narrow
+	extra bool // this column may be left out if the terminal is too narrow
 }
 
 // minWide is the smallest width to which a wide column is shortened.
@@ -52,7 +52,7 @@ func formatColumns(columns []column, rows [][]string, width int) string {
 	for _, w := range widths {
 		total += w
 	}
-	slack := 0 // the characters by which the wide columns can be shortened
+	slack := 0 // number of characters by which all wide columns together can be shortened
 	for i, c := range columns {
 		if c.wide {
 			slack += max(0, widths[i]-minWide)
@@ -96,7 +96,7 @@ func formatColumns(columns []column, rows [][]string, width int) string {
 	return out.String()
 }
 
-// plainText returns s on one line and without control characters. Titles and names are written by strangers; a terminal could obey control
+// plainText returns s on one line and without control characters. Anyone can write titles and names, and a terminal could execute control
 // characters in them.
 func plainText(s string) string {
 	s = strings.Map(func(r rune) rune {

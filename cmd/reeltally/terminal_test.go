@@ -20,7 +20,8 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 )
 
-// openTerminal returns the two ends of a terminal of 80 columns: what the user sees and types, and what a program reads and writes.
+// openTerminal opens a pseudo-terminal of 80 columns. user collects the text that the terminal shows, keyboard accepts the text that the user
+// types, and program is the terminal file for the program.
 func openTerminal(t *testing.T) (user *boottest.Output, keyboard io.Writer, program *os.File) {
 	t.Helper()
 	master, program, err := pty.Open()

@@ -127,7 +127,7 @@ func timeOf(i *store.Instant) *time.Time {
 	return &t
 }
 
-// formatInstant formats an instant. For nil it returns ifNil.
+// formatInstant formats an instant of the store. If i is nil, it returns the text ifNil.
 func formatInstant(i *store.Instant, ifNil string) string {
 	if i == nil {
 		return ifNil

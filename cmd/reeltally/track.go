@@ -20,15 +20,15 @@ type trackCommand struct {
 	JSON       bool     `name:"json" help:"Print one JSON object a link, as the API returns it."`
 }
 
-// trackedLink is the result of one link.
+// trackedLink is the result of tracking one link.
 type trackedLink struct {
-	json        any // object of the API
+	json        any // object in the response of the API, for the flag --json
 	status, url string
 	id          *uuid.UUID // nil if the link was not saved
 	failure     *string    // nil if the link was saved
 }
 
-// track sends the links in requests of maxLinks and prints a line for each link. send sends one request.
+// track sends the links in requests of at most maxLinks links and prints a line for each link. The function send sends one request.
 func (c *trackCommand) track(ctx context.Context, p boot.Process,
 	send func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, err error),
 ) error {
@@ -49,7 +49,7 @@ func (c *trackCommand) track(ctx context.Context, p boot.Process,
 		collections = []uuid.UUID{id}
 	}
 	bar := newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "track", "links", int64(len(links)))
-	if len(links) > maxLinks && !boot.IsTerminal(p.Stdout) { // on a terminal, the lines of the links show the progress
+	if len(links) > maxLinks && !boot.IsTerminal(p.Stdout) { // on a terminal, the line printed for each link shows the progress
 		bar = newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "track", "links", int64(len(links)))
 	}
 	defer bar.finish(ctx)
@@ -139,14 +139,15 @@ func (c *accountsTrack) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// stopCommand is embedded in the commands that stop videos or accounts.
+// stopCommand is embedded in the commands that stop tracking videos or accounts.
 type stopCommand struct {
 	apiCommand
 	Stopped []string `arg:"" optional:"" name:"id or link" help:"Ids or links. Without any, they are read from standard input, one a line."`
 	JSON    bool     `name:"json" help:"Print one JSON object an id or link, as the API returns it."`
 }
 
-// stop sends the ids and links in requests of maxLinks. A request with a link that is not tracked stops nothing.
+// stop stops tracking the videos or accounts with the given ids and links. The function send sends one request of at most maxLinks ids and
+// links. stop prints a line for each of them, and returns an error if any could not be stopped.
 func (c *stopCommand) stop(p boot.Process, send func(api *client.ReelTally, ids []string) (client.StopResult, error)) error {
 	api, err := c.connect()
 	if err != nil {
@@ -191,7 +192,7 @@ type accountsStop struct {
 	stopCommand
 }
 
-// Run stops the accounts.
+// Run stops tracking the accounts.
 func (c *accountsStop) Run(ctx context.Context, p boot.Process) error {
 	return c.stop(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
 		return api.StopAccounts(ctx, client.StopAccountsOptions{Ids: ids})

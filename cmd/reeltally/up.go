@@ -34,14 +34,14 @@ func (upCommand) Help() string {
 		"SIGINT (Ctrl-C) or SIGTERM stops the program: first the API, then the collector, then the sandbox."
 }
 
-// The default SQLite files for made-up and for real numbers. The two kinds of numbers are never in the same database.
+// These are the default SQLite files for made-up and for real numbers. A database never has both.
 const (
 	demoFile = "data/demo.db"
 	realFile = "data/reeltally.db"
 )
 
-// Run starts sandbox, collector and API in one process and prints how to use them. When ctx ends, Run lets the API finish its running
-// requests and stops it, then lets the collector finish its claims and stops it, then stops the sandbox.
+// Run runs the sandbox, a collector and the API in one process and prints how to use them. If a source is configured, it runs no sandbox. When
+// ctx ends, Run first stops the API after its running requests, then the collector after its running claims, and then the sandbox.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {
@@ -89,7 +89,8 @@ type up struct {
 	sandboxServer *sandbox.Sandbox // nil if a real source is configured, because no sandbox runs then
 }
 
-// services opens the listeners and returns the services: sandbox, collector, metrics, API. A service comes after the services that it uses.
+// services opens the listeners and returns the services to run: sandbox, collector, metrics and API. In this list, a service comes after the
+// services that it uses.
 func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	var services []boot.Service
 	if !u.Sources.HasSource() {
@@ -126,8 +127,7 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil
 }
 
-// closeListeners closes all open listeners. Run needs it if it fails before it serves requests. Listeners that are closed already are
-// ignored.
+// closeListeners closes all listeners that are still open. Run calls it in case it fails before it serves requests.
 func (u *up) closeListeners() error {
 	var errs []error
 	for _, l := range u.listeners {
@@ -164,7 +164,8 @@ func (u *up) useSandbox(address string) {
 	}
 }
 
-// dataDir returns the folder of the file with the token: --data-dir, or else the folder of the SQLite file, or else "data".
+// dataDir returns the folder for the file with the token. This is the folder in --data-dir. Without --data-dir, it is the folder of the SQLite
+// file, or "data" if the database is not SQLite.
 func (u *up) dataDir() string {
 	if u.DataDir != "" {
 		return u.DataDir
@@ -175,7 +176,7 @@ func (u *up) dataDir() string {
 	return "data"
 }
 
-// dataLocation describes where the data is. It does not show the URL of a PostgreSQL database, which has a password.
+// dataLocation describes where the data is. It does not show the URL of a PostgreSQL database, because the URL contains a password.
 func (u *up) dataLocation() string {
 	path, ok := strings.CutPrefix(u.DatabaseURL.Reveal(), "sqlite:")
 	if !ok {

@@ -115,8 +115,8 @@ func TestUp_keepsTokenFilePrivateAndReplacesInvalidToken(t *testing.T) {
 	require.Zero(t, third.Stop())
 }
 
-// realSources has the settings of each real source, by a name for the source. With such settings, `reeltally up` must not use the
-// sandbox. The tests make no call to the sources, because no target is tracked.
+// realSources has the settings that configure each real source. The keys are names for subtests. With such settings, `reeltally up` must
+// not use the sandbox. The tests make no call to the sources, because no target is tracked.
 var realSources = map[string]map[string]string{
 	"youtube": {"REELTALLY_YOUTUBE_API_KEY": "a-real-key"},
 	"tiktok": {"REELTALLY_TIKTOK_CLIENT_KEY": "a-real-key", "REELTALLY_TIKTOK_CLIENT_SECRET": "another",

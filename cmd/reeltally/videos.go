@@ -55,7 +55,7 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
 }
 
-// linesOr returns the arguments, or the lines of standard input without blank ones if there are no arguments.
+// linesOr returns the command-line arguments. If there are none, it returns the lines of standard input, without blank lines.
 func linesOr(arguments []string, stdin io.Reader, what string) ([]string, error) {
 	if len(arguments) == 0 && stdin != nil {
 		in := bufio.NewScanner(stdin)
@@ -125,7 +125,7 @@ func videoRow(v client.Video) []string {
 		uploaded, v.AdID.String()}
 }
 
-// pageSize returns the size of the pages with which limit entries are read; a limit of 0 means all entries.
+// pageSize returns the page size with which a command requests limit entries of a list. A limit of 0 means all entries.
 func pageSize(limit int) int32 {
 	if limit == 0 || limit > maxPage {
 		limit = maxPage
@@ -230,7 +230,7 @@ func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	if c.Collection != "" { // the filter of the list takes an unknown name for an empty collection
+	if c.Collection != "" { // check that the collection exists: a list that is filtered by an unknown name is empty, which is not an error
 		id, err := findCollection(ctx, api, c.Collection)
 		if err != nil {
 			return err
@@ -270,7 +270,7 @@ func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 	}
 }
 
-// read returns the watched videos.
+// read requests the watched videos and returns them: the video c.Video, or all videos of the collection.
 func (c *videosWatch) read(ctx context.Context, api *client.ReelTally) (videos []client.Video, _ error) {
 	if c.Video != "" {
 		v, err := api.GetVideo(ctx, c.Video)
@@ -288,10 +288,10 @@ func (c *videosWatch) read(ctx context.Context, api *client.ReelTally) (videos [
 	return videos, nil
 }
 
-// videoCounts are the known counts of a video by the name of the metric.
+// videoCounts has the known counts of a video. The key is the name of the metric, such as "views".
 type videoCounts map[string]int64
 
-// watchedMetrics are the metrics of videoCounts in the order of their output.
+// watchedMetrics are the metrics that `reeltally videos watch` prints, in this order.
 var watchedMetrics = []string{"views", "likes", "comments", "shares", "bookmarks"}
 
 // countsOf returns the known counts of a video.
@@ -305,7 +305,7 @@ func countsOf(v client.Video) videoCounts {
 	return counts
 }
 
-// print writes one line with the counts of a video, and their difference to the counts before.
+// print writes one line with the counts of a video, and for each changed count the difference from its last printed value in before.
 func (c *videosWatch) print(w io.Writer, v client.Video, before, counts videoCounts) error {
 	if c.JSON {
 		return writeJSON(w, v)
@@ -341,7 +341,7 @@ type videosRefresh struct {
 	JSON  bool     `name:"json" help:"Print one JSON object a video: {\"video\", \"scheduled\", \"refresh_after\"}."`
 }
 
-// Run requests new counts of each video.
+// Run asks the server to fetch each video now, and prints the answer for each.
 func (c *videosRefresh) Run(ctx context.Context, p boot.Process) error {
 	api, err := c.connect()
 	if err != nil {
@@ -381,7 +381,7 @@ type videosStop struct {
 	stopCommand
 }
 
-// Run stops the videos.
+// Run stops tracking the videos.
 func (c *videosStop) Run(ctx context.Context, p boot.Process) error {
 	return c.stop(p, func(api *client.ReelTally, ids []string) (client.StopResult, error) {
 		return api.StopVideos(ctx, client.StopVideosOptions{Ids: ids})

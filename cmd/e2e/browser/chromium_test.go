@@ -90,7 +90,7 @@ func (b *tab) recordProtocolError(format string, arguments ...any) {
 	b.protocol = append(b.protocol, fmt.Sprintf(format, arguments...))
 }
 
-// recordEvent adds the errors and requested hosts in an event of the browser to faults and hosts.
+// recordEvent handles an event of the browser. It adds errors of pages to b.faults, and the origins of requests to b.hosts.
 func (b *tab) recordEvent(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +126,8 @@ func (b *tab) do(steps ...chromedp.Action) {
 	require.NoError(b.t, chromedp.Run(b, steps...))
 }
 
-// requireClean requires that the tab recorded no error of a page and that pages sent requests only to the origin server.
+// requireClean requires that the tab recorded no error of a page, and that pages sent requests only to the parameter server, which is an
+// origin.
 func (b *tab) requireClean(server string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -143,7 +144,7 @@ func (b *tab) screenshot(name string) {
 	require.NoError(b.t, os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), png, 0o600))
 }
 
-// preferColours returns a step that makes the browser report scheme, "dark" or "light", as the colour scheme of the system.
+// preferColours returns a step after which the browser tells pages that the user prefers the given colour scheme, "dark" or "light".
 func preferColours(scheme string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})
 }

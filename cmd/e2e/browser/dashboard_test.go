@@ -36,19 +36,20 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// axe is axe-core, which finds faults of pages that keep people with disabilities from using them. testdata has its licence.
+// axe is the script axe-core. It finds faults of pages that make them hard to use for people with disabilities. testdata has its licence.
 //
 //go:embed testdata/axe-4.14.1.min.js
 var axe string
 
-// The texts of other people that the dashboard must show as text. Each one would run a script if a page contained it as HTML.
+// The constants imitate texts of other people, such as titles. The dashboard must show them as text. If a page contained one of them as HTML, a
+// script would run.
 const (
 	hostileTitle    = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
 	hostileUsername = `"><svg/onload=alert(1)>`
 	hostileName     = `{{7*7}}</script><script>alert('collection')</script>`
 )
 
-// dashboard is an installation with a filled organisation.
+// dashboard is an installation whose organisation has videos and collections.
 type dashboard struct {
 	installation
 	collection store.Collection // the collection with the hostile name
@@ -63,14 +64,14 @@ var hostileVideos = []ingest.VideoFacts{
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Likes: new(int64(5))},
 }
 
-// pictureVideos are the videos of the pictures in docs/screenshots.
+// pictureVideos are the videos that the screenshots in docs/screenshots show.
 var pictureVideos = []ingest.VideoFacts{
 	{Title: new("مرحبا بكم في متجرنا الجديد 🎉 #عرض"), Username: new("matjar"), Views: new(int64(2311)), Likes: new(int64(190)), Comments: new(int64(12))},
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Views: new(int64(871)), Likes: new(int64(64)), Comments: new(int64(3))},
 }
 
-// startDashboard starts a server with made-up data. The organisation also has the videos, in a collection named collection, and one video
-// without numbers. The functions in change modify the options of the server.
+// startDashboard starts a server with made-up data. In addition to this data, the organisation has the given videos, in a collection whose name
+// is the parameter collection, and one video without numbers. The functions in change modify the options of the server.
 func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string, change ...func(*server.Options)) dashboard {
 	t.Helper()
 	d := dashboard{installation: start(t, append(change, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}
@@ -93,7 +94,7 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string,
 	return d
 }
 
-// runCollector lets the pages believe that a collector with one source is running.
+// runCollector writes the heartbeat of a collector with one source into the database. The pages then show that a collector is running.
 func (d dashboard) runCollector(t *testing.T) {
 	t.Helper()
 	var forms []queue.Form
@@ -105,7 +106,7 @@ func (d dashboard) runCollector(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// storeThumbnails stores the pictures that the sandbox has of the organisation's videos.
+// storeThumbnails fetches the thumbnails of the organisation's videos from the sandbox and stores them.
 func (d dashboard) storeThumbnails(t *testing.T, box *sandbox.Sandbox) {
 	t.Helper()
 	server := httptest.NewServer(box.Handler())
@@ -122,7 +123,8 @@ func (d dashboard) storeThumbnails(t *testing.T, box *sandbox.Sandbox) {
 	}
 }
 
-// deliver stores the answers of the sandbox for the videos of the links. Links without facts get no answer.
+// deliver stores facts as answers of the sandbox, as a collector would: facts[i] is the answer for the video of links[i]. If facts is
+// shorter than links, the last videos get no answer.
 func (d dashboard) deliver(t *testing.T, links []link.Link, facts []ingest.VideoFacts) {
 	t.Helper()
 	outcomes := make([]ingest.Outcome, len(facts))
@@ -159,7 +161,7 @@ func (d dashboard) pages(t *testing.T) map[string]string {
 	}
 }
 
-// share gives a collection a share page with these display settings, and returns the path of the page.
+// share gives a collection a share page with the given access and display settings, and returns the path of the page.
 func (d dashboard) share(t *testing.T, collection uuid.UUID, access store.Access, settings string) string {
 	t.Helper()
 	hash, err := store.HashPassword(t.Context(), "a long password")
@@ -205,7 +207,7 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 	b.do(chromedp.Click(`.top a[href="/track"]`), chromedp.WaitVisible("#links"), chromedp.Location(&at))
 	require.Equal(t, d.url+"/track", at)
 
-	// The text field has the focus. Everything else is done with keys.
+	// The text field has the focus when the page opens. The test uses only the keyboard.
 	clips := storetest.ClipsFrom(t, 50, 2)
 	b.do(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\nnot a link"),
 		chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter),
@@ -339,7 +341,7 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 	b.savePicture("login")
 	b.signIn(d)
 	pages := d.pages(t)
-	delete(pages, "not-found") // the browser logs the status 404 of the page as an error
+	delete(pages, "not-found") // the browser reports the page's status 404 as an error, so requireClean would fail
 	for name, path := range pages {
 		for kind, width := range widths {
 			for _, scheme := range []string{"light", "dark"} {
@@ -348,7 +350,7 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 					chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
 						.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120))`, &wider))
 				require.Empty(t, wider, "%s scrolls sideways at %d pixels", path, width)
-				if !strings.Contains(name, "-") { // the other pages use the same templates with other data
+				if !strings.Contains(name, "-") { // pages whose names have a hyphen use the same templates as other pages
 					b.savePicture(fmt.Sprintf("%s-%s-%s", name, kind, scheme))
 				}
 			}
@@ -366,10 +368,10 @@ func (b *tab) requireAccessible(name string) {
 	require.Empty(b.t, violations, name)
 }
 
-// screenshots is the folder into which savePicture writes. `make screenshots` sets it.
+// screenshots is the folder into which savePicture writes. `make screenshots` sets this flag.
 var screenshots = flag.String("screenshots", "", "write a picture of each page of the dashboard into this folder")
 
-// savePicture writes a picture of the page into the folder of the flag -screenshots. It does nothing without the flag.
+// savePicture writes a screenshot of the page into the folder that the flag -screenshots names. Without the flag, it does nothing.
 func (b *tab) savePicture(name string) {
 	b.t.Helper()
 	if *screenshots == "" {

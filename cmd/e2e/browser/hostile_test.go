@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileTexts returns 200 texts that try to run a script. Each one first tries to leave the place of the page in which it stands: an
-// attribute, a title, a script, a comment or a template.
+// hostileTexts returns 200 texts that try to run a script. Each text first tries to close the HTML construct that contains it: an attribute, a
+// title, a script, a comment or a template.
 func hostileTexts() []string {
 	const run = `document.title='owned'`
 	scripts := []string{
@@ -34,8 +34,9 @@ func hostileTexts() []string {
 	return out
 }
 
-// TestPages_runNoScriptOfOtherPeople puts 200 hostile texts into captions, usernames, sounds, names of collections and display settings. A
-// script that runs changes the title of the page. A script that the Content-Security-Policy stops is an error in the browser.
+// TestPages_runNoScriptOfOtherPeople puts 200 hostile texts into captions, usernames, sounds, names of collections and display settings. If
+// a hostile script runs, it changes the title of the page. If the Content-Security-Policy stops the script, the browser reports an error.
+// The test fails in both cases.
 func TestPages_runNoScriptOfOtherPeople(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
