@@ -154,8 +154,8 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// SaveStatistics writes the statistics of accounts with one statement. With another statement, it writes the outlier multipliers of the accounts'
-// videos that have another multiplier.
+// SaveStatistics writes the statistics of accounts with one statement. With another statement, it writes the outlier multipliers of the
+// accounts' videos that have another multiplier.
 func SaveStatistics(tx *gorm.DB, of map[db.RowKey]AccountStats) error {
 	if len(of) == 0 {
 		return nil

@@ -16,7 +16,8 @@ import (
 const (
 	// DisableAfter is the time after which a webhook is disabled if every attempt to send to it has failed.
 	DisableAfter = 3 * db.Day
-	// firstPause is how long nothing is sent to a webhook after a failed attempt. Each further failed attempt doubles the pause, up to longestPause.
+	// firstPause is how long nothing is sent to a webhook after a failed attempt. Each further failed attempt doubles the pause, up to
+	// longestPause.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
 )
@@ -318,8 +319,8 @@ func (o *Org) saveAttempts(tx *gorm.DB, webhook uuid.UUID, attempts []Attempt) e
 // notDue is the due time of a webhook that has nothing to send, because none of its deliveries has an attempt left.
 const notDue = db.Instant(1) << 62
 
-// endClaim ends a claim. The webhook can be claimed again when its next delivery is due and pause has passed. endClaim does nothing if the webhook was
-// disabled or deleted, or if another process has claimed it.
+// endClaim ends a claim. The webhook can be claimed again when its next delivery is due and pause has passed. endClaim does nothing if the
+// webhook was disabled or deleted, or if another process has claimed it.
 func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
 	// The row is locked before the next due delivery is read. A transaction that adds a delivery afterwards waits for the lock, and then makes
 	// the webhook due.

@@ -524,8 +524,8 @@ var eventColumns = []db.Column[Event]{
 	}},
 }
 
-// DeleteExpiredEvents deletes up to db.DeleteBatch events that are older than db.EventRetention, and their deliveries. It returns the number of
-// deleted events.
+// DeleteExpiredEvents deletes up to db.DeleteBatch events that are older than db.EventRetention, and their deliveries. It returns the
+// number of deleted events.
 func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 	before := o.s.db.Now().Add(-db.EventRetention)
 	old := func(q *gorm.DB) *gorm.DB { return q.Where("events.created_at < ?", before) }

@@ -39,8 +39,9 @@ var pointVideoColumns = []db.Column[VideoPoints]{
 // pointBytes is an upper bound of the number of bytes that a point takes in JSON, with the members of its video except the link.
 const pointBytes = 512
 
-// ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first, so that a video
-// that is fetched while a caller reads the pages comes again on a later page. Stopped videos are included. The total of the list is not known.
+// ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first, so that a
+// video that is fetched while a caller reads the pages comes again on a later page. Stopped videos are included. The total of the list is
+// not known.
 func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[VideoPoints], error) {
 	videos := o.q(ctx, "videos").Where("videos.latest_updated_at BETWEEN ? AND ?", query.Since, query.Until)
 	spec := db.ListSpec[VideoPoints]{Sort: pointOrders, Table: "videos", Columns: pointVideoColumns, ID: func(v *VideoPoints) uuid.UUID { return v.ID },

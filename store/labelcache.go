@@ -13,7 +13,8 @@ const (
 	maxCachedMembers = 50_000
 	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
 	maxLabelledOrgs = 10_000
-	// maxCachedEntries is the maximum number of members and collections of all organisations in a labelCache. It limits the memory to some tens of megabytes.
+	// maxCachedEntries is the maximum number of members and collections of all organisations in a labelCache. It limits the memory to some
+	// tens of megabytes.
 	maxCachedEntries = 500_000
 )
 

@@ -19,8 +19,9 @@ import (
 // A collection contains a video if the video or its account was added to the collection, or if the caption has one of the collection's
 // hashtags. Only this file and the queries videoCounts and campaignVideos implement this rule.
 
-// members is the SQL condition that a video is in one of the collections that {collections} selects, in organisation @org. The subqueries do not
-// refer to the video, so the database reads each membership once and not once for each video.
+// members is the SQL condition that a video of the organisation @org is in one of several collections. The text {collections} is replaced
+// by a condition that selects these collections. The subqueries do not refer to the video, so the database reads each membership once and
+// not once for each video.
 const members = `videos.id IN (
 SELECT m.video_id FROM collection_videos m WHERE m.organisation_id = @org AND {collections}
 UNION ALL
@@ -183,8 +184,9 @@ func (o *Org) labelAccounts(ctx context.Context, accounts []Account, maxBytes in
 		func(i int, labels []*Label) { accounts[i].Labels = labels })
 }
 
-// memberships is a query with three kinds of rows: names of collections, hashtags of collections, and members of collections among the
-// videos @videos and accounts @accounts. A row has the id of a collection and one other value. One statement takes less time than three.
+// memberships is a SQL query with three kinds of rows: names of collections, hashtags of collections, and members of collections. The texts
+// {m.video_id} and {m.account_id} are replaced by conditions that select the members. A row has the id of a collection and one other value.
+// One statement takes less time than three.
 const memberships = `SELECT c.id, c.name, NULL AS tag, CAST(NULL AS uuid) AS member FROM collections c WHERE c.organisation_id = @org
 UNION ALL
 SELECT h.collection_id, NULL AS name, h.tag, NULL AS member FROM collection_hashtags h WHERE h.organisation_id = @org

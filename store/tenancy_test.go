@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// things are the ids, links and names in the arguments of a call. They belong to the calling organisation, belong to another organisation,
-// or are unknown.
+// things are ids, links and names that a call can have as arguments. They belong to the calling organisation or to another organisation, or
+// are unknown.
 type things struct {
 	video, account, collection, report, token uuid.UUID
 	webhook, delivery                         uuid.UUID
@@ -43,7 +43,8 @@ func answered(err error, values ...any) answer {
 	return a
 }
 
-// tenant adds a video, an account, a collection, a report, a token, a webhook, a delivery and an idempotency key to an organisation. It returns their ids, links and names.
+// tenant adds a video, an account, a collection, a report, a token, a webhook, a delivery and an idempotency key to an organisation. It
+// returns their ids, links and names.
 func tenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) things {
 	t.Helper()
 	x := unknownThings(t, db, handle, n)

@@ -171,8 +171,8 @@ func (c videoChange) columns() map[string]any {
 	return columns
 }
 
-// KnownVideos returns the stored videos of the organisation that links name, by their queue.TargetKey. No other transaction can start or stop their
-// tracking, because this transaction has raised the version of the organisation.
+// KnownVideos returns the stored videos of the organisation that links name, by their queue.TargetKey. No other transaction can start or
+// stop their tracking, because this transaction has raised the version of the organisation.
 func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	if len(links) == 0 {
 		return map[string]Video{}, nil

@@ -197,8 +197,8 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 // usualRows is for how many rows of a filtered list memory is allocated before the total is known.
 const usualRows = 100
 
-// readsWithVersion returns true if the version and the videos of a query can be read together. A long list with a filter first needs its total,
-// because growing the memory for its rows would take longer.
+// readsWithVersion returns true if the version and the videos of a query can be read together. A long list with a filter first needs its
+// total, because growing the memory for its rows would take longer.
 func (q VideoQuery) readsWithVersion() bool {
 	return len(q.Collections) == 0 && q.CollectionID == nil && !q.Window.NeedsTotal() && (!q.filters() || q.Window.Limit <= 5*usualRows)
 }
@@ -364,8 +364,8 @@ var newColumns = []string{"organisation_id uuid", "id uuid", "platform text", "e
 	"created_at bigint", "removed boolean", "pending boolean", "direct boolean", "title text", "title_folded text", "not_safe boolean", "private boolean",
 	"hidden_stats boolean", "ad_info_shop boolean", "ad_is_ad boolean", "fetch_status text", "fetch_reason text", "next_fetch_at bigint"}
 
-// saveNewVideos inserts videos that the organisation does not have. No other transaction can insert them at the same time, because this transaction has
-// raised the version of the organisation.
+// saveNewVideos inserts videos that the organisation does not have. No other transaction can insert them at the same time, because this
+// transaction has raised the version of the organisation.
 func saveNewVideos(tx *gorm.DB, videos []Video) error {
 	if len(videos) == 0 {
 		return nil

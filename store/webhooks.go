@@ -72,9 +72,9 @@ type NewWebhook struct {
 	Secret      []byte      // the encrypted secret
 }
 
-// CreateWebhook makes an enabled webhook. From now on, the organisation's events are recorded. If a webhook with n.ID exists, an earlier attempt
-// of the request made the webhook, but its server crashed before it answered; the webhook then gets the secret n.Secret. CreateWebhook returns
-// *TooManyWebhooksError if the organisation has MaxWebhooks webhooks.
+// CreateWebhook makes an enabled webhook. From now on, the organisation's events are recorded. If a webhook with n.ID exists, an earlier
+// attempt of the request made the webhook, but its server crashed before it answered; the webhook then gets the secret n.Secret.
+// CreateWebhook returns *TooManyWebhooksError if the organisation has MaxWebhooks webhooks.
 func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) {
 	now := o.s.db.Now()
 	if n.ID == uuid.Nil {
@@ -274,8 +274,8 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Deliv
 }
 
 // ReplayDelivery makes a new delivery of the event of a delivery, and returns it. The new delivery has the same event id. ReplayDelivery
-// returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is disabled. effect is the EffectID of the request's IdempotencyKey, or
-// zero.
+// returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is disabled. effect is the EffectID of the request's
+// IdempotencyKey, or zero.
 func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effect uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.change(ctx, func(tx *gorm.DB) error {

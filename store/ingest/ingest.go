@@ -315,8 +315,9 @@ func (w videoWriter) saveAccountDays(touched map[db.RowKey]bool) error {
 	return store.SaveAccountDays(w.tx, db.SortedKeys(measured), stamp)
 }
 
-// load reads those videos with the given keys that are still tracked and have no newer counts. It orders the videos by organisation, platform and
-// the platform's id. No other transaction can change the videos, because this transaction has raised the versions of their organisations.
+// load reads those videos with the given keys that are still tracked and have no newer counts. It orders the videos by organisation,
+// platform and the platform's id. No other transaction can change the videos, because this transaction has raised the versions of their
+// organisations.
 func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -519,8 +520,8 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 	}
 	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
 		"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
-	// The bucket and the token are columns of u and not parameters. With a parameter, PostgreSQL would compare each target of the claim with each row
-	// of u, and SQLite would read all targets of the bucket.
+	// The bucket and the token are columns of u and not parameters. With a parameter, PostgreSQL would compare each target of the claim with
+	// each row of u, and SQLite would read all targets of the bucket.
 	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// store.Retention says for how many days the point of every day is kept, and for how many days one point of every week. The weekly point is the last
-// daily point of the week. If the last daily point lacks a count, that count comes from an earlier day of the week.
+// store.Retention says for how many days the point of every day is kept, and for how many days one point of every week. The weekly point is
+// the last daily point of the week. If the last daily point lacks a count, that count comes from an earlier day of the week.
 //
 // A weekly point is written before its daily points are deleted. On SQLite, the same transaction deletes the daily points. On PostgreSQL, a
 // separate transaction drops the month after it has checked that all points of the month are rolled up. Each step can be repeated, so an

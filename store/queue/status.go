@@ -61,7 +61,8 @@ type Collecting struct {
 	// Pauses are the pauses of sources and budgets, by name. If BlockedUntil has passed, the pause is over, but no call has succeeded since.
 	Pauses map[string]Pause
 	Quotas []QuotaUse
-	// Statuses counts the targets by fetch status. The counts of FetchStopped have no platform, because stopped videos and accounts have no target.
+	// Statuses counts the targets by fetch status. The counts of FetchStopped have no platform, because stopped videos and accounts have no
+	// target.
 	Statuses []StatusCount
 	// Collectors has the time of the last heartbeat of each collector, the latest first.
 	Collectors []db.Instant
@@ -137,8 +138,8 @@ type TargetStatus struct {
 	Detail    string // why the last attempt gave no numbers; it never contains a credential
 }
 
-// TargetsWithStatus returns up to limit targets with a fetch status, ordered by platform, kind and the platform's id. It reads the queue until it
-// has found them.
+// TargetsWithStatus returns up to limit targets with a fetch status, ordered by platform, kind and the platform's id. It reads the queue
+// until it has found them.
 func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit int) ([]TargetStatus, error) {
 	now := s.db.Now()
 	found := []TargetStatus{}

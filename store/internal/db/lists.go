@@ -12,14 +12,14 @@ import (
 	"gorm.io/gorm"
 )
 
-// This file passes lists of rows to statements. The text of such a statement is the same for every number of rows, so the engine parses it once,
-// and the number of rows is not limited by the number of parameters.
+// This file passes lists of rows to statements. The text of such a statement is the same for every number of rows, so the engine parses it
+// once, and the number of rows is not limited by the number of parameters.
 //
 // A statement about rows of several organisations gets the rows' keys as a list and joins the list. Each key contains the organisation. So the
 // statement cannot read or change a row of any other organisation.
 
-// WithRows returns the SQL text "WITH name(…) AS (…)" for a list of rows, and the parameters of that text. Each column is a name and a type, such
-// as "day date". Read the rows of such a query with Find of GORM and not with Scan, which formats all parameters for the log.
+// WithRows returns the SQL text "WITH name(…) AS (…)" for a list of rows, and the parameters of that text. Each column is a name and a
+// type, such as "day date". Read the rows of such a query with Find of GORM and not with Scan, which formats all parameters for the log.
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
 	names, types := splitColumns(columns)
 	list := arraysQuery
@@ -39,8 +39,8 @@ func splitColumns(columns []string) (names, types []string) {
 	return names, types
 }
 
-// InsertList returns a statement that inserts rows into a table in the order of rows, and the parameters of the statement. Each column is a name
-// and a type, such as "day date". end is the end of the statement: ON CONFLICT, RETURNING, or both.
+// InsertList returns a statement that inserts rows into a table in the order of rows, and the parameters of the statement. Each column is a
+// name and a type, such as "day date". end is the end of the statement: ON CONFLICT, RETURNING, or both.
 func InsertList(tx *gorm.DB, table string, columns []string, rows [][]any, end string) (statement string, args []any) {
 	list, args := WithRows(tx, "added", columns, rows)
 	names, _ := splitColumns(columns)
@@ -90,8 +90,8 @@ func (a array) Index(i int) any { return binary(a.rows[i][a.column]) }
 // IndexType implements pgtype.ArrayGetter. The values have different types, so it returns nil.
 func (a array) IndexType() any { return nil }
 
-// jsonQuery returns a query of SQLite for the values of rows. It has one parameter: all rows as JSON. The query is materialized, because SQLite would
-// otherwise read the JSON again for each row of a joined table.
+// jsonQuery returns a query of SQLite for the values of rows. It has one parameter: all rows as JSON. The query is materialized, because
+// SQLite would otherwise read the JSON again for each row of a joined table.
 func jsonQuery(types []string, rows [][]any) (query string, args []any) {
 	values := make([]string, len(types))
 	for i, t := range types {

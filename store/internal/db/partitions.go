@@ -190,9 +190,9 @@ func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 	return nil
 }
 
-// makeMonth creates the partition of a month if it does not exist. The partition is vacuumed often, because histories are read from its index
-// alone only after a vacuum. It uses ATTACH PARTITION, whose lock conflicts only with transactions that
-// write videos. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads too.
+// makeMonth creates the partition of a month if it does not exist. The partition is vacuumed often, because histories are read from its
+// index alone only after a vacuum. makeMonth uses ATTACH PARTITION, whose lock conflicts only with transactions that write videos. CREATE
+// TABLE … PARTITION OF would lock snapshots_daily against reads too.
 func (d *DB) makeMonth(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time creates a partition

@@ -274,8 +274,8 @@ func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) err
 	return d.EachRowOf(ctx, Select{q, f})
 }
 
-// EachRowOf does the same as EachRow for several statements, which run one after the other. On PostgreSQL, it sends them together and waits for
-// the database only once. A statement sees all changes that were committed before it began.
+// EachRowOf does the same as EachRow for several statements, which run one after the other. On PostgreSQL, it sends them together and waits
+// for the database only once. A statement sees all changes that were committed before it began.
 func (d *DB) EachRowOf(ctx context.Context, selects ...Select) error {
 	statements := make([]statement, len(selects))
 	for i, s := range selects {

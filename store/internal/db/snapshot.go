@@ -15,7 +15,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// Kind is the kind of the values of a column. Both engines store the same kinds, although they declare different types.
+// Kind is the type of the values of a column, independent of the engine. The engines declare different SQL types for the same kind.
 type Kind string
 
 // The kinds of values. Ids and days are texts.

@@ -46,8 +46,8 @@ const (
 	DailyDays = 90
 	// WeeklyDays is the default of Retention.Weekly.
 	WeeklyDays = 730
-	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The oldest day that a caller can request
-	// may be between two points, and the earlier point is up to 13 days older.
+	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The oldest day that a caller can
+	// request may be between two points, and the earlier point is up to 13 days older.
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour

@@ -35,8 +35,8 @@ func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB
 	})
 }
 
-// nextVersion is the SQL value of an organisation's next version: the time in microseconds, or the last version plus one if that is greater. So
-// no version is used twice, even if the database is restored from a backup.
+// nextVersion is the SQL value of an organisation's next version: the time in microseconds, or the last version plus one if that is
+// greater. So no version is used twice, even if the database is restored from a backup.
 const nextVersion = "CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
 const (
