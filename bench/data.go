@@ -25,7 +25,7 @@ type bench struct {
 	admin  *pgx.Conn // connection with which the benchmark's database is created and dropped
 	name   string    // name of the benchmark's database
 	db     *pgx.Conn // connection for the statements with which a request is compared, such as COPY
-	stop   []func()  // functions that close calls, in reverse order
+	stop   []func()  // functions that the method close calls, the last one first
 
 	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; lite is empty until the first SQLite case starts its server
 	bulkSmall *organisation // a small organisation for requests that write

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// historyColumns are the columns of a point that the API answers with.
+// historyColumns are the columns of a stored point that the API returns.
 const historyColumns = "day, views, likes, comments, shares, bookmarks"
 
-// historyCases compares histories with COPY of the stored points. Each round reads another video.
+// historyCases compares requests for histories with COPY of the stored points. Each round requests the history of another video.
 func historyCases(b *bench) []benchCase {
 	o := b.pg.large
 	return []benchCase{
@@ -23,10 +23,10 @@ func historyCases(b *bench) []benchCase {
 	}
 }
 
-// daysAgo returns the date some days before today, in UTC.
+// daysAgo returns the date n days before today, in UTC.
 func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// organisationHistory returns the path of a history of 30 days of the organisation.
+// organisationHistory returns the path of the request for the organisation's history of the last 30 days.
 func organisationHistory() string { return "/organisation/history?start_date=" + daysAgo(29) }
 
 // historyOf returns functions for the path of a video's history and for the SQL query of its stored points. The video is one of o.old, another

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// videoColumns are the columns of a video that the API answers with, in the order of the table.
+// videoColumns are the columns of a video that the API returns, in the order of the table videos.
 const videoColumns = `organisation_id, id, platform, link, username, linked_account_id, created_at, removed, uploaded_at, song_name, song_link,
  video_length, title, not_safe, private, hidden_stats, ad_info_shop, ad_is_ad, ad_product_id_shop, latest_views, latest_likes, latest_comments,
  latest_bookmarks, latest_shares, latest_engagement, latest_updated_at, outlier_multiplier, increase_1d, increase_7d, increase_14d, increase_30d,

@@ -91,7 +91,7 @@ func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Resul
 // median returns the median of values.
 func median(values []time.Duration) time.Duration { return percentile(values, 50) }
 
-// percentile returns the value below which percent of the values are.
+// percentile returns a percentile of values: about the given percent of the values are lower.
 func percentile(values []time.Duration, percent int) time.Duration {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]

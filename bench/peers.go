@@ -17,7 +17,7 @@ import (
 // peer is another implementation of the list of videos, for comparison with ReelTally. It serves the same data.
 type peer struct {
 	name  string
-	path  func(o *organisation, rows int) string // path of a page by created_at
+	path  func(o *organisation, rows int) string // returns the path of a page of videos, ordered by created_at
 	goals map[int]float64                        // by page size: the lowest allowed ratio of the peer's time to ReelTally's time
 	start func(ctx context.Context) (address string, err error)
 }
@@ -60,7 +60,7 @@ func peerCases(b *bench) []benchCase {
 	return out
 }
 
-// installed is the folder in which the flag -peers=all installs the implementations that are not built with ReelTally: fastify and PocketBase.
+// installed is the folder in which startFastify and startPocketBase install their programs.
 const installed = ".cache/bench"
 
 // startFastify installs the list of videos that is written with fastify and pg (bench/peers/fastify), starts it and returns its address. It

@@ -119,13 +119,14 @@ func (r Report) Print(to io.Writer) error {
 	return w.Flush()
 }
 
-// Begin and End mark the part of docs/performance.md that Table writes.
+// Begin and End are the lines before and after the part of docs/performance.md that Table writes.
 const (
 	Begin = "<!-- The text from here to the next comment is written by `make bench DOCS=1`. -->\n"
 	End   = "<!-- End of the text that is written by `make bench DOCS=1`. -->\n"
 )
 
-// Page returns the document with the results of r between the comments Begin and End. It returns an error if the document lacks a comment.
+// Page returns the document with the results of r between the lines Begin and End. It returns an error if the document lacks one of these
+// lines.
 func (r Report) Page(document string) (string, error) {
 	before, rest, found := strings.Cut(document, Begin)
 	_, after, ended := strings.Cut(rest, End)

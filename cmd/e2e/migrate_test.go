@@ -121,7 +121,7 @@ func (s *stack) collectionTree(t *testing.T) []string {
 	return out
 }
 
-// A migration that is killed twice must copy everything, and nothing twice.
+// A migration that is killed several times and started again must copy everything, and must copy nothing twice.
 //
 // Requirements in docs/coverage.md: 11.9-08, 11.9-09
 func TestMigrateFrom_killedTwiceCopiesTheOrganisation(t *testing.T) {
@@ -163,7 +163,7 @@ func TestMigrateFrom_killedTwiceCopiesTheOrganisation(t *testing.T) {
 				require.ErrorContains(t, p.err, "killed", "the migration was still running")
 				require.Less(t, histories(), *migrateVideos)
 			}
-			// A kill while the migration writes must also change nothing.
+			// Kill the migration a third time, while it writes into the database. The result must still be the same.
 			p := start(t, "reeltally", env, args...)
 			require.Eventually(t, func() bool {
 				_, err := os.Stat(filepath.Join(dir, "tmp"))

@@ -108,7 +108,7 @@ func writeObjects[T any](w io.Writer, objects []T) error {
 	return nil
 }
 
-// writeNoPoints says that a history is empty.
+// writeNoPoints writes the message that a history has no points.
 func writeNoPoints(w io.Writer, days int) error {
 	_, err := fmt.Fprintf(w, "There are no points in the last %s.\n", counted(days, "day"))
 	return err

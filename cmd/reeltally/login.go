@@ -172,7 +172,8 @@ func (c *loginCommand) Run(ctx context.Context, p boot.Process) error {
 	return err
 }
 
-// readToken reads a token from the terminal without showing it, or the first line of another standard input.
+// readToken reads a token from standard input. On a terminal, it asks for the token and does not show what is typed. Otherwise, it returns the
+// first line.
 func readToken(p boot.Process) (string, error) {
 	var token string
 	if file, ok := p.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {

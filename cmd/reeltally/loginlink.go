@@ -70,7 +70,7 @@ func (c *loginLinkCommand) organisation(ctx context.Context, st *store.Store) (s
 	return all[0], nil
 }
 
-// printSetupLink prints a link that creates the first organisation.
+// printSetupLink prints a link to the page that creates the first organisation.
 func (c *loginLinkCommand) printSetupLink(ctx context.Context, p boot.Process, st *store.Store) error {
 	secret, err := st.CreateSetupLink(ctx)
 	if err != nil {

@@ -54,7 +54,8 @@ func (p *progress) pointRate() float64 {
 	return float64(p.points.Load()) / max(time.Since(p.start).Seconds(), 0.001)
 }
 
-// timeLeft estimates how long the remaining units of the task take, if done units are finished. It returns 0 if it cannot estimate this.
+// timeLeft estimates how long the rest of the task will take. done is the number of finished units. If the time cannot be estimated yet,
+// timeLeft returns 0.
 func (p *progress) timeLeft(done int64) time.Duration {
 	if done == 0 || p.total == 0 {
 		return 0

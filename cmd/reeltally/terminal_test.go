@@ -67,7 +67,7 @@ func TestLogin_doesNotShowTheTokenOnATerminal(t *testing.T) {
 		status <- runOnTerminal(t, terminal, map[string]string{"REELTALLY_LOGIN_FILE": file}, "login", "--url", server.URL)
 	}()
 	require.Eventually(t, func() bool { return strings.Contains(user.String(), "Token: ") }, startTimeout, 10*time.Millisecond)
-	require.Eventually(t, func() bool { // the prompt comes shortly before the terminal stops to show what is typed
+	require.Eventually(t, func() bool { // the program prints its prompt shortly before it hides what is typed
 		hiding, err := term.GetState(int(terminal.Fd()))
 		return err == nil && *hiding != *showing
 	}, startTimeout, 10*time.Millisecond)

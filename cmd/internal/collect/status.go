@@ -46,8 +46,8 @@ type QueueStatus struct {
 	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds for which the oldest due target has been due; null if no target is due
 }
 
-// StatusCount is the number of videos or accounts with one fetch status. For stopped videos and accounts, Platform is "", and the number
-// counts all platforms.
+// StatusCount is the number of videos or accounts with one fetch status. For videos and accounts whose tracking was stopped, Platform is
+// "", and the number counts all platforms.
 type StatusCount struct {
 	Platform string            `json:"platform"`
 	Kind     queue.Kind        `json:"kind"`

@@ -90,7 +90,8 @@ const dailyDays = 90
 // historyDays is the age, in days, of the oldest history points that the other server returns.
 const historyDays = 729
 
-// The names of the files in the folder. Download writes a list's file completely or not at all.
+// These are the names of the files in the folder of a migration, in addition to listFiles. A file is written completely or not at all, except
+// historiesFile, to which histories are appended.
 const (
 	identityFile  = "identity.json"
 	historiesFile = "histories.jsonl"

@@ -45,7 +45,7 @@ func (g *generator) specialVideos() []*firstVideo {
 	return found
 }
 
-// maxTries is the maximum number of random ids that find tries. In the rarest category is about one of several thousand videos.
+// maxTries is the maximum number of random ids that find tries. Only about one of several thousand videos is in the rarest category.
 const maxTries = 200_000
 
 // find returns a random TikTok video of category c that an ordinary account uploaded at the given time. If the video was deleted or became

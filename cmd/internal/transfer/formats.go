@@ -42,7 +42,7 @@ type ColumnFormat struct {
 	ReadAs  string `json:"read_as"` // the example value after parsing
 }
 
-// plain is the format of a column whose values do not depend on the format.
+// plain is the value of ColumnFormat.Format for a column whose values mean the same in both formats.
 const plain = "plain"
 
 var (

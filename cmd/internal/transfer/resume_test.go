@@ -180,7 +180,7 @@ func TestExport_resumesAfterInterruption(t *testing.T) {
 			require.NoError(t, os.Remove(path))
 		}
 
-		// An export that was interrupted before its first batch starts again.
+		// If an export was interrupted before its first batch was complete, the next run starts from the beginning.
 		require.NoError(t, os.WriteFile(path+".part", []byte("link,user"), 0o600))
 		e := transfer.Export{Org: o, Format: transfer.CSV, Query: store.ExportQuery{To: 1 << 30}, Progress: func(int64) {}}
 		_, err = e.WriteFile(t.Context(), path, true, failOnError)
