@@ -178,7 +178,7 @@ func yesNo(b bool) string {
 }
 
 // withProgress calls the function change and shows its progress. change moves the targets of an organisation to another lane, in one or more
-// transactions. If one transaction is enough, withProgress shows no progress.
+// batches. If one batch is enough, withProgress shows no progress.
 func withProgress(ctx context.Context, w io.Writer, logger *slog.Logger, change func(progress func(done, total int64)) error) error {
 	var bar *progress
 	err := change(func(done, total int64) {
