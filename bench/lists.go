@@ -30,7 +30,7 @@ func (l listing) times() int {
 	return 1
 }
 
-// lists returns a step that requests the page l of the organisation bench.pg.large.
+// lists returns a step of the benchmark that requests the page l of the large organisation in PostgreSQL.
 func (b *bench) lists(l listing) step { return repeated(l.times(), b.gets(b.pg.large, same(l.path()))) }
 
 // sql returns the SQL query for the given columns of the page, for the organisation o.
@@ -61,8 +61,8 @@ func filtered(rows int) []listing {
 var orders = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
-// listCases compares requests for pages of videos with COPY of the same rows. It also compares the orders of lists, and late pages with the
-// first page.
+// listCases returns cases that compare requests for pages of videos with PostgreSQL's COPY of the same rows. Further cases compare each
+// order of a list with the order by created_at, and later pages with the first page.
 func listCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase

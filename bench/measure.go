@@ -51,9 +51,9 @@ func repeated(times int, s step) step {
 // warmUp is the number of first rounds whose times are not used.
 const warmUp = 2
 
-// measure runs warmUp rounds and then the given number of measured rounds. A round runs, for each case, the step benchCase.measured and directly
-// after it the step benchCase.limit. The limit runs second, so that only the limit profits from caches that the other step has filled. measure
-// returns the median times and their ratios.
+// measure runs warmUp rounds and then the given number of measured rounds. For each case, a round runs benchCase.measured and then
+// benchCase.limit, the step to compare with. The limit runs second. So if the first step fills a cache, this can only make the limit
+// faster. measure returns the median times and their ratios.
 func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
 	for _, c := range cases {
 		for _, prepare := range c.prepare {
@@ -88,7 +88,7 @@ func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Resul
 	return results, nil
 }
 
-// median returns the median of values.
+// median returns the middle value of the sorted values. If there are two middle values, it returns the higher one.
 func median(values []time.Duration) time.Duration { return percentile(values, 50) }
 
 // percentile returns a percentile of values: about the given percent of the values are lower.

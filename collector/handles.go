@@ -40,7 +40,7 @@ type search struct {
 // searches contains the searches for the videos of one claim. The keys are the external ids of the videos.
 type searches map[string]*search
 
-// of returns the search for a target. It begins a new search if there is none.
+// of returns the search that belongs to the target t. If the map does not contain a search for t yet, of adds a new one.
 func (all searches) of(t source.Target) *search {
 	if all[t.ExternalID] == nil {
 		all[t.ExternalID] = &search{}

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// accountScenario is one way in which the platform changes its answers for two accounts. The account called known was fetched before the
-// change, the account called unfetched was not.
+// accountScenario is one way in which the platform changes its answers for two accounts. The test fetches one of these accounts, called
+// known, before the change. It does not fetch the other account, called unfetched, before the change.
 type accountScenario struct {
 	name   string
 	tamper tamperFunc

@@ -118,7 +118,7 @@ func changeItems(change func(id string, item object)) tamperFunc {
 	return func(b *tampering, s *response) { b.eachItem(s, change) }
 }
 
-// replaceIDs replaces each tampered id by to(id) in the whole body of an answer.
+// replaceIDs replaces each id in tampering.tamperedIDs by to(id) in the whole body of an answer.
 func replaceIDs(to func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		text := string(s.body)

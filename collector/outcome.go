@@ -39,9 +39,9 @@ var refusalRules = map[source.Class]struct {
 	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
 }
 
-// outcome returns what to store for a target after the result r of its source, and when the target is due next. If r is without numbers and
-// another source may give them, the target is due at once at that source. mixedUp is true if the views in r are probably those of another
-// video of the same batch.
+// outcome returns what to store for a target after the result r of its source, and when the target is due next. If r has no numbers but
+// another source may have them, the target is due at once, and that source is asked next. mixedUp is true if the views in r are probably
+// those of another video of the same batch.
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	a := attemptOf(t)
 	if r.Class == source.OK && a.Counted == nil {
@@ -216,8 +216,8 @@ func (w *worker) provenance(r source.Result) string {
 	return w.source.Name()
 }
 
-// withoutAuthor removes the author from facts if only counts were requested. A call for counts can use another API key than a call with
-// details. It must therefore never rename an author or move a video to another account.
+// withoutAuthor returns facts without the author if the target needs only counts. A call for counts can use another API key than a call
+// with details. The result of a call for counts must therefore never rename an author or move a video to another account.
 func withoutAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	if t.NeedDetails {
 		return facts

@@ -28,8 +28,8 @@ func (w *testSystem) newOrganisation() *testSystem {
 	return &testSystem{t: w.t, db: w.db, sandbox: w.sandbox, url: w.url, org: w.db.Org(o.ID), log: w.log}
 }
 
-// requireHandle checks that the stored account ref has the given handle, correct counts and its own videos. It also checks that a link with
-// the handle leads to this account.
+// requireHandle checks that the stored account ref has the given handle, the correct number of followers, and only videos of this account.
+// It also checks that the store finds the account by a link with the handle.
 func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.account(ref)

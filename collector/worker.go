@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// claimTimeout is the timeout of the database queries of one claim.
+	// claimTimeout is the time limit for all database queries that one claim needs.
 	claimTimeout = 30 * time.Second
 	// leaseMargin is added to the timeout of a fetch, so that the lease also covers storing the answers.
 	leaseMargin = time.Minute
 	// accountTimeout is the timeout of the fetch of one account. It is long because some sources list thousands of videos ten at a time.
 	accountTimeout = time.Hour
-	// minCandidates is the minimum of workerGroup.candidates.
+	// minCandidates is the minimum number of due targets from which a batch is chosen: see workerGroup.candidates.
 	minCandidates = 10
 )
 

@@ -62,7 +62,8 @@ func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	}
 }
 
-// fuzzSetting returns the number in the environment variable with the given name. If the variable is not set, it returns otherwise.
+// fuzzSetting returns the number in the environment variable with the given name. The parameter otherwise is the result if the variable is
+// not set.
 func fuzzSetting(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)

@@ -381,7 +381,7 @@ func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	}
 }
 
-// views returns an argument for fetch that stores only the view count n for each video.
+// views returns a function that can be passed to fetch. It gives each fetched video the view count n and no other facts.
 func views(n int64) func(queue.Target) ingest.VideoFacts {
 	return func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 }

@@ -129,8 +129,8 @@ func (a *app) createItems(first int, callers ...*caller) {
 // trailingNumber matches the last four-digit number in the id that a platform gave to a video. Letters can follow the number.
 var trailingNumber = regexp.MustCompile(`(\d{4})\D*$`)
 
-// createCallerItems creates three collections, six videos and three accounts. Their names and links contain consecutive numbers that start
-// at first.
+// createCallerItems creates three collections, six videos and three accounts. Their names and links contain consecutive numbers. The
+// parameter first is the lowest of these numbers.
 func (c *caller) createCallerItems(first int) {
 	c.t.Helper()
 	var collections []string

@@ -35,9 +35,9 @@ const (
 // isDeadLink returns true if the refused link is a short link whose video or account no longer exists.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the error response for a request that contains only this link. Except for internal errors, every retryable failure gets
-// the code link_unresolved. For example, rate_limited would wrongly tell the caller that it sent too many requests, although the server
-// sent them to the platform.
+// problem returns the error response for a request that contains only this link. A retryable failure that is not an internal error gets the
+// code link_unresolved instead of f.Code. For example, the code rate_limited would wrongly tell the caller that it sent too many requests,
+// although the server sent them to the platform.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:

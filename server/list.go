@@ -43,8 +43,8 @@ type listRequest[R any] struct {
 	// members returns an object with the members of the response besides data. rows is the number of rows in data. If members is nil, a
 	// paginated response has the members data and pagination, and a response without pagination is a JSON array.
 	members func(facts pageFacts, rows int) any
-	// allRows is true if every tier gets all rows of the list, masked or not. If allRows is false, a tier that does not show metrics gets
-	// only the first row.
+	// allRows is true if callers of every tier get all rows of the list. Rows have null metrics if the tier does not show metrics. If
+	// allRows is false, a caller whose tier does not show metrics gets only the first row.
 	allRows bool
 }
 

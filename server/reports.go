@@ -41,7 +41,8 @@ func (s *Server) GetCollectionHistory(ctx context.Context, r api.GetCollectionHi
 	return api.GetCollectionHistory200JSONResponse(toAPICampaignDays(campaign.Days, caller.View)), nil
 }
 
-// GetCollectionStatistics answers GET /collections/{collection_id}/statistics with the sums and gains of a collection.
+// GetCollectionStatistics answers GET /collections/{collection_id}/statistics with the sums of the counts of a collection's videos, and how
+// much the views grew in a period.
 func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectionStatisticsRequestObject) (api.GetCollectionStatisticsResponseObject, error) {
 	caller := CallerFrom(ctx)
 	from, to, err := s.campaignPeriod(caller, r.Params.StartDate, r.Params.EndDate)

@@ -221,7 +221,8 @@ func (g *generator) makeConsistent(r *generatedRequest) {
 	}
 }
 
-// validEnd returns a random valid last day of a period without a first day. Such a period begins 30 days ago, so the end must be later.
+// validEnd returns a random valid last day for a request that sets no first day. The server then begins the period 30 days ago, so validEnd
+// returns a later day.
 func (g *generator) validEnd() string {
 	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
 }

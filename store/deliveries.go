@@ -87,7 +87,8 @@ type webhookQueueEntry struct {
 
 func (webhookQueueEntry) TableName() string { return "webhook_queue" }
 
-// enqueueWebhook adds a webhook to the queue.
+// enqueueWebhook adds a webhook to the table webhook_queue, due at the time now. If the table already contains the webhook, only its due
+// time changes.
 func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 	return tx.Clauses(clause.OnConflict{Columns: db.Columns([]string{"organisation_id", "webhook_id"}), DoUpdates: clause.AssignmentColumns([]string{"due_at"})}).
 		Create(&webhookQueueEntry{OrganisationID: org, WebhookID: id, DueAt: now}).Error
@@ -201,9 +202,9 @@ type Attempt struct {
 const statusGone = 410
 
 // FinishClaim stores the results of attempts and ends the claim. The attempts must be in the order in which they ended. A delivery that
-// failed is due again after the next delay in retryDelays, as long as there is a next delay. After a failed attempt, nothing is sent to the
-// webhook during a pause: see firstPause. FinishClaim disables the webhook if its server answered with status 410, or if every attempt
-// failed for DisableAfter.
+// failed is sent again after the next delay in retryDelays, until no delay is left. After a failed attempt, the webhook gets no deliveries
+// during a pause: see firstPause. FinishClaim disables the webhook if its server answered with status 410, or if all attempts have failed
+// for a time of at least DisableAfter.
 func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Attempt) error {
 	o := s.Org(c.OrganisationID)
 	if len(attempts) == 0 {
@@ -255,8 +256,8 @@ func (r *EventRecorder) webhookDisabled(w *Webhook) {
 	r.add(w.OrganisationID, EventWebhookDisabled, EventData{Webhook: &EventWebhook{ID: w.ID, URL: w.URL, Reason: w.DisabledReason}})
 }
 
-// count updates the fields of w that count failures and successes with the results of attempts, and does not save w. It returns the reason
-// if the webhook must be disabled, and nil otherwise.
+// count updates w.Failures, w.FailingSince and w.LastSuccessAt with the results of attempts. It does not store w in the database. It
+// returns the reason if the webhook must be disabled, and nil otherwise.
 func (w *Webhook) count(attempts []Attempt) *DisabledReason {
 	var reason *DisabledReason
 	for _, a := range attempts {

@@ -487,7 +487,7 @@ func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 	return missing, err
 }
 
-// EventQuery selects events.
+// EventQuery says which events of an organisation ListEvents returns.
 type EventQuery struct {
 	Types  []EventType // only events of these types; empty for all types
 	Window db.Window

@@ -45,7 +45,8 @@ func (s *FetchState) Change(c queue.FetchChange, hasNumbers bool, fetchedAt, nex
 	case c.Status == queue.FetchOK, c.Status == "" && c.Attempted && s.FetchStatus == queue.FetchDelayed:
 		s.FetchStatus, s.FetchReason = answered, c.Reason
 	case c.Status == queue.FetchDelayed && s.FetchStatus != queue.FetchOK && s.FetchStatus != queue.FetchPending && s.FetchStatus != queue.FetchDelayed:
-		// The known reason, for example that the video is private, says more than that the next fetch is late.
+		// Keep the stored status and reason. They say why there are no new numbers, for example that the video is private. The status
+		// delayed would only say that the next fetch is late.
 	case c.Status != "":
 		s.FetchStatus, s.FetchReason = c.Status, c.Reason
 	case c.Attempted && (s.FetchStatus == queue.FetchOK || s.FetchStatus == queue.FetchPending):

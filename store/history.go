@@ -84,8 +84,8 @@ func (o *Org) History(ctx context.Context, ref VideoRef, from, to db.Date) ([]Po
 	return fill(known, points, from, to), nil
 }
 
-// usualGap is how many days before and after a requested range are read to find the nearest points outside of the range. Two points of a
-// tracked video are rarely further apart. That happens only if a source was unavailable.
+// usualGap is how many days before and after a requested range are read first to find the nearest points outside of the range. Consecutive
+// points of a tracked video are further apart only if a source was unavailable, which is rare.
 const usualGap = 7
 
 // points returns the stored points of the days from..to, the oldest first. It also returns the nearest point before from and the nearest

@@ -32,7 +32,8 @@ type IdempotencyState int
 
 // BeginKey returns one of these states.
 const (
-	// KeyFresh: the caller executes the request, and then calls FinishKey or ReleaseKey.
+	// KeyFresh: no other request has used the key, or the earlier request with the key was abandoned without an answer. The caller executes
+	// the request, and then calls FinishKey or ReleaseKey.
 	KeyFresh IdempotencyState = iota
 	// KeyDone: the request was already answered. The caller returns the stored answer.
 	KeyDone
@@ -262,7 +263,8 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 // roomLookahead is how many of the oldest keys keyRoomIn reads.
 const roomLookahead = 1000
 
-// keyRoomIn returns the time until enough of the oldest keys have expired to store a key of n bytes. It returns at least one second.
+// keyRoomIn returns how long a caller must wait until the store has space for a key of n bytes, because enough of the organisation's oldest
+// keys have expired. It returns at least one second.
 func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
 	var used int64
 	if err := tx.Raw(`SELECT bytes FROM idempotency_usage WHERE organisation_id = ?`, org).Scan(&used).Error; err != nil {

@@ -96,7 +96,8 @@ func TestIdempotencyKey_letsOneOfManyConcurrentRequestsContinue(t *testing.T) {
 	})
 }
 
-// nearlyFull sets the recorded size of the organisation's keys to left bytes below IdempotencyLimit.
+// nearlyFull records that the organisation's keys already take almost IdempotencyLimit bytes. The parameter left is the number of bytes
+// that are still free.
 func nearlyFull(t *testing.T, db *storetest.DB, o *store.Org, left int) {
 	t.Helper()
 	db.Exec(t, "INSERT INTO idempotency_usage (organisation_id, bytes) VALUES (?, ?)", o.ID(), store.IdempotencyLimit-left)

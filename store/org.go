@@ -135,8 +135,8 @@ func (o *Org) Version(ctx context.Context) (v Version, err error) {
 	return v, o.s.db.EachRowOf(ctx, o.readVersion(ctx, &v))
 }
 
-// versionQuery is a SQL query for the version of an organisation, for its totals, and for the newest due time of a late fetch. It reads one
-// index entry for each table and status.
+// versionQuery is the SQL query for the Version of an organisation: its version, its totals, and the latest due time among its late
+// fetches. To find this due time, it reads one index entry for each table and fetch status.
 var versionQuery = func() string {
 	var newest []string
 	for _, table := range []string{"videos", "accounts"} {
@@ -148,7 +148,7 @@ var versionQuery = func() string {
 		") newest) AS late FROM organisation_totals WHERE organisation_totals.organisation_id = @org"
 }()
 
-// readVersion returns the statement that reads the version into v.
+// readVersion returns a query that sets v to the organisation's Version when the query is run.
 func (o *Org) readVersion(ctx context.Context, v *Version) db.Select {
 	named := map[string]any{"org": o.id, "late": lateSince(o.s.db.Now())}
 	for i, status := range queue.Waiting {

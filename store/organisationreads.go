@@ -15,7 +15,7 @@ type AccountPoint struct {
 	Following *int64
 	Videos    int64 // number of tracked videos
 	Counts          // sums of the latest counts of the tracked videos
-	// Provenance has the quality "corrected" if a sum fell although the number of videos did not fall.
+	// The quality in Provenance is "corrected" if a sum is lower than at the point before, although the number of videos is not lower.
 	Provenance
 }
 

@@ -63,8 +63,8 @@ type Organisation struct {
 	Tier         Tier
 	Subscription Subscription
 	CreatedAt    db.Instant `gorm:"autoCreateTime:false"`
-	// Operator is true if the organisation belongs to the operator of the installation, so that its page of operations shows the state of
-	// collecting for all organisations.
+	// Operator is true if the organisation belongs to the operator of the installation. A person who signs in with one of its admin tokens
+	// can then open the page "Operations", which shows the state of the queue and of the sources for all organisations.
 	Operator bool
 }
 

@@ -32,8 +32,9 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 }
 
 // SaveOrganisationDays writes the organisations' current totals to their rows of a day in organisation_days. If an organisation already has
-// a row of a later day, its last row is updated instead. That happens if an answer from before midnight is written after midnight, because
-// the current totals can then include later answers.
+// a row of a later day, SaveOrganisationDays updates the organisation's last row instead. This case occurs if an answer from before
+// midnight is written after midnight. The current totals can then include answers of the later day, and must not be written to the row of
+// the earlier day.
 func SaveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) error {
 	list, args := db.WithOrgs(tx, db.Distinct(orgs))
 	return tx.Exec(list+`INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)

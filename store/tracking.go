@@ -155,13 +155,14 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 		added+restarted, restarted, t.id).Error
 }
 
-// videoChange is the change of an existing video that a request tracks by the link of the video.
+// videoChange says what changes in the row of a stored video if a request tracks the video by its own link. The zero value only marks that
+// the video is tracked by its own link.
 type videoChange struct {
 	again   bool // the video was stopped before and is now tracked again
 	pending bool // if again is true: the video is saved as pending and not fetched
 }
 
-// columns returns the columns of the video that change, with their new values.
+// columns returns the columns of the table videos that change, with their new values.
 func (c videoChange) columns() map[string]any {
 	columns := map[string]any{"direct": true}
 	if c.again {

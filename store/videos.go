@@ -203,8 +203,8 @@ func (q VideoQuery) readsWithVersion() bool {
 	return len(q.Collections) == 0 && q.CollectionID == nil && !q.Window.NeedsTotal() && (!q.filters() || q.Window.Limit <= 5*usualRows)
 }
 
-// listVideosAndVersion returns a list of the videos that the database query matching selects. It reads the version and the videos together,
-// which takes less time than one after the other.
+// listVideosAndVersion returns a list of videos. The parameter matching is the database query that selects them. The function reads the
+// version of the organisation's data together with the videos, because reading one after the other takes more time.
 func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
 	var v Version
 	spec.Before = new(o.readVersion(ctx, &v))

@@ -203,8 +203,9 @@ func (o *Org) DeleteWebhook(ctx context.Context, id uuid.UUID) error {
 
 // RotateWebhookSecret replaces the encrypted secret of a webhook. Deliveries are also signed with the previous secret for
 // PreviousSecretLife. It returns the changed webhook, or ErrNotFound. The parameter effect is the EffectID of the request's IdempotencyKey,
-// or zero. If an earlier attempt of the same request has replaced the secret, its server crashed before it answered, so the caller does not
-// have that secret. RotateWebhookSecret then replaces that secret, and the previous secret stays.
+// or zero. An earlier attempt of the same request can already have replaced the secret, if the server crashed before it answered. The
+// caller then never received the secret of that attempt. In this case RotateWebhookSecret replaces only that secret, and does not change
+// the previous secret.
 func (o *Org) RotateWebhookSecret(ctx context.Context, id, effect uuid.UUID, secret []byte) (Webhook, error) {
 	var w Webhook
 	err := o.change(ctx, func(tx *gorm.DB) (err error) {

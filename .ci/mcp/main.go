@@ -167,8 +167,8 @@ func (j checker) inspect(ctx context.Context) error {
 	return nil
 }
 
-// call calls a tool through the inspector. It replaces each {name} in the arguments by the value in known, and adds the values that c.saves
-// names to known.
+// call calls a tool through the inspector. It replaces each {name} in the arguments by the value of known[name]. c.saves maps names to
+// paths in the result. call stores the value at each path in known, under the name.
 func (j checker) call(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {

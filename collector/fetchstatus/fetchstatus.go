@@ -91,8 +91,8 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 	return fmt.Sprintf("No configured source gives numbers of this %s", t.Kind)
 }
 
-// shortestPause is the length from which a pause of a source is stored with the waiting videos and accounts. Shorter pauses are not stored,
-// because each of them would cause one more write for each waiting video and account.
+// shortestPause is the minimum length of a pause of a source that is stored in the fetch status of the waiting videos and accounts. Shorter
+// pauses are not stored, because they would cause too many writes: one for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
 // Paused returns the change of the fetch status of a target whose source is paused. It returns nil if the pause is short or already stored.

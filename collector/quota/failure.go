@@ -99,8 +99,9 @@ func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
 	return until
 }
 
-// pauseAfterRefusals returns the end of the source's pause after consecutive refusals of several targets without a clear cause. paused is
-// true if the targets of the last call must wait for that end. strikes is the number of consecutive earlier pauses.
+// pauseAfterRefusals returns the end of the source's pause after consecutive refusals of several targets. Such refusals do not say whether
+// the source or a target is the cause. paused is true if the targets of the last call must wait until the pause ends. strikes is the number
+// of consecutive earlier pauses.
 func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (until time.Time, paused bool) {
 	if f.Class == source.AuthFailed {
 		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true

@@ -1,5 +1,5 @@
-// Package quota limits the calls to sources by their budgets. All collectors share the budgets and pauses, which are stored in the
-// database.
+// Package quota makes calls to sources and keeps them within the budgets of the sources. Budgets and pauses are stored in the database, so
+// that all collectors share them.
 //
 // [Quota.Call] reserves the units of a call, makes the call, returns the units that were not spent, and pauses the source if its answer
 // requires a pause. Start reading there. failure.go decides what a failed call means, and budget.go reserves units.
@@ -43,8 +43,8 @@ type Reply struct {
 	Divided bool      // true if the source refused the batch as a whole, so that each half must be requested separately
 	Stopped bool      // true if the collector is stopping, so that the targets got no answer
 	// Results has one result for each target, unless the reply is Divided or Stopped. If the source gave no answer for a target, the field
-	// Failed of the result says why. The class of such a result is Paused if the source may be asked again at Failed.RetryAt, and Temporary if
-	// a retry may succeed. Any other class means that the source refused the target, and that another source may answer for it.
+	// Failed of the result says why. The class of such a result says what to do. Paused: the source may be asked again at Failed.RetryAt.
+	// Temporary: a retry may succeed. Any other class: the source refused the target, and another source may be asked.
 	Results []source.Result
 }
 

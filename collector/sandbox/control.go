@@ -46,12 +46,12 @@ func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path stri
 	write(w, r, answer(r))
 }
 
-// getFaults answers GET faults with all active faults.
+// getFaults answers GET /_control/faults with all active faults.
 func (s *Sandbox) getFaults(*http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"faults": s.faults.list()}}
 }
 
-// putFault answers PUT faults: it sets the fault of a source.
+// putFault answers PUT /_control/faults: it sets the fault of a source.
 func (s *Sandbox) putFault(r *http.Request) reply {
 	var in struct {
 		Source     *string         `json:"source"`
@@ -96,7 +96,7 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: set}
 }
 
-// deleteFaults answers DELETE faults: it deletes the fault of one source, or all faults.
+// deleteFaults answers DELETE /_control/faults: it deletes the fault of one source, or all faults.
 func (s *Sandbox) deleteFaults(r *http.Request) reply {
 	source := r.URL.Query().Get("source")
 	if source != "" && source != everySource && !slices.Contains(faultSources, source) {
@@ -107,23 +107,23 @@ func (s *Sandbox) deleteFaults(r *http.Request) reply {
 	return reply{status: http.StatusNoContent}
 }
 
-// getCalls answers GET calls with the call log.
+// getCalls answers GET /_control/calls with the call log.
 func (s *Sandbox) getCalls(*http.Request) reply {
 	return reply{status: http.StatusOK, body: s.calls.snapshot()}
 }
 
-// deleteCalls answers DELETE calls: it empties the call log.
+// deleteCalls answers DELETE /_control/calls: it empties the call log.
 func (s *Sandbox) deleteCalls(*http.Request) reply {
 	s.calls.reset()
 	return reply{status: http.StatusNoContent}
 }
 
-// getClock answers GET clock with the time of the sandbox's clock.
+// getClock answers GET /_control/clock with the time of the sandbox's clock.
 func (s *Sandbox) getClock(*http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"now": s.clock().Format(time.RFC3339), "frozen": s.frozen.Load() != nil}}
 }
 
-// putClock answers PUT clock: it stops the sandbox's clock at the time in the request.
+// putClock answers PUT /_control/clock: it stops the sandbox's clock at the time in the request.
 func (s *Sandbox) putClock(r *http.Request) reply {
 	var in struct {
 		Now string `json:"now"`
@@ -140,7 +140,7 @@ func (s *Sandbox) putClock(r *http.Request) reply {
 	return s.getClock(r)
 }
 
-// deleteClock answers DELETE clock: the sandbox uses real time again.
+// deleteClock answers DELETE /_control/clock: the sandbox uses real time again.
 func (s *Sandbox) deleteClock(*http.Request) reply {
 	s.frozen.Store(nil)
 	return reply{status: http.StatusNoContent}
@@ -166,7 +166,7 @@ func (s *Sandbox) platformOf(r *http.Request) (link.Platform, time.Time, *reply)
 	return p, at, nil
 }
 
-// getVideo answers GET video with the VideoTruth of a video.
+// getVideo answers GET /_control/video with the VideoTruth of a video.
 func (s *Sandbox) getVideo(r *http.Request) reply {
 	p, at, bad := s.platformOf(r)
 	if bad != nil {
@@ -185,7 +185,7 @@ func (s *Sandbox) getVideo(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: truth}
 }
 
-// getAccount answers GET account with the AccountTruth of an account and the ids of its uploads.
+// getAccount answers GET /_control/account with the AccountTruth of an account and the ids of its uploads.
 func (s *Sandbox) getAccount(r *http.Request) reply {
 	p, at, bad := s.platformOf(r)
 	if bad != nil {
@@ -207,7 +207,7 @@ func (s *Sandbox) getAccount(r *http.Request) reply {
 	}{truth, append([]string{}, s.world.Uploads(p, ref, at)...)}}
 }
 
-// putAccount answers PUT account: it renames an account.
+// putAccount answers PUT /_control/account: it renames an account.
 func (s *Sandbox) putAccount(r *http.Request) reply {
 	var in struct {
 		Platform link.Platform `json:"platform"`

@@ -52,28 +52,31 @@
 // Every valid id is a video and every valid handle is an account. Their data depend only on Options.Seed and the time. [World] generates
 // these data. A test can compare the data that World returns with the data that the collector stored.
 //
-//   - TikTok's ids and Instagram's shortcodes contain the upload time, as in reality. The upload times of all other ids are random times
-//     in the 400 days before 1 October 2026. If the clock is set to an earlier day, these times are in an earlier period of 400 days.
-//     While the clock stays in one period, only counts change. (An id that contains an upload time after the clock's time also has a
-//     random upload time, until the clock reaches the time in the id.)
-//   - Counts are a function of the video's age: a power law with a daily and a weekly wave, and a late burst for viral videos. Counts
-//     never fall, except once in the category falling. Views are greater than the sum of the other counts. No count is zero. Counts are
-//     defined for any time.
+//   - TikTok's ids and Instagram's shortcodes contain the upload time, as in reality. The upload times of all other ids are random times in
+//     the 400 days before 1 October 2026. If the clock is set to an earlier time, these times are in the 400 days before an earlier date.
+//     This is the latest date that is not after the clock's time and is a multiple of 400 days before 1 October 2026. While the clock stays
+//     between two such dates, only counts change. (An id that contains an upload time after the clock's time also has a random upload time,
+//     until the clock reaches the time in the id.)
+//   - Counts are a function of the video's age: a power law with a daily and a weekly wave, and a late burst for viral videos. Counts never
+//     decrease, with one exception: the counts of a video of the category falling decrease once. Views are greater than the sum of the
+//     other counts. No count is zero. Counts are defined for any time.
 //   - Accounts have 5 to 50 listed videos on 1 October 2026, and then upload one video every 1.5 to 20 days. Any other id is also a video
 //     of an account, which is derived from the id, but this account's list does not contain the video.
-//   - If a link contains both a video and an account, the video belongs to this account from then on, also in calls with the video id
-//     only. Handles and account ids that the sandbox did not generate are stored in the same way, until the process ends. World.Account
-//     and World.Claim restore these stored names and authors. Counts do not depend on them. The accounts of World.Handle need no stored
-//     names.
+//   - If a link contains both a video and an account, the video belongs to this account from then on, also in calls with the video id only.
+//     If a request contains a handle or an account id that the sandbox did not generate, the sandbox stores it as the handle or id of an
+//     account. Stored authors, handles and ids are lost when the process ends. In a new process, World.Account stores the handles and ids
+//     again, and World.Claim stores the authors again. Counts do not depend on them. Handles from World.Handle are generated, so they are
+//     not stored.
 //
 // # Special cases
 //
-// A few videos and accounts have a special category, which a hash of the id selects. Per thousand videos: 20 viral, 6 comments_off, 3
-// age_restricted, 3 private, 4 deleted, 3 falling, all but TikTok 6 hidden_likes, TikTok 10 shop_ad and 4 photo, YouTube 2 live. Per
-// thousand accounts: 2 gone, 3 empty, all but YouTube 3 private, YouTube 5 hidden_followers and 5 no_handle. A real id is therefore nearly
-// always a normal public video. World.Find, World.FindAccount and the control calls below return one video or account of each category. A
-// video becomes private, is deleted or falls at VideoTruth.TurnsAt. This time is in 2027 for the videos of World.Find, so that a test can
-// set the clock before or after TurnsAt.
+// A few videos and accounts have a special category, which a hash of the id selects. Of a thousand videos, 20 are viral, 6 comments_off, 3
+// age_restricted, 3 private, 4 deleted and 3 falling. On TikTok, 10 are shop_ad and 4 are photo. On YouTube, 2 are live. On all platforms
+// except TikTok, 6 are hidden_likes. Of a thousand accounts, 2 are gone and 3 are empty. On YouTube, 5 are hidden_followers and 5 are
+// no_handle. On all platforms except YouTube, 3 are private. A real id is therefore nearly always a normal public video. World.Find,
+// World.FindAccount and the control calls below return one video or account of each category. VideoTruth.TurnsAt is the time at which a
+// video of the category private, deleted or falling becomes private, is deleted or loses counts. For the videos of World.Find, this time is
+// in 2027, so that a test can set the clock before or after TurnsAt.
 //
 // A short link redirects to a video of a normal account. Of a thousand short links, 15 redirect to an account, 5 redirect to the home page,
 // 5 return 404, and 10 need two redirects. Of a thousand short links of Instagram or Facebook, 10 redirect to a login page with next=. If a

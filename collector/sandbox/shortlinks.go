@@ -170,7 +170,8 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// redirect returns the redirect of the short link l to the target t, or a reply with status 404 for shortMissing.
+// redirect returns the reply that redirects the short link l to the target t. If t is a missing target (shortMissing), the reply has status
+// 404 instead.
 func redirect(l link.Link, t target) reply {
 	status := http.StatusFound
 	if l.Platform == link.TikTok {

@@ -48,7 +48,8 @@ type Plan struct {
 	Throttle  Throttle
 }
 
-// days returns the mean number of days from one day with fetches of a target to the next such day. It is between 1 and longestDays.
+// days returns after how many days a target is fetched again, on average. Several fetches on one day count as one. The result is between 1
+// and longestDays.
 func (p Plan) days(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
 	if pace == queue.PaceSlow {
@@ -84,13 +85,13 @@ type Need struct {
 	Group   Group
 	Targets []queue.Demand
 	// Counts is the cost of fetching one target without details, and Details is the cost with details. Both have one entry for each source,
-	// in the order in which the sources are asked. An entry has the units to spend, by budget key.
+	// in the order in which the sources are asked. An entry maps the key of a budget to the units that a fetch spends from this budget.
 	Counts, Details []map[string]float64
 }
 
-// Fit returns, for each group, the smallest throttle with which the units in supply are enough for all fetches of a day. supply has the
-// available units a day, by budget key. Groups that can spend from the same budget get the same throttle. A lane is then throttled on all
-// platforms of these groups before the next lane is throttled.
+// Fit returns, for each group, the smallest throttle with which the units in supply are enough for all fetches of a day. supply maps the
+// key of a budget to the units that are available each day. Groups that can spend from the same budget get the same throttle. A lane is
+// then throttled on all platforms of these groups before the next lane is throttled.
 func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
@@ -104,8 +105,8 @@ func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group
 	return throttles
 }
 
-// splitConnected divides needs into pool and rest. pool has the first need and all needs that share a budget with it, directly or
-// indirectly.
+// splitConnected divides needs into pool and rest. pool contains the first need, and each need that shares a budget with another need in
+// pool. rest contains all other needs.
 func splitConnected(needs []Need, supply map[string]float64) (pool, rest []Need) {
 	pool, rest = needs[:1:1], needs[1:]
 	for at := 0; at < len(pool); at++ {

@@ -239,8 +239,8 @@ func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	return got
 }
 
-// check checks the requirements for every call of Fetch: Fetch returns either an error or one result for each target, in the order of the
-// targets, and no error, result or log contains the credential.
+// check checks what every call of Fetch must do. Fetch must return either an error, or one result for each target in the order of the
+// targets. No error, result or log may contain the credential.
 func (h Harness) check(t require.TestingT, got outcome) {
 	texts := []string{got.logs}
 	if got.err != nil {

@@ -31,7 +31,7 @@ const (
 	usernameTTL = time.Hour
 )
 
-// DisplayOptions are the settings of Display.
+// DisplayOptions are the settings of a Display, the source that uses TikTok's Display API.
 type DisplayOptions struct {
 	Name                    string // name of the source; "" means DisplayName; two sources must not have the same name
 	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL

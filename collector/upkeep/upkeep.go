@@ -28,7 +28,7 @@ const (
 	// retryDelay is the delay after a failed job. It is also the delay after a job that could not drop the partition of a month, because a
 	// query used the partition.
 	retryDelay = time.Hour
-	// retentionAt is the time after midnight UTC at which the daily job is due.
+	// retentionAt says how long after midnight UTC the daily job is due.
 	retentionAt = 3 * time.Hour
 	expiryEvery = time.Hour
 )

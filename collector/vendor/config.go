@@ -93,13 +93,13 @@ type Request struct {
 type Call struct {
 	Platform link.Platform `json:"platform"`
 	Kind     source.Kind   `json:"kind"`
-	// Details is true if only targets that need details use this call. Other targets use a later call of the description, which has larger
-	// batches but returns fewer facts.
+	// Details is true if only targets that need details use this call. Other targets use another Call, later in the vendor's description.
+	// It has larger batches but returns fewer facts.
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
-	// Items are the possible paths of the item or of the list of items. The first path that exists in the answer is used. "." is the path
-	// of the whole answer.
+	// An item is the JSON object of one video or account. Items are the possible paths of the item, or of the list of items, in the answer.
+	// The first path that exists is used. "." is the path of the whole answer.
 	Items []string `json:"items"`
 	// Unwrap are the possible paths of an object inside an item. If one of the paths exists, the object is used instead of the item.
 	Unwrap []string `json:"unwrap,omitempty"`
@@ -107,7 +107,8 @@ type Call struct {
 	// Missing is the class of a target that is missing from a successful answer: gone (the default) or temporary.
 	Missing source.Class `json:"missing,omitempty"`
 	States  []State      `json:"states,omitempty"`
-	// HiddenWhenAbsent are names of counts, such as likes. If an item has views but not the named count, the platform hides the count.
+	// HiddenWhenAbsent are names of counts, such as likes. If an item has the views but lacks one of these counts, the platform hides the
+	// count.
 	HiddenWhenAbsent []string `json:"hidden_when_absent,omitempty"`
 	// Rounds is true if the vendor may round large counts, such as 573,942 to 573,900. History points with such counts are then marked as
 	// rounded.

@@ -86,7 +86,7 @@ const (
 // factNames maps the names of facts to the types of these facts. A description may use only these names in fields.
 type factNames map[string]factKind
 
-// facts are the facts that a video can have, by name.
+// facts maps the name of each fact that a video can have to its type.
 var facts = factNames{
 	"views": countFact, "likes": countFact, "comments": countFact, "shares": countFact, "bookmarks": countFact,
 	"title": textFact, "username": handleFact, "account_id": idFact, "account_name": nameFact, "uploaded_at": timeFact,
@@ -94,7 +94,7 @@ var facts = factNames{
 	"hidden_stats": flagFact, "is_ad": flagFact, "shop_ad": flagFact, "shop_product_id": idFact,
 }
 
-// accountFacts are the facts that the profile of an account can have, by name.
+// accountFacts maps the name of each fact that the profile of an account can have to its type.
 var accountFacts = factNames{
 	"account_id": idFact, "username": handleFact, "account_name": nameFact, "bio": nameFact, "profile_link": linkFact,
 	"followers": countFact, "following": countFact, "private": flagFact,

@@ -203,9 +203,10 @@ func (s *Source) chunks(batch []source.Target) []chunk {
 	return chunks
 }
 
-// Fetch requests a batch, usually with one call. If the vendor refuses a call for several targets because of one target, the failure is
-// Temporary, so that the collector then tries smaller batches. If the vendor says that a call has too many targets, or if its answer is too
-// large, Serves returns smaller batches for some time. If a call after the first one fails, the targets of that call get the result source.Unanswered.
+// Fetch requests a batch, usually with one call. If the vendor refuses a call for several targets because of one target, the failure has
+// the class Temporary, so that the collector then tries smaller batches. If the vendor says that a call has too many targets, or if its
+// answer is too large, Serves returns a smaller batch size for some time. If the first call fails, Fetch returns its failure. If a later
+// call fails, Fetch makes no further calls, and the targets of this call and of the remaining calls get the result source.Unanswered.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()

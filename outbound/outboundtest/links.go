@@ -13,7 +13,8 @@ import (
 //go:embed links.txt
 var linksFile string
 
-// Link is a hostile link and the names of the checks that must refuse it. The constants Parse to Platform are the possible names.
+// Link is a hostile link and the names of the checks that must refuse it. The possible names are the constants Parse, Name, Path, Address,
+// Unresolvable and Platform.
 type Link struct {
 	URL string
 	// Caller is the name of the check that refuses the link if a caller of the API sends it.

@@ -218,7 +218,8 @@ func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 }
 
 // isDeadPage returns true for the pages to which platforms redirect a short link whose video or account is deleted. These are the front
-// page, the page for missing pages, and a login page whose URL contains no page or one of these pages.
+// page, the page for missing pages, and some login pages. The URL of a login page can contain the page that is shown after the login.
+// isDeadPage returns true for a login page if that page is missing, is not a valid URL, or is itself a dead page.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":

@@ -58,7 +58,7 @@ func showAccounts(v *visit) error {
 	return v.render(http.StatusOK, "accounts", "accounts", "Accounts", content)
 }
 
-// accountPage is the content of the page of an account.
+// accountPage is the data for the template of an account's page.
 type accountPage struct {
 	Account     client.Account
 	Tiles       []tile

@@ -288,7 +288,7 @@ func (p *Pages) when(t any) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// day returns a date as text. It returns unknown if there is no date.
+// day returns d, a date or a pointer to a date, in the form 2006-01-02. It returns unknown if d is nil.
 func day(d any) string {
 	switch d := d.(type) {
 	case *openapi_types.Date:

@@ -16,7 +16,7 @@ import (
 // maxListedTargets is the maximum number of targets that the page of operations lists.
 const maxListedTargets = 100
 
-// operationsPage is the content of the page of operations.
+// operationsPage is the data for the template of the page "Operations", which shows the state of the queue and of the sources.
 type operationsPage struct {
 	Status   collectingStatus
 	Statuses []statusTotal
@@ -26,8 +26,8 @@ type operationsPage struct {
 	API      string // version of the API
 }
 
-// collectingStatus is the JSON of /status at the address for metrics: the queue, the age of the numbers, the sources and their budgets.
-// docs/operating.md describes it.
+// collectingStatus is the decoded JSON that servers and collectors serve at /status on the address REELTALLY_METRICS_LISTEN. It contains
+// the queue, the age of the numbers, the sources and their budgets. docs/operating.md describes it.
 type collectingStatus struct {
 	At         time.Time `json:"at"`
 	Collectors int       `json:"collectors"`

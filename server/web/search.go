@@ -79,8 +79,8 @@ func (v *visit) searchCollections(content *searchPage) error {
 	return err
 }
 
-// unlessRefused returns nil if the API refused the search, for example a text that cannot be a username. Any other error is returned
-// unchanged.
+// unlessRefused returns nil if err is the answer of the API that the searched text is not valid, for example because it cannot be a
+// username. It returns any other err unchanged.
 func unlessRefused(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusBadRequest { //nolint:errorlint // get returns a *Problem itself
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// settingsPage is the content of the page of settings.
+// settingsPage is the data for the template of the settings page.
 type settingsPage struct {
 	Account     client.Authentication
 	Tokens      []client.ListedToken // newest first; empty if the visitor may not manage tokens

@@ -201,8 +201,8 @@ const (
 	maxLookUps = 10
 )
 
-// showProgress answers a request for progress from the page that tracks links. The form contains the videos and accounts that still have no
-// numbers.
+// showProgress answers a request of the page that tracks links: which of the tracked videos and accounts have their first numbers now. The
+// form contains the videos and accounts that had no numbers at the last request.
 func showProgress(v *visit) error {
 	if err := v.r.ParseForm(); err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
@@ -242,8 +242,8 @@ func showProgress(v *visit) error {
 	return v.execute(http.StatusOK, "track", "progress", p)
 }
 
-// maxPasted is the maximum number of videos and accounts in a request for progress: 500 of a bulk request for videos, and 500 of one for
-// accounts.
+// maxPasted is the maximum number of videos and accounts for which the page can request the progress. The page can send one bulk request
+// with 500 videos and one with 500 accounts to the API.
 const maxPasted = 1000
 
 // recentVideos returns the newest videos of the organisation by id. It returns an empty map if no waiting item is a video, or if the tier

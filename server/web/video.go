@@ -96,8 +96,8 @@ func optional[T ~string](s *T) string {
 	return string(*s)
 }
 
-// changeTiles returns one tile for each metric of the chart. The argument latest contains the latest value of each metric. The change of a
-// tile is the change in the period.
+// changeTiles returns one tile for each metric of the chart. A tile shows the latest value of its metric, which comes from the parameter
+// latest, and the change of the metric in the period p.
 func changeTiles(c chart, points []point, p period, latest []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {

@@ -246,7 +246,8 @@ func (p *Pages) routes() http.Handler {
 	return mux
 }
 
-// wideSection is the section of pages without a session that are as wide as pages with a session.
+// wideSection is the value of page.Section for pages that are as wide as pages with a session even if they are opened without a session. It
+// names no item of the navigation.
 const wideSection = "wide"
 
 // errNotFound is the error for a page that does not exist. The page is the same for unknown ids and for ids of other organisations.

@@ -25,8 +25,8 @@ type mergedVideo struct {
 	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names none
 }
 
-// classify returns the result for each imported point. The parameter keep says for how many days points are kept. classify sets m.added,
-// and moves the points that are replaced from m.stored to m.gone.
+// classify returns the result for each imported point. The parameter keep says for how many days daily and weekly points are kept. classify
+// stores the points to import in m.added. It moves the stored points that the import replaces from m.stored to m.gone.
 func (m *mergedVideo) classify(today db.Date, keep db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.uploaded()
@@ -122,8 +122,9 @@ func (m *mergedVideo) uploaded() db.Date {
 	return 0
 }
 
-// isWeeklyPoint returns true if the added point with the index n becomes the weekly point of its week. It returns false if the next added
-// point is in the same week and its day is before oldest. The parameter oldest is the first day for which daily points are stored.
+// isWeeklyPoint returns true if the point m.added[n] is stored as the weekly point of its week. If the next added point is in the same week
+// and also before oldest, the later point is stored instead, and isWeeklyPoint returns false. The parameter oldest is the first day for
+// which daily points are stored.
 func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -132,9 +133,9 @@ func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	return next >= oldest || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts of a weekly point that consists of the n-th added point and earlier points of its week. It is the last
-// known value of each count in the week. If no added point has a count, the count comes from the weekly point that is replaced. rounded is
-// true if one of these points is rounded.
+// weekCounts returns the counts of the weekly point to which the point m.added[n] and the earlier added points of its week are combined.
+// Each count is the last known value among these points. If none of them has a count, the count comes from the stored weekly point of this
+// week. rounded is true if one of these points is rounded.
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weekOf(week); w != nil {

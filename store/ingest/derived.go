@@ -11,8 +11,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// CountUploads adds videos to the numbers of uploads of their upload days. It counts only the videos whose upload date was unknown before
-// and is known now. undated contains the keys of the videos whose upload date was unknown before.
+// CountUploads counts videos in organisation_uploads, the table with the number of uploads of each organisation and day. It counts only the
+// videos whose upload date was unknown before and is known now. The parameter undated contains the keys of the videos whose upload date was
+// unknown before.
 func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool) error {
 	type orgDay struct {
 		org uuid.UUID

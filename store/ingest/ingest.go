@@ -163,8 +163,8 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 // changesVideo returns true if the outcome changes more of a video than its fetch status.
 func (o *Outcome) changesVideo() bool { return o.Facts != nil || o.Private != nil || o.NotSafe != nil }
 
-// changeState applies the outcome's change of the fetch status to the state of a video or account. hasNumbers is true if the organisation
-// has numbers of it.
+// changeState applies the outcome's change of the fetch status to s, the state of a video or account. hasNumbers is true if the
+// organisation has numbers of this video or account.
 func (o *Outcome) changeState(s *store.FetchState, hasNumbers bool, fetchedAt db.Instant) {
 	if c := o.fetchChange(); c != nil {
 		s.Change(*c, hasNumbers, fetchedAt, o.NextAt)

@@ -39,8 +39,8 @@ func isLocale(s string) bool {
 // isBlank reports whether r is a white space or another invisible character. Such characters often surround a pasted link.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
-// isForbidden reports whether Parse refuses a link that contains r. These are blanks, control characters, and invisible characters such as
-// marks that change the direction of text. Zero-width joiners and non-joiners are allowed, because some scripts need them in handles.
+// isForbidden reports whether Parse refuses a link that contains r. Parse refuses white space, control characters, and invisible characters
+// such as marks that change the direction of text. It allows zero-width joiners and non-joiners, because some scripts need them in handles.
 func isForbidden(r rune) bool {
 	if r < 0x80 {
 		return r <= ' ' || r == 0x7f

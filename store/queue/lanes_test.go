@@ -217,7 +217,7 @@ func TestSetTier_readsOnlyTheTargetsOfTheOrganisation(t *testing.T) {
 	})
 }
 
-// targetList returns the parameters of a list of n targets, as UpdateLanes passes them.
+// targetList returns the values that UpdateLanes passes to its SQL statement as parameters to update n targets.
 func targetList(t *testing.T, d *storetest.DB, n int) []any {
 	rows := make([][]any, n)
 	for i := range rows {

@@ -85,7 +85,7 @@ func SlotOf(p link.Platform, externalID string) time.Duration {
 	return time.Duration(h.Sum32()%(db.SecondsPerDay-slotMargin)) * time.Second
 }
 
-// SlotAfter returns the target's next slot after now.
+// SlotAfter returns the target's next slot after now. A slot is the time of day at which the schedule fetches the target: see SlotOf.
 func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 	at := db.InstantOf(now.Day().Time()).Add(SlotOf(p, externalID))
 	if at <= now {

@@ -43,7 +43,7 @@ const servesFor = 10 * time.Second
 // Served says what the running collectors can fetch.
 type Served struct{ forms map[string]bool }
 
-// Served reads what the running collectors can fetch. Each collector writes it with its heartbeat.
+// Served returns what the running collectors can fetch. Each collector stores this in the database with its heartbeat.
 func (s *Queue) Served(ctx context.Context) (Served, error) {
 	var texts []string
 	err := s.db.Read(ctx).Raw(`SELECT serves FROM collectors WHERE seen_at >= ? AND serves <> ''`, s.db.Now().Add(-servesFor)).Scan(&texts).Error

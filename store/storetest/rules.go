@@ -182,7 +182,7 @@ func checkQuery(nodes []node, outer *block) error {
 	return nil
 }
 
-// checkSelect checks one SELECT.
+// checkSelect checks that a SELECT compares the organisation_id of each distributed table: see the first rule of CheckStatement.
 func checkSelect(nodes []node, outer *block) error {
 	clauses, err := cut(nodes, "select", "from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "returning")
 	if err != nil {
@@ -199,7 +199,7 @@ func checkSelect(nodes []node, outer *block) error {
 	return b.check(clauses)
 }
 
-// checkUpdate checks one UPDATE.
+// checkUpdate checks that an UPDATE compares the organisation_id of each distributed table, and that it does not change an organisation_id.
 func checkUpdate(nodes []node, outer *block) error {
 	clauses, err := cut(nodes, "update", "set", "from", "where", "returning")
 	if err != nil {
@@ -223,7 +223,7 @@ func checkUpdate(nodes []node, outer *block) error {
 	return b.check(clauses)
 }
 
-// checkDelete checks one DELETE.
+// checkDelete checks that a DELETE compares the organisation_id of each distributed table: see the first rule of CheckStatement.
 func checkDelete(nodes []node, outer *block) error {
 	clauses, err := cut(nodes, "delete", "from", "using", "where", "returning")
 	if err != nil {
@@ -339,7 +339,9 @@ var (
 	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+)$`)
 )
 
-// isDistributed returns true if a table is distributed. It returns an error if the table is not in store.Tables.
+// isDistributed returns true if the class of a table is store.Distributed, so that statements must compare its organisation_id. This is
+// also the class of the partitions of snapshots_daily. It returns an error if the table is unknown: neither in store.Tables nor such a
+// partition nor a system table.
 func isDistributed(table string) (bool, error) {
 	described, known := store.Tables[table]
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {

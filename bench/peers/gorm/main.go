@@ -73,7 +73,7 @@ func main() {
 	}
 }
 
-// serve serves the list until the process is killed.
+// serve answers requests for the list of an organisation's videos until the process is killed.
 func serve() error {
 	db, err := gorm.Open(postgres.Open(os.Getenv("REELTALLY_DATABASE_URL")), &gorm.Config{Logger: logger.Discard})
 	if err != nil {

@@ -182,9 +182,9 @@ type place struct {
 	nth    int
 }
 
-// createCollections creates the collections that do not exist in this database yet, parents first. The result maps the id that a collection has
-// on the other server to its id in this database. Collections with the same place are the same collection, so a repeated migration creates no
-// collection twice.
+// createCollections creates the collections that do not exist in this database yet, parents first. The result maps the id that a collection
+// has on the other server to its id in this database. If a collection here and a collection of the other server have equal places (see type
+// place), createCollections does not create the collection again. A repeated migration therefore creates no collection twice.
 func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
 	page, err := m.Org.Collections(ctx, store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
 	if err != nil {

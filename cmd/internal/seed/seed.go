@@ -160,7 +160,7 @@ func (g *generator) id(at time.Time, parts ...string) uuid.UUID {
 	return ID(at, g.hash(parts...))
 }
 
-// ID returns a UUIDv7 with the time at. Its other bits are taken from random.
+// ID returns a UUIDv7 whose timestamp is the parameter at. The other bits are taken from the parameter random.
 func ID(at time.Time, random [sha256.Size]byte) uuid.UUID {
 	id := uuid.UUID(random[:16])
 	var ms [8]byte

@@ -186,8 +186,8 @@ func (r *importRun) read(ctx context.Context) (*spool, error) {
 	}
 	readErr := <-readErrs
 	sortErr := <-sortErrs
-	// If reading the file failed, read returns only this error, because stop then cancelled sorting and spooling. If sorting or spooling
-	// failed, stop cancelled reading, and read drops the error of reading.
+	// If reading the file failed, stop cancelled sorting and spooling, so their errors say nothing more. Return only the error of reading.
+	// If sorting or spooling failed, stop cancelled reading. Do not return the error of reading then.
 	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
 		err, sortErr = readErr, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// Options are the settings of a DB.
+// Options are the settings with which Open opens a database.
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string

@@ -32,7 +32,8 @@ func (e *NotFoundError) Error() string {
 // Is makes errors.Is(e, ErrNotFound) return true.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
-// NotFound returns a *NotFoundError for objects of a kind.
+// NotFound returns a *NotFoundError. The parameter kind is the kind of the missing objects, such as "video", and names are their ids or
+// links.
 func NotFound(kind string, names ...string) error { return &NotFoundError{Kind: kind, Names: names} }
 
 // Translate converts errors of GORM and the database drivers to the errors of this package. It returns other errors unchanged.

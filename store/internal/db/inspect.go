@@ -94,9 +94,9 @@ var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys
 // labelTables are the tables whose rows decide the labels of videos and accounts, except the rows of the videos and accounts themselves.
 var labelTables = map[string]bool{"collections": true, "collection_videos": true, "collection_accounts": true, "collection_hashtags": true}
 
-// versionGuard returns an inspect function for the statements of one transaction. The function returns an error for a statement that writes
-// an organisation's data if the transaction has not raised the organisation's version before. If the statement writes one of labelTables,
-// the transaction must also have raised the version of the labels. The function passes all other statements to inspect.
+// versionGuard returns an inspect function for the statements of one transaction. The function returns an error if a statement writes an
+// organisation's data before the transaction has raised the organisation's version. It also returns an error if a statement writes one of
+// labelTables before the transaction has raised the version of the labels. Otherwise it returns the result of inspect for the statement.
 func versionGuard(inspect func(string) error) func(string) error {
 	marker, _, _ := strings.Cut(raised, "?")
 	labelMarker, _, _ := strings.Cut(raisedLabels, "?")
