@@ -106,6 +106,16 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		page, err := o.AccountVideos(ctx, store.AccountRef{ID: x.account}, storetest.OrderedBy("created_at", true))
 		return answered(err, page)
 	}},
+	"Remembering": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		page, err := o.Remembering().Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
+		return answered(err, page.Videos)
+	}},
+	"Remembered": {func(ctx context.Context, o *store.Org, _, _ things) answer {
+		view := o.Remembering()
+		_, err := view.Videos(ctx, store.VideoQuery{Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5}})
+		_, known := view.Remembered()
+		return answered(err, known)
+	}},
 	"Version": {func(ctx context.Context, o *store.Org, _, _ things) answer {
 		version, err := o.Version(ctx)
 		return answered(err, version)

@@ -85,18 +85,18 @@ func restore(t *testing.T, db *storetest.DB, file []byte) (backup.Summary, error
 // fillEmptyTables inserts a row into each table that has no rows.
 func fillEmptyTables(t *testing.T, db *storetest.DB, o *store.Org) {
 	t.Helper()
-	for _, table := range idb.TableNames() {
-		if storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+table)[0] > 0 {
+	tables, err := db.DB().StoredTables(t.Context())
+	require.NoError(t, err)
+	for _, table := range tables {
+		if storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+table.Name)[0] > 0 {
 			continue
 		}
-		columns, err := db.DB().Columns(t.Context(), table)
-		require.NoError(t, err)
 		var names, places []string
 		var values []any
-		for _, c := range columns {
+		for _, c := range table.Columns {
 			names, places, values = append(names, c.Name), append(places, "?"), append(values, valueFor(c, o))
 		}
-		db.Exec(t, fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, strings.Join(names, ", "), strings.Join(places, ", ")), values...)
+		db.Exec(t, fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table.Name, strings.Join(names, ", "), strings.Join(places, ", ")), values...)
 	}
 }
 

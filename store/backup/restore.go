@@ -27,6 +27,10 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 	if err := prepare(ctx, s.DB(), r.header); err != nil {
 		return Summary{}, err
 	}
+	tables, err := s.DB().StoredTables(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
 	var summary Summary
 	started := false
 	err = s.DB().BulkTx(ctx, func(tx *gorm.DB, insert db.InsertRows) (err error) {
@@ -34,11 +38,11 @@ func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(
 			return errors.New("another program changed the database in the meantime: restore into a database that no other program uses")
 		}
 		started = true
-		l := loader{db: s.DB(), tx: tx, insert: insert}
+		l := loader{db: s.DB(), tables: tables, tx: tx, insert: insert}
 		if err := l.begin(); err != nil {
 			return err
 		}
-		summary, err = r.each(func(t tableStart) error { return l.start(ctx, t) }, l.add, l.finish)
+		summary, err = r.each(l.start, l.add, l.finish)
 		return err
 	})
 	if err != nil {
@@ -84,14 +88,18 @@ const settings = "settings"
 
 // requireEmpty returns an error if a table other than settings has rows.
 func requireEmpty(ctx context.Context, d *db.DB) error {
+	tables, err := d.StoredTables(ctx)
+	if err != nil {
+		return err
+	}
 	return d.Snapshot(ctx, func(now *db.Snapshot) error {
-		for _, table := range db.TableNames() {
-			rows, err := now.Rows(ctx, table)
+		for _, table := range tables {
+			rows, err := now.Rows(ctx, table.Name)
 			if err != nil {
 				return err
 			}
-			if rows > 0 && table != settings {
-				return fmt.Errorf("the database is not empty, table %s has rows: restore into a new database that no program uses", table)
+			if rows > 0 && table.Name != settings {
+				return fmt.Errorf("the database is not empty, table %s has rows: restore into a new database that no program uses", table.Name)
 			}
 		}
 		return nil
@@ -108,6 +116,7 @@ const (
 // loader inserts the rows of a backup.
 type loader struct {
 	db     *db.DB
+	tables []db.StoredTable // the tables of the database
 	tx     *gorm.DB
 	insert db.InsertRows
 
@@ -129,14 +138,12 @@ func (l *loader) begin() error {
 
 // start prepares the loader for the rows of a table: it looks up the columns of the table in the database. It returns a *DamagedError if
 // the database does not have the table or one of its columns.
-func (l *loader) start(ctx context.Context, t tableStart) error {
-	if !slices.Contains(db.TableNames(), t.Table) {
+func (l *loader) start(t tableStart) error {
+	at := slices.IndexFunc(l.tables, func(s db.StoredTable) bool { return s.Name == t.Table })
+	if at < 0 {
 		return damaged("the table %q is unknown", t.Table)
 	}
-	stored, err := l.db.Columns(ctx, t.Table)
-	if err != nil {
-		return err
-	}
+	stored := l.tables[at].Columns
 	l.table, l.names, l.columns, l.org = t.Table, nil, nil, -1
 	for i, c := range t.Columns {
 		at := slices.IndexFunc(stored, func(s db.StoredColumn) bool { return s.Name == c.Name && s.Kind == c.Kind })

@@ -80,9 +80,12 @@ func Write(ctx context.Context, s *store.Store, program string, w io.Writer, pro
 	if err != nil {
 		return Summary{}, err
 	}
-	b := writer{out: compressed, sum: sha256.New(), db: s.DB(), progress: progress}
+	b := writer{out: compressed, sum: sha256.New(), progress: progress}
 	b.summary.Header = Header{Format: formatName, Version: formatVersion, Program: program, Engine: engine.Name, TakenAt: s.DB().Now().Time()}
 	if b.summary.Schema, _, err = s.DB().Schema(ctx); err != nil {
+		return Summary{}, err
+	}
+	if b.tables, err = s.DB().StoredTables(ctx); err != nil {
 		return Summary{}, err
 	}
 	err = s.DB().Snapshot(ctx, func(from *db.Snapshot) error { return b.write(ctx, from) })
@@ -93,7 +96,7 @@ func Write(ctx context.Context, s *store.Store, program string, w io.Writer, pro
 type writer struct {
 	out      io.Writer
 	sum      hash.Hash
-	db       *db.DB
+	tables   []db.StoredTable
 	summary  Summary
 	line     []byte
 	done     int64 // number of rows written so far
@@ -105,9 +108,9 @@ func (b *writer) write(ctx context.Context, from *db.Snapshot) error {
 	if err := b.writeHeader(ctx, from); err != nil {
 		return err
 	}
-	for _, table := range db.TableNames() {
+	for _, table := range b.tables {
 		if err := b.writeTable(ctx, from, table); err != nil {
-			return fmt.Errorf("back up table %s: %w", table, err)
+			return fmt.Errorf("back up table %s: %w", table.Name, err)
 		}
 		b.summary.Tables++
 	}
@@ -125,8 +128,8 @@ func (b *writer) writeHeader(ctx context.Context, from *db.Snapshot) error {
 	if first != nil {
 		b.summary.FirstDay, b.summary.LastDay = new(first.String()), new(last.String())
 	}
-	for _, table := range db.TableNames() {
-		rows, err := from.Rows(ctx, table)
+	for _, table := range b.tables {
+		rows, err := from.Rows(ctx, table.Name)
 		if err != nil {
 			return err
 		}
@@ -136,30 +139,26 @@ func (b *writer) writeHeader(ctx context.Context, from *db.Snapshot) error {
 }
 
 // writeTable writes the rows of a table, with the lines before and after them.
-func (b *writer) writeTable(ctx context.Context, from *db.Snapshot, table string) error {
-	columns, err := b.db.Columns(ctx, table)
-	if err != nil {
-		return err
-	}
+func (b *writer) writeTable(ctx context.Context, from *db.Snapshot, table db.StoredTable) error {
 	content := io.MultiWriter(b.out, b.sum)
-	if err := writeLine(content, tableStart{table, columns}); err != nil {
+	if err := writeLine(content, tableStart{table.Name, table.Columns}); err != nil {
 		return err
 	}
 	before := b.done
-	err = from.EachRow(ctx, table, columns, func(row *db.Values) error {
-		if b.line, err = appendRow(b.line[:0], columns, row); err != nil {
+	err := from.EachRow(ctx, table, func(row *db.Values) (err error) {
+		if b.line, err = appendRow(b.line[:0], table.Columns, row); err != nil {
 			return err
 		}
 		if b.done++; b.done%reportEvery == 0 {
 			b.progress(b.done, b.summary.Rows)
 		}
-		_, err := content.Write(b.line)
+		_, err = content.Write(b.line)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return writeLine(content, end{End: table, Rows: b.done - before})
+	return writeLine(content, end{End: table.Name, Rows: b.done - before})
 }
 
 // writeLine writes a value as a line of JSON.

@@ -50,7 +50,7 @@ func TestAcknowledge_runsAsManyStatementsForManyOrganisationsAsForTwo(t *testing
 		many := batchStatements(t, db, 20, 1000, 20)
 		// Only the hashtags of changed titles are deleted with one statement for each organisation.
 		require.Equal(t, few+18, many)
-		require.LessOrEqual(t, few, 19)
+		require.LessOrEqual(t, few, 20)
 	})
 }
 
@@ -60,7 +60,7 @@ func TestAcknowledge_storesABatchOfAnySizeWithTheSameStatementsInOneTransaction(
 		few := batchStatements(t, db, 1, 0, 50)
 		many := batchStatements(t, db, 1, 1000, 2000)
 		require.Equal(t, few, many)
-		require.LessOrEqual(t, many, 17)
+		require.LessOrEqual(t, many, 18, "one of the statements reads which organisations record events")
 		if db.Engine == "postgres" {
 			var transactions int
 			require.NoError(t, db.Raw(t).QueryRowContext(t.Context(), `SELECT COUNT(DISTINCT x) FROM (

@@ -92,7 +92,7 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 func lastTurn(tx *gorm.DB, p Place, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),
- (SELECT o.turn FROM org_turns o WHERE o.organisation_id = ? AND o.route = ?)`,
+ (SELECT turn FROM org_turns WHERE organisation_id = ? AND route = ?)`,
 		Bucket, p.Route, now, p.Organisation, p.Route).Row().Scan(&lowest, &given)
 	switch {
 	case err != nil:

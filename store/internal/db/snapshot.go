@@ -48,8 +48,15 @@ var kinds = map[string]Kind{
 // referredTables are the tables to which foreign keys of other tables refer. Each comes before the tables that refer to it.
 var referredTables = []string{"organisations", "accounts", "videos", "collections"}
 
-// TableNames returns the names of all tables. A table comes after the tables to which its foreign keys refer.
-func TableNames() []string {
+// StoredTable is a table of the database with its columns, ordered by name.
+type StoredTable struct {
+	Name    string
+	Columns []StoredColumn
+}
+
+// StoredTables returns the tables that exist in the database. An older schema lacks some of Tables. A table comes after the tables to which its
+// foreign keys refer.
+func (d *DB) StoredTables(ctx context.Context) ([]StoredTable, error) {
 	var others []string
 	for name := range Tables {
 		if !slices.Contains(referredTables, name) {
@@ -57,14 +64,24 @@ func TableNames() []string {
 		}
 	}
 	slices.Sort(others)
-	return slices.Concat(referredTables, others)
+	var tables []StoredTable
+	for _, name := range slices.Concat(referredTables, others) {
+		columns, err := d.columns(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(columns) > 0 {
+			tables = append(tables, StoredTable{name, columns})
+		}
+	}
+	return tables, nil
 }
 
 // IsReferred returns true if foreign keys of other tables refer to the table.
 func IsReferred(table string) bool { return slices.Contains(referredTables, table) }
 
-// Columns returns the columns of a table, ordered by name.
-func (d *DB) Columns(ctx context.Context, table string) ([]StoredColumn, error) {
+// columns returns the columns of a table, ordered by name. It returns no columns if the table does not exist.
+func (d *DB) columns(ctx context.Context, table string) ([]StoredColumn, error) {
 	rows, err := d.pools[len(d.pools)-1].QueryContext(ctx, d.dialect.columnsQuery(), table)
 	if err != nil {
 		return nil, Translate(err)
@@ -147,11 +164,11 @@ func (d *DB) Snapshot(ctx context.Context, f func(*Snapshot) error) error {
 }
 
 // EachRow calls f for each row of a table, in the order of the primary key. The values of a row have the order of columns. EachRow reads all
-// columns that Columns returns.
-func (s *Snapshot) EachRow(ctx context.Context, table string, columns []StoredColumn, f func(*Values) error) error {
-	names := make([]string, len(columns))
+// columns that StoredTables returns.
+func (s *Snapshot) EachRow(ctx context.Context, table StoredTable, f func(*Values) error) error {
+	names := make([]string, len(table.Columns))
 	var key []StoredColumn
-	for i, c := range columns {
+	for i, c := range table.Columns {
 		if names[i] = c.Name; c.key > 0 {
 			key = append(key, c)
 		}
@@ -161,7 +178,7 @@ func (s *Snapshot) EachRow(ctx context.Context, table string, columns []StoredCo
 	for i, c := range key {
 		order[i] = s.dialect.inByteOrder(c)
 	}
-	return s.each(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(names, ", "), table, strings.Join(order, ", ")), f)
+	return s.each(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", strings.Join(names, ", "), table.Name, strings.Join(order, ", ")), f)
 }
 
 // Rows returns the number of rows of a table.
@@ -189,7 +206,7 @@ func (sqliteDialect) columnsQuery() string {
 func (postgresDialect) columnsQuery() string {
 	return `SELECT a.attname, format_type(a.atttypid, NULL), COALESCE(array_position(k.conkey, a.attnum), 0)
   FROM pg_attribute a LEFT JOIN pg_constraint k ON k.conrelid = a.attrelid AND k.contype = 'p'
- WHERE a.attrelid = CAST(CAST($1 AS text) AS regclass) AND a.attnum > 0 AND NOT a.attisdropped`
+ WHERE a.attrelid = to_regclass(CAST($1 AS text)) AND a.attnum > 0 AND NOT a.attisdropped`
 }
 
 func (sqliteDialect) inByteOrder(c StoredColumn) string { return c.Name }
