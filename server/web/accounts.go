@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// accountsPage is the content of the list of accounts.
+// accountsPage is the data for the template of the list of accounts.
 type accountsPage struct {
 	View      tableView
 	Filter    url.Values

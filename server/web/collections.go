@@ -34,7 +34,7 @@ type branch struct {
 	Level int // 0 for a collection without a parent; at most 3, so that deep trees stay readable
 }
 
-// collectionsPage is the content of the list of collections.
+// collectionsPage is the data for the template of the list of collections.
 type collectionsPage struct {
 	Collections []branch
 	IsCut       bool // true if the organisation has more than maxCollections collections
@@ -93,7 +93,7 @@ func createCollection(v *visit) error {
 	return nil
 }
 
-// collectionPage is the content of the page of a collection.
+// collectionPage is the data for the template of the page of a collection.
 type collectionPage struct {
 	Collection client.Collection
 	Parent     *client.Collection
@@ -316,7 +316,7 @@ func (v *visit) freeze(path string) error {
 	return err
 }
 
-// reportPage is the content of the page of a frozen report.
+// reportPage is the data for the template of the page of a frozen report.
 type reportPage struct {
 	Report   client.Report
 	Name     string // name of the collection when the report was made

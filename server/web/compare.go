@@ -17,7 +17,7 @@ import (
 // maxCompared is the maximum number of videos in a comparison.
 const maxCompared = 5
 
-// comparePage is the content of the page that compares videos.
+// comparePage is the data for the template of the page that compares videos.
 type comparePage struct {
 	Videos []comparedVideo
 	Chart  chart

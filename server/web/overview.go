@@ -30,7 +30,7 @@ type tile struct {
 	Shown    bool     // true if the chart shows the metric
 }
 
-// overviewPage is the content of the overview.
+// overviewPage is the data for the template of the overview.
 type overviewPage struct {
 	Tiles    []tile
 	Chart    chart

@@ -13,7 +13,7 @@ import (
 // maxFound is the maximum number of videos, of accounts and of collections that a search shows.
 const maxFound = 6
 
-// searchPage is the content of the page of search results.
+// searchPage is the data for the template of the page of search results.
 type searchPage struct {
 	Text        string // text that the visitor searches for; "" before the first search
 	Videos      []client.Video

@@ -66,7 +66,7 @@ func (v *visit) start(session, next string) {
 	v.redirect(localPath(next))
 }
 
-// loginPage is the content of the sign-in page.
+// loginPage is the data for the template of the sign-in page.
 type loginPage struct {
 	Problem *Problem           // why the last attempt failed; nil before the first attempt
 	Next    string             // path of the page to show after signing in; "" for the overview

@@ -7,7 +7,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// setupPage is the content of the page that creates the first organisation.
+// setupPage is the data for the template of the page that creates the first organisation.
 type setupPage struct {
 	Name    string // name of the organisation in the form
 	Problem *Problem

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// trackPage is the content of the page that tracks links.
+// trackPage is the data for the template of the page that tracks links.
 type trackPage struct {
 	Text          string
 	Collections   []client.Collection

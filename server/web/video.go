@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// videoPage is the content of the page of a video.
+// videoPage is the data for the template of the page of a video.
 type videoPage struct {
 	Video       client.Video
 	Median      *float64 // median of the views of the account's videos, against which the outlier multiplier is measured

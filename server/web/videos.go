@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// videosPage is the content of the list of videos.
+// videosPage is the data for the template of the list of videos.
 type videosPage struct {
 	View        tableView
 	Filter      url.Values // filters in the query of the page
