@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// formatName is Header.Format of every backup.
+	// formatName is the value of Header.Format in every backup.
 	formatName = "reeltally-backup"
-	// formatVersion is Header.Version of the backups that Write writes. A reader refuses other versions.
+	// formatVersion is the value of Header.Version in the backups that Write writes. Backups with another version cannot be read.
 	formatVersion = 1
 )
 
