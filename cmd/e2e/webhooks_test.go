@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store/storetest"
@@ -121,10 +120,12 @@ func TestKill_killedServerLosesNoEventsForWebhooks(t *testing.T) {
 				s.startServer(t)
 			}
 			require.NotEmpty(t, acknowledged)
-			arrived := func() bool { return r.received(acknowledged) }
-			if !assert.Eventually(t, arrived, 3*time.Minute, 100*time.Millisecond) {
-				t.Fatalf("not all events arrived; the deliveries are: %s", call(t, http.MethodGet, s.base+"/webhooks/"+hook.ID.String()+"/deliveries", token, nil).body)
-			}
+			await(t, 3*time.Minute, 100*time.Millisecond, func() string {
+				if r.received(acknowledged) {
+					return ""
+				}
+				return "not all events arrived; the deliveries are: " + string(call(t, http.MethodGet, s.base+"/webhooks/"+hook.ID.String()+"/deliveries", token, nil).body)
+			})
 
 			var feed struct {
 				Data []struct{ ID uuid.UUID }
