@@ -146,16 +146,29 @@ func eventTypes(types []api.EventType) []store.EventType {
 	return out
 }
 
+// urlCharacters are the characters that a URL can have (RFC 3986).
+const urlCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;=%"
+
 // checkWebhookURL returns an error response if the server cannot or must not send events to a URL. It does not resolve the host name. The
 // IP addresses of the host are checked when an event is sent.
 func (s *Server) checkWebhookURL(text string) error {
 	refuse := func(format string, args ...any) error { return invalid(bodyFault("/url", faultURL, format, args...)) }
+	for _, r := range text {
+		if !strings.ContainsRune(urlCharacters, r) {
+			return refuse("url has the character %q; it must be percent-encoded, or in a host name be written as Punycode (xn--…)", r)
+		}
+	}
+	if _, err := url.PathUnescape(text); err != nil {
+		return refuse("url has a percent sign without two hexadecimal digits after it")
+	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Hostname() == "":
 		return refuse("url is not a web address")
 	case u.Scheme != "https" && (u.Scheme != "http" || !s.webhooks.AllowPrivate):
 		return refuse("url begins with %q; it must begin with \"https://\"", u.Scheme+"://")
+	case strings.ContainsAny(u.EscapedPath()+u.RawQuery, "[]"):
+		return refuse("url has a bracket outside of the host; it must be percent-encoded")
 	case u.User != nil:
 		return refuse("url has a user name; a receiver recognises requests by their signature")
 	case u.Fragment != "" || strings.Contains(text, "#"):

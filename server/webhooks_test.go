@@ -316,7 +316,8 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 			a := newApp(t, db)
 			c, inside := a.newCaller(t, store.TierPremium), newReceiver(t)
 			for _, url := range []string{"http://example.com/", "https://127.0.0.1/", "https://[::1]/", "https://10.1.2.3:8443/x", "https://169.254.169.254/", "https://user@example.com/",
-				"https://user:secret@example.com/", "https://example.com/#x", "https://", "https:///x", "ftp://example.com/", "https://exa mple.com"} {
+				"https://user:secret@example.com/", "https://example.com/#x", "https://", "https:///x", "ftp://example.com/", "https://exa mple.com", "https://ÞÜ/", "https://example.com/größe",
+				"https://example.com/{x}", "https://example.com/?a=%zz", "https://example.com/[x]", "https://example.com/?a[]=1"} {
 				c.send(http.MethodPost, "/webhooks", map[string]any{"url": url}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 			}
 			hook := c.createWebhook(strings.Replace(inside.URL, "http://127.0.0.1", "https://localhost", 1))
