@@ -123,8 +123,8 @@ func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
 	}
 }
 
-// continued returns the outcome o, changed so that the attempt a goes on: the target is due now, and the source in the parameter next is
-// asked for it.
+// continued returns the outcome o with changes that continue the attempt a at another source: the target is due now, and its route is the source
+// next.
 func continued(o ingest.Outcome, a attempt, next source.Source, now time.Time) ingest.Outcome {
 	a.Running = true
 	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), next.Name(), a.text(), true

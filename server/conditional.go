@@ -208,7 +208,7 @@ func (s *Server) tagFacts(caller Caller, operation string, request []any) ([]byt
 	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.version, operation, request})
 }
 
-// versionTag returns the ETag of a response whose data has the version v. The parameter facts is the result of tagFacts.
+// versionTag returns the ETag of a response. It depends on v, the version of the organisation's data, and on facts, which tagFacts has returned.
 func (s *Server) versionTag(v store.Version, facts []byte) string {
 	mac := hmac.New(sha256.New, s.cursorKey) // a keyed hash, so that a caller cannot read the version from the ETag or forge an ETag
 	_, _ = mac.Write(facts)                  // facts need no separator, because the end of a JSON value is unambiguous; writing to a hash cannot fail

@@ -62,13 +62,13 @@ func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	}
 }
 
-// fuzzSetting returns the number in the environment variable with the given name. The parameter otherwise is the result if the variable is
+// fuzzSetting returns the number in the environment variable with the given name. The parameter fallback is the result if the variable is
 // not set.
-func fuzzSetting(t *testing.T, name string, otherwise int) int {
+func fuzzSetting(t *testing.T, name string, fallback int) int {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err, name)

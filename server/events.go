@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultEvents is the maximum number of events in a response if the request has no limit.
+// defaultEvents is the maximum number of events in a response to a request without the parameter limit.
 const defaultEvents = 100
 
 // ListEvents answers GET /events with the organisation's events.
@@ -54,8 +54,8 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	return list, err
 }
 
-// checkFeedPosition returns an error if events after the position of a cursor are missing. after is the position of the cursor, or nil if
-// the request has no cursor. missing is the position up to which events were deleted or not recorded.
+// checkFeedPosition returns an error if the caller would miss events. The parameter after is the position of the request's cursor, or nil without
+// a cursor. Events up to the position missing were deleted or not recorded, so a cursor before this position is refused.
 func checkFeedPosition(after *store.Position, missing int64) error {
 	if after == nil {
 		return nil

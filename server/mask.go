@@ -40,8 +40,8 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// FetchDetail returns the sentence that explains the fetch status of a video or account. If v masks metrics, it returns nil for the status
-// ok, because the sentence of this status says why newer counts are missing, for example that a suspicious count is not stored yet.
+// FetchDetail returns the sentence that explains the fetch status of a video or account, or nil if there is none. The sentence for the status ok is
+// about counts, for example about a suspicious count that is not stored yet. So FetchDetail returns nil for this status if v masks metrics.
 func (v View) FetchDetail(s *store.FetchState, kind link.Kind) *string {
 	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {
 		return nil

@@ -203,8 +203,8 @@ func (q VideoQuery) readsWithVersion() bool {
 	return len(q.Collections) == 0 && q.CollectionID == nil && !q.Window.NeedsTotal() && (!q.filters() || q.Window.Limit <= 5*usualRows)
 }
 
-// listVideosAndVersion returns a list of videos. The parameter matching is the database query that selects them. The function reads the
-// version of the organisation's data together with the videos, because reading one after the other takes more time.
+// listVideosAndVersion returns a list of the videos that the query in the parameter matching selects. It reads the videos and the version of the
+// organisation's data in one round trip to the database.
 func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
 	var v Version
 	spec.Before = new(o.readVersion(ctx, &v))

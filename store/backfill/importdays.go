@@ -14,7 +14,7 @@ import (
 // A row of account_days or organisation_days has the sums of the last known counts of all videos at the end of the day. An imported point
 // changes the last known counts of its video, and so the sums of its day and of later days.
 
-// dayChange is a change that applies to the sums of one day and of all later days.
+// dayChange is what an import adds to the organisation's sums from one day on: to the sums of this day and of each later day.
 type dayChange struct {
 	counts [store.MetricCount]int64 // change of the sum of each count
 	known  [store.MetricCount]int64 // change of the number of videos for which each count is known

@@ -15,8 +15,8 @@ import (
 // The interactive lane is fair between organisations: 500 links of one organisation must not delay a single link of another. Each target in
 // the lane has a number, its turn, and the target with the lowest turn is claimed first. The turns of one organisation's targets are
 // consecutive numbers, which begin with the turn that is served now. So organisations that wait at the same time are served alternately,
-// and an organisation that starts to wait is served next. This algorithm is called start-time fair queueing; all targets have the same
-// length.
+// and an organisation that starts to wait is served next. This algorithm is called start-time fair queueing. Here, each
+// target counts the same.
 
 // orgTurn is a row of org_turns: the last turn of an organisation in the queue of a source.
 type orgTurn struct {

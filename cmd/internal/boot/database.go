@@ -67,8 +67,8 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*
 	return st, nil
 }
 
-// minDailyRetention is the smallest allowed value of Database.RetentionDaily, the time for which daily points are kept. The growth of the views
-// in 30 days is computed from daily points.
+// minDailyRetention is the smallest allowed value of Database.RetentionDaily, the time for which daily points are kept. It must be at
+// least 31 days, because the growth of the views in 30 days is computed from daily points.
 const minDailyRetention = 31 * 24 * time.Hour
 
 // maxRetention is the largest allowed value of Database.RetentionDaily and Database.RetentionWeekly.

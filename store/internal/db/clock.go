@@ -19,8 +19,8 @@ const (
 	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. If the store's clock goes back by
 	// more than clockDrift, this counts as a jump.
 	clockDrift = Day
-	// clockJump is how far the store's clock can be ahead of the last written time. A larger difference counts as a jump, but it may also mean
-	// that no collector has run for a long time.
+	// clockJump is the maximum accepted time between two writes of the store's time. A longer time counts as a jump of the clock, although it is
+	// also possible that no collector has run in this time.
 	clockJump = 31 * Day
 	// clockSteadyFor is how long the store's clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * Day

@@ -91,7 +91,7 @@ var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\
 // contains the version, and no answer of the API shows data of the other tables.
 var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
-// labelTables are the tables whose rows decide the labels of videos and accounts, except the rows of the videos and accounts themselves.
+// labelTables are the tables of collections and their members. A change of their rows can change the labels of videos and accounts.
 var labelTables = map[string]bool{"collections": true, "collection_videos": true, "collection_accounts": true, "collection_hashtags": true}
 
 // versionGuard returns an inspect function for the statements of one transaction. The function returns an error if a statement writes an

@@ -401,10 +401,9 @@ func eachPostgresRow(ctx context.Context, on interface {
 	return rows.Err()
 }
 
-// AnyOf returns the condition that a column has one of the given ids, and the argument of the condition. The parameter placeholder is the
-// text that stands for the argument in the condition, such as "?" or "@ids". On PostgreSQL, the ids are one parameter, so that the
-// statement stays the same for each number of ids and is planned only once. The parameter q can be any query; AnyOf uses it only to find
-// out the engine.
+// AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The placeholder, such as "?" or
+// "@ids", marks where the argument belongs. On PostgreSQL, all ids are one parameter: the text of the statement is the same for every number of
+// ids, so PostgreSQL plans it only once. The query q only says which engine is used.
 func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition string, arg any) {
 	if !hasRowLocks(q) {
 		return column + " IN " + placeholder, ids

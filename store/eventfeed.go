@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// eventFeed is a row of event_feeds. It says whether an organisation's events are recorded, and up to which position events were recorded
+// and deleted.
+type eventFeed struct {
+	OrganisationID uuid.UUID `gorm:"primaryKey"`
+	Enabled        bool
+	Position       int64
+	Deleted        int64
+	ReadAt         db.Instant
+}
+
+// feedReadAccuracy is how old eventFeed.ReadAt can be before the next read of the feed updates it.
+const feedReadAccuracy = time.Hour
+
+// enableFeed starts the recording of the organisation's events. If an earlier recording has ended, the events between its end and now are
+// missing.
+func (o *Org) enableFeed(tx *gorm.DB) error {
+	now := o.s.db.Now()
+	return tx.Clauses(clause.OnConflict{Columns: db.Columns([]string{"organisation_id"}), DoUpdates: clause.Assignments(map[string]any{
+		"deleted": gorm.Expr("CASE WHEN event_feeds.enabled THEN event_feeds.deleted ELSE event_feeds.position END"), "enabled": true, "read_at": now})}).
+		Create(&eventFeed{OrganisationID: o.id, Enabled: true, ReadAt: now}).Error
+}
+
+// OpenFeed prepares a read of the organisation's events. The first call starts the recording of events. OpenFeed returns the position up to
+// which events are missing, because they were deleted, or because no events were recorded for some time.
+func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
+	now := o.s.db.Now()
+	var feeds []eventFeed
+	if err := o.q(ctx, "event_feeds").Find(&feeds).Error; err != nil {
+		return 0, db.Translate(err)
+	}
+	if len(feeds) == 1 && feeds[0].Enabled && feeds[0].ReadAt > now.Add(-feedReadAccuracy) {
+		return feeds[0].Deleted, nil
+	}
+	err = o.change(ctx, func(tx *gorm.DB) error {
+		if err := o.enableFeed(tx); err != nil {
+			return err
+		}
+		return db.Scoped(tx, "event_feeds", o.id).Pluck("deleted", &missing).Error
+	})
+	return missing, err
+}
+
+// EventQuery says which events of an organisation ListEvents returns.
+type EventQuery struct {
+	Types  []EventType // only events of these types; empty for all types
+	Window db.Window
+}
+
+// EventOrders are the columns by which events can be ordered.
+var EventOrders = db.SortColumns{"position": db.SortBy("events", "position", db.IntegerColumn)}
+
+// EventPosition returns the position in a list that is directly after the event with the given position and id.
+func EventPosition(position int64, id uuid.UUID) Position {
+	return Position{Value: strconv.FormatInt(position, 10), ID: id}
+}
+
+// ListEvents returns a list of the organisation's events, the oldest first.
+func (o *Org) ListEvents(ctx context.Context, query EventQuery) (*db.List[Event], error) {
+	q := o.q(ctx, "events")
+	if len(query.Types) > 0 {
+		q = q.Where("events.type IN ?", query.Types)
+	}
+	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Event]{Sort: EventOrders, Table: "events", Columns: eventColumns, ID: func(e *Event) uuid.UUID { return e.ID }},
+		db.Order{Column: "position"}, query.Window)
+}
+
+// eventColumns are the columns of the table events that are read for lists of events.
+var eventColumns = []db.Column[Event]{
+	{Name: "position", Set: func(e *Event, row *db.Values, i int) { e.Position = row.Count(i) }},
+	{Name: "id", Set: func(e *Event, row *db.Values, i int) { e.ID = row.ID(i) }},
+	{Name: "type", Set: func(e *Event, row *db.Values, i int) { e.Type = EventType(row.String(i)) }},
+	{Name: "created_at", Set: func(e *Event, row *db.Values, i int) { e.CreatedAt = row.Instant(i) }},
+	{Name: "data", Set: func(e *Event, row *db.Values, i int) {
+		if err := json.Unmarshal([]byte(row.String(i)), &e.Data); err != nil {
+			panic(err) // only EventRecorder writes the column
+		}
+	}},
+}
+
+// DeleteExpiredEvents deletes up to db.DeleteBatch events that are older than db.EventRetention, and their deliveries. It returns the
+// number of deleted events.
+func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
+	before := o.s.db.Now().Add(-db.EventRetention)
+	old := func(q *gorm.DB) *gorm.DB { return q.Where("events.created_at < ?", before) }
+	var found []int64
+	if err := old(o.q(ctx, "events")).Limit(1).Pluck("position", &found).Error; err != nil || len(found) == 0 {
+		return 0, db.Translate(err)
+	}
+	err = o.change(ctx, func(tx *gorm.DB) error {
+		var positions []int64
+		err := old(db.Scoped(tx, "events", o.id)).Order("events.created_at, events.position").Limit(db.DeleteBatch).Pluck("position", &positions).Error
+		if err != nil || len(positions) == 0 {
+			return err
+		}
+		last := slices.Max(positions)
+		if err := db.Scoped(tx, "event_feeds", o.id).Where("deleted < ?", last).Update("deleted", last).Error; err != nil {
+			return err
+		}
+		deleted := tx.Exec("DELETE FROM events WHERE organisation_id = ? AND position IN ?", o.id, positions)
+		n = deleted.RowsAffected
+		return deleted.Error
+	})
+	return n, err
+}
+
+// unusedFeed is a SQL condition on a row of event_feeds. It is true if events are recorded, but the organisation has no enabled webhook and
+// has not read its events since the time in the parameter.
+const unusedFeed = `event_feeds.enabled AND event_feeds.read_at < ?
+ AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.organisation_id = event_feeds.organisation_id AND w.enabled)`
+
+// PauseUnusedFeed ends the recording of events if the organisation has no enabled webhook and has not read its events for EventRetention.
+func (o *Org) PauseUnusedFeed(ctx context.Context) error {
+	before := o.s.db.Now().Add(-db.EventRetention)
+	var unused int64
+	if err := o.q(ctx, "event_feeds").Where(unusedFeed, before).Count(&unused).Error; err != nil || unused == 0 {
+		return db.Translate(err)
+	}
+	return o.change(ctx, func(tx *gorm.DB) error {
+		return db.Scoped(tx, "event_feeds", o.id).Where(unusedFeed, before).Update("enabled", false).Error
+	})
+}
