@@ -101,7 +101,6 @@ func TestWebhookGuide_programsAcceptOnlyGenuineRequests(t *testing.T) {
 		require.NoError(t, err)
 		return signature
 	}
-	now := time.Now()
 	headers := func(at time.Time, signature string) map[string]string {
 		return map[string]string{"webhook-id": "event-1", "webhook-timestamp": strconv.FormatInt(at.Unix(), 10), "webhook-signature": signature}
 	}
@@ -109,6 +108,7 @@ func TestWebhookGuide_programsAcceptOnlyGenuineRequests(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			command := buildWebhookGuide(t, language, functions[language])
+			now := time.Now() // in the subtest, because a parallel subtest can start minutes later
 			for name, c := range map[string]struct {
 				headers map[string]string
 				body    string

@@ -61,6 +61,11 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 		return err
 	case <-ctx.Done():
 	}
+	// Shutdown does not wait for a connection that was accepted just before it. After Serve has returned, there is no such connection.
+	if err := l.Close(); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	<-failed
 	shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := s.Shutdown(shutdownCtx); err != nil {

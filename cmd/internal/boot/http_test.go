@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ import (
 type pipeListener struct {
 	connections chan net.Conn
 	closed      chan struct{}
+	closing     sync.Once // as a real listener, it may be closed more than once
 }
 
 func (p *pipeListener) Accept() (net.Conn, error) {
@@ -34,7 +36,7 @@ func (p *pipeListener) Accept() (net.Conn, error) {
 }
 
 func (p *pipeListener) Close() error {
-	close(p.closed)
+	p.closing.Do(func() { close(p.closed) })
 	return nil
 }
 
@@ -43,7 +45,7 @@ func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 // serveInMemory serves a handler until the test ends. It returns a function that opens a connection.
 func serveInMemory(t *testing.T, handler http.Handler) (dial func() net.Conn) {
 	t.Helper()
-	l := &pipeListener{make(chan net.Conn), make(chan struct{})}
+	l := &pipeListener{connections: make(chan net.Conn), closed: make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- boot.Serve(ctx, l, handler, slog.New(slog.DiscardHandler)) }()
