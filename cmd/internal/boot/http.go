@@ -65,7 +65,9 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 	if err := l.Close(); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	<-failed
+	if err := <-failed; !errors.Is(err, net.ErrClosed) {
+		return errors.Join(err, s.Close())
+	}
 	shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := s.Shutdown(shutdownCtx); err != nil {
