@@ -88,6 +88,11 @@ func (p *proxied) startNginx(conf string) {
 			TLSClientConfig: trust}}
 		p.t.Cleanup(p.client.CloseIdleConnections)
 		if p.awaitNginx(nginx) {
+			p.t.Cleanup(func() {
+				if p.t.Failed() {
+					p.t.Logf("nginx wrote: %s", nginx.stderr)
+				}
+			})
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -19,6 +20,8 @@ const (
 	writeTimeout      = 2 * time.Minute
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
+	// lastRequestTimeout is how long Serve waits, after its context ended, for the first request of a connection that is already open.
+	lastRequestTimeout = time.Second
 	// shutdownTimeout is how long Serve waits for running requests after its context ended.
 	shutdownTimeout = 20 * time.Second
 )
@@ -47,12 +50,21 @@ func Listen(ctx context.Context, flag, variable, address string) (net.Listener, 
 	return l, nil
 }
 
-// Serve serves HTTP requests until ctx ends. It then accepts no new requests and waits up to 20 seconds until the running requests are
-// finished. The contexts of the requests do not end when ctx ends.
+// Serve serves HTTP requests until ctx ends. It then accepts no new connections, answers the requests on open connections, and waits up to 20
+// seconds until the running requests are finished. The contexts of the requests do not end when ctx ends.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *slog.Logger) error {
+	var connections sync.WaitGroup // open connections
 	s := &http.Server{
 		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				connections.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				connections.Done()
+			}
+		},
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(l) }()
@@ -61,12 +73,23 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 		return err
 	case <-ctx.Done():
 	}
-	// Shutdown does not wait for a connection that was accepted just before it. After Serve has returned, there is no such connection.
 	if err := l.Close(); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	if err := <-failed; !errors.Is(err, net.ErrClosed) {
 		return errors.Join(err, s.Close())
+	}
+	// After Shutdown was called, a connection is closed without an answer to its first request. A proxy may have sent this request already.
+	// So Serve calls Shutdown only after the first requests were answered. Without keep-alives, each connection closes after its answer.
+	s.SetKeepAlivesEnabled(false)
+	closed := make(chan struct{})
+	go func() {
+		connections.Wait()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(lastRequestTimeout):
 	}
 	shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()

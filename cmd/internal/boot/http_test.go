@@ -42,8 +42,8 @@ func (p *pipeListener) Close() error {
 
 func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// serveInMemory serves a handler until the test ends. It returns a function that opens a connection.
-func serveInMemory(t *testing.T, handler http.Handler) (dial func() net.Conn) {
+// serveInMemory serves a handler until the test ends or the function stop is called. The function dial opens a connection.
+func serveInMemory(t *testing.T, handler http.Handler) (dial func() net.Conn, stop func()) {
 	t.Helper()
 	l := &pipeListener{connections: make(chan net.Conn), closed: make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
@@ -53,12 +53,13 @@ func serveInMemory(t *testing.T, handler http.Handler) (dial func() net.Conn) {
 		stop()
 		require.NoError(t, <-served)
 	})
-	return func() net.Conn {
+	dial = func() net.Conn {
 		client, server := net.Pipe()
 		l.connections <- server
 		t.Cleanup(func() { _ = client.Close() })
 		return client
 	}
+	return dial, stop
 }
 
 // writeSlowly writes one byte a second until the server closes the connection. It returns the time until the connection was closed.
@@ -72,10 +73,29 @@ func writeSlowly(c net.Conn) time.Duration {
 	}
 }
 
+// A proxy can open a connection immediately before the server is told to end, and send its request immediately afterwards.
+func TestServe_answersTheFirstRequestOfAnOpenConnectionAfterTheContextEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dial, stop := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+		c := dial()
+		synctest.Wait()
+		stop()
+		<-time.After(500 * time.Millisecond) // fake time of synctest
+		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		require.NoError(t, err)
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusNoContent, answer.StatusCode)
+		require.True(t, answer.Close, "the answer closes the connection")
+		require.NoError(t, answer.Body.Close())
+	})
+}
+
 func TestServe_closesConnectionWithSlowHeaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		dial := serveInMemory(t, http.NotFoundHandler())
+		dial, _ := serveInMemory(t, http.NotFoundHandler())
 		c := dial()
 		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ")
 		require.NoError(t, err)
@@ -87,7 +107,7 @@ func TestServe_closesConnectionWithSlowBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan error, 1)
-		dial := serveInMemory(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		dial, _ := serveInMemory(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, err := io.ReadAll(r.Body)
 			failed <- err
 		}))
@@ -114,7 +134,7 @@ func TestServe_refusesRequestsWithTooLargeHeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				dial := serveInMemory(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				dial, _ := serveInMemory(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 					t.Error("the request was handled")
 				}))
 				c := dial()
