@@ -140,12 +140,12 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	})
 }
 
-// waitFor waits until holds() is true. The test fails after a minute with the text in what.
+// waitFor waits until holds() is true. The test fails after three minutes with the text in what.
 func (w *testSystem) waitFor(what string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	tooLong := time.After(60 * time.Second) // long enough for a busy machine
+	tooLong := time.After(3 * time.Minute) // long enough for a busy machine
 	for !holds() {
 		select {
 		case <-look.C:

@@ -50,7 +50,7 @@ func buildAndRun(m *testing.M) int {
 
 const (
 	// waitTimeout is the maximum time for which a test waits until a program prints or logs an expected line, or ends.
-	waitTimeout = 30 * time.Second
+	waitTimeout = 2 * time.Minute
 	// fetchTimeout is the maximum time for which a test waits until a tracked video has its first numbers.
 	fetchTimeout = 10 * time.Second
 )
