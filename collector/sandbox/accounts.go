@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// identity is the number, handle and id of an account. All data of the account are derived from the number. If the sandbox generated a
-// handle or an id, it can compute the number from it.
+// identity is the number, handle and id of an account. All data of the account are derived from the number. A generated handle and a
+// generated id contain the number, so the sandbox can compute the number from them.
 type identity struct {
 	platform link.Platform
 	number   uint32
@@ -21,8 +21,8 @@ type identity struct {
 	id       string // the id of the account on its platform
 }
 
-// externalNames has a handle and an id of an account that requests contained and that the sandbox did not generate. The number of the
-// account is a hash of the handle or id that was requested first.
+// externalNames are the handle and the id of an account as requests contained them, if the sandbox did not generate them. Either may be "".
+// The account's number is a hash of the handle or the id, whichever was requested first.
 type externalNames struct{ handle, id string }
 
 // accountRef identifies an account by its platform and its number.
@@ -37,8 +37,8 @@ type videoRef struct {
 	id       string
 }
 
-// maxRemembered is the largest number of accounts whose external names World stores, and the largest number of videos whose authors World
-// stores (see World.Claim). World also answers requests beyond this limit, but does not store their names and authors.
+// maxRemembered is the largest number of accounts for which World stores a handle or id from a request, and the largest number of videos
+// for which World stores an author (see World.Claim). Beyond this limit, World answers requests as usual, but stores nothing.
 const maxRemembered = 200_000
 
 var (
@@ -49,8 +49,8 @@ var (
 	digits          = regexp.MustCompile(`^[0-9]{1,20}$`)
 )
 
-// foldHandle returns a handle in lower case, without surrounding blanks and a leading "@". ok is false if the handle is not valid on the
-// platform.
+// foldHandle returns a handle in lower case, without surrounding blanks and without a leading "@". ok is false if the platform does not
+// allow such a handle.
 func foldHandle(p link.Platform, handle string) (folded string, ok bool) {
 	handle = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(handle), "@"))
 	switch p {
@@ -73,8 +73,8 @@ func foldHandle(p link.Platform, handle string) (folded string, ok bool) {
 	return "", false
 }
 
-// byHandle returns the account with the given handle. It returns false if the handle is not valid, or if no account has the handle after a
-// rename. A Facebook handle can have the suffix "~ID". byHandle then returns the account with this ID.
+// byHandle returns the account with the given handle. It returns false if the handle is not valid, or if its account was renamed and no
+// account has the handle now. A Facebook handle can have the suffix "~ID". byHandle then returns the account with this ID.
 func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
 	folded, ok := foldHandle(p, name)
@@ -113,8 +113,8 @@ func (w *World) byID(p link.Platform, id string) (identity, bool) {
 	return w.byNumber(p, number), true
 }
 
-// byNumber returns the account with the given number. If World has stored a handle or an id from a request for the account, the account has
-// that handle or id instead of the generated one.
+// byNumber returns the account with the given number. Its handle and id are the generated ones, unless World has stored a handle or an id
+// for the account from a request or a rename.
 func (w *World) byNumber(p link.Platform, number uint32) identity {
 	found := identity{platform: p, number: number, handle: handleOfNumber(p, number), id: w.idOfNumber(p, number)}
 	w.mu.RLock()
@@ -129,7 +129,8 @@ func (w *World) byNumber(p link.Platform, number uint32) identity {
 	return found
 }
 
-// remember stores the handle or the id of an account from a request. It stores no handle from which the account's number can be computed.
+// remember stores the handle or the id with which a request asked for an account. It stores nothing if the handle is the generated one,
+// which byNumber computes again. It also stores nothing for a new account if World already has maxRemembered accounts.
 func (w *World) remember(ref accountRef, names externalNames) {
 	if own, ok := numberOfHandle(ref.platform, names.handle); ok && own == ref.number {
 		return
@@ -154,7 +155,8 @@ func (w *World) Handle(p link.Platform, number uint32) string { return handleOfN
 
 // Claim makes the account with the given handle the author of the video with the given id. A request whose link contains a handle and a
 // video id has the same effect. A new process uses Claim to restore the authors that an earlier process stored. Claim returns false if the
-// handle or the id is not valid. If Rename has changed which account has the handle, Claim changes nothing and returns true.
+// handle or the id is not valid. If the handle was part of a rename, Claim changes nothing and returns true, because the handle may now
+// belong to an account that is not the author.
 func (w *World) Claim(p link.Platform, id, handle string) bool {
 	owner, ok := w.accountByRef(p, handle)
 	if !ok || !validID(p, id) {
@@ -162,14 +164,15 @@ func (w *World) Claim(p link.Platform, id, handle string) bool {
 	}
 	if folded, _ := foldHandle(p, handle); folded != "" {
 		if _, passed := w.renamedHandle(p, folded); passed {
-			return true // the handle now can belong to an account that is not the author
+			return true
 		}
 	}
 	w.claim(p, id, owner)
 	return true
 }
 
-// claim makes the account owner the author of the video with the given id. World stores the authors of at most maxRemembered videos.
+// claim makes owner the author of the video with the given id. It does nothing if the video has no author yet and World already has the
+// authors of maxRemembered videos.
 func (w *World) claim(p link.Platform, id string, owner identity) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,21 +182,21 @@ func (w *World) claim(p link.Platform, id string, owner identity) {
 	}
 }
 
-// owner returns the author of the video with the given id. If the method claim has set an author for this video, owner returns that
-// account. Otherwise it returns the account whose number is in by.account, which was derived from the video id.
-func (w *World) owner(p link.Platform, id string, by origin) identity {
+// owner returns the author of the video with the given id: the account that was set with the method claim or, if no account was set, the
+// account whose number is derived from the id (derived.account).
+func (w *World) owner(p link.Platform, id string, derived origin) identity {
 	w.mu.RLock()
 	number, claimed := w.owners[videoRef{p, id}]
 	w.mu.RUnlock()
 	if !claimed {
-		number = by.account
+		number = derived.account
 	}
 	return w.byNumber(p, number)
 }
 
 const suffixAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
-// handleSeparator returns the character between the words and the last four characters of a generated handle.
+// handleSeparator returns the character between the two words and the last four characters of a generated handle.
 func handleSeparator(p link.Platform) string {
 	if p == link.Facebook {
 		return "." // a Facebook handle cannot contain an underscore
@@ -257,7 +260,8 @@ func accountIDs(p link.Platform) numericIDs {
 	}
 }
 
-// idCheck returns the check value in the id of an account. The check value has the given number of bits.
+// idCheck returns the check value that is part of a generated account id. The sandbox recognises its own ids by this value. bits is the
+// length of the check value.
 func (w *World) idCheck(p link.Platform, number uint32, bits uint) uint64 {
 	return w.accountKey("id check", p, number) & (1<<bits - 1)
 }
@@ -306,7 +310,7 @@ func (w *World) secUID(i identity) string {
 	return out.String()
 }
 
-// uploads returns the ids of all videos that an account had uploaded until the given time, newest first. It includes private and deleted
+// uploads returns the ids of all videos that an account had uploaded by the given time, newest first. It includes private and deleted
 // videos.
 func (w *World) uploads(i identity, at time.Time) []string {
 	if w.accountCategory(i.platform, i.number) == AccountEmpty {

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// keptBatches is the maximum length of sourceCalls.Batches. When a new call exceeds it, the oldest call is removed from the list.
+// keptBatches is the number of calls of a source whose ids the call log keeps. Each further call removes the ids of the oldest call.
 const keptBatches = 1000
 
-// sourceCalls has the number of calls to one source and their ids. Refused calls are included.
+// sourceCalls has the number of calls to one source and the ids that they requested. Refused calls are included.
 type sourceCalls struct {
 	Calls          int            `json:"calls"`
 	IDs            int            `json:"ids"`       // number of requested ids, links and handles, including repeated ones
@@ -18,13 +18,13 @@ type sourceCalls struct {
 	BatchesDropped int            `json:"batches_dropped"` // number of calls that were removed from Batches
 }
 
-// callLog counts the calls to each source and records their ids.
+// callLog counts the calls to each source and records the ids that they requested.
 type callLog struct {
 	mu      sync.Mutex
 	sources map[string]*sourceCalls
 }
 
-// newCallLog returns a call log with an empty entry for each source.
+// newCallLog returns a call log with 0 calls for each source.
 func newCallLog() *callLog {
 	l := &callLog{sources: map[string]*sourceCalls{}}
 	l.addSources()
@@ -38,14 +38,14 @@ func (l *callLog) addSources() {
 	}
 }
 
-// reset removes all calls from the log.
+// reset removes all calls from the log. Each source is still listed, with 0 calls.
 func (l *callLog) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.addSources()
 }
 
-// add records a call for its source. A call to a vendor is also recorded for its platform.
+// add records a call for its source. A call to a vendor is recorded a second time under the name of its platform.
 func (l *callLog) add(c *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *callLog) add(c *call) {
 	}
 }
 
-// snapshot returns a copy of the call log: the entry of each source, by the name of the source.
+// snapshot returns a copy of the call log, by the name of the source.
 func (l *callLog) snapshot() map[string]sourceCalls {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,9 +18,9 @@ const (
 	CommentsOff   Category = "comments_off"   // the creator has turned comments off
 	ShopAd        Category = "shop_ad"        // TikTok: a shop ad with a product
 	AgeRestricted Category = "age_restricted" // only adults can see the video
-	TurnsPrivate  Category = "private"        // the video is public until VideoTruth.TurnsAt and private afterwards
-	TurnsDeleted  Category = "deleted"        // the video is public until VideoTruth.TurnsAt and deleted afterwards
-	Falling       Category = "falling"        // every count falls once, at VideoTruth.TurnsAt, and then grows again
+	TurnsPrivate  Category = "private"        // the video is private from the time VideoTruth.TurnsAt on, and public before
+	TurnsDeleted  Category = "deleted"        // the video is deleted from the time VideoTruth.TurnsAt on, and public before
+	Falling       Category = "falling"        // every count falls once, at the time VideoTruth.TurnsAt, and then grows again
 	Live          Category = "live"           // YouTube: a live broadcast, with duration P0D
 	Photo         Category = "photo"          // TikTok: a slideshow, with duration 0
 )
@@ -71,9 +71,8 @@ func accountShares(p link.Platform) []share[AccountCategory] {
 	return append(list, share[AccountCategory]{AccountPrivate, 3})
 }
 
-// pickCategory returns a random category. Each category in list has the probability share.perMille/1000. The category in the parameter rest
-// has the remaining probability.
-func pickCategory[C ~string](list []share[C], d rng, rest C) C {
+// pickCategory returns a random category. Each category in list has the probability perMille/1000. normal has the remaining probability.
+func pickCategory[C ~string](list []share[C], d rng, normal C) C {
 	at := d.below(categoryPerMille)
 	for _, s := range list {
 		if at < s.perMille {
@@ -81,7 +80,7 @@ func pickCategory[C ~string](list []share[C], d rng, rest C) C {
 		}
 		at -= s.perMille
 	}
-	return rest
+	return normal
 }
 
 // Categories returns the categories of videos on a platform, Normal first.
@@ -92,11 +91,11 @@ func AccountCategories(p link.Platform) []AccountCategory {
 	return names(accountShares(p), AccountNormal)
 }
 
-// names returns the category in the parameter rest, followed by the categories in list, sorted and without duplicates.
-func names[C ~string](list []share[C], rest C) []C {
+// names returns normal, followed by the categories in list, sorted and without duplicates.
+func names[C ~string](list []share[C], normal C) []C {
 	set := map[C]bool{}
 	for _, s := range list {
 		set[s.category] = true
 	}
-	return append([]C{rest}, slices.Sorted(maps.Keys(set))...)
+	return append([]C{normal}, slices.Sorted(maps.Keys(set))...)
 }

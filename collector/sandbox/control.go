@@ -14,7 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// serveControl answers the requests below /_control/.
+// serveControl answers the control requests, with which tests set and read the state of the sandbox. path is the part of the URL's path
+// after /_control/.
 func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path string) {
 	methods, ok := map[string]map[string]func(*http.Request) reply{
 		"faults":  {http.MethodGet: s.getFaults, http.MethodPut: s.putFault, http.MethodDelete: s.deleteFaults},
@@ -146,9 +147,9 @@ func (s *Sandbox) deleteClock(*http.Request) reply {
 	return reply{status: http.StatusNoContent}
 }
 
-// platformOf returns the values of the query parameters "platform" and "at". Without "at", the time is the current time of the sandbox's
-// clock. If a value is not valid, platformOf returns an error reply.
-func (s *Sandbox) platformOf(r *http.Request) (link.Platform, time.Time, *reply) {
+// platformAndTime returns the values of the query parameters "platform" and "at". Without "at", the time is the current time of the
+// sandbox's clock. If a value is not valid, platformAndTime returns an error reply.
+func (s *Sandbox) platformAndTime(r *http.Request) (link.Platform, time.Time, *reply) {
 	p := link.Platform(r.URL.Query().Get("platform"))
 	if !slices.Contains(link.Platforms, p) {
 		bad := problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", p, words.Or(link.Platforms)))
@@ -166,9 +167,9 @@ func (s *Sandbox) platformOf(r *http.Request) (link.Platform, time.Time, *reply)
 	return p, at, nil
 }
 
-// getVideo answers GET /_control/video with the VideoTruth of a video.
+// getVideo answers GET /_control/video with the data that World generates for a video (VideoTruth).
 func (s *Sandbox) getVideo(r *http.Request) reply {
-	p, at, bad := s.platformOf(r)
+	p, at, bad := s.platformAndTime(r)
 	if bad != nil {
 		return *bad
 	}
@@ -185,9 +186,9 @@ func (s *Sandbox) getVideo(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: truth}
 }
 
-// getAccount answers GET /_control/account with the AccountTruth of an account and the ids of its uploads.
+// getAccount answers GET /_control/account with the data that World generates for an account (AccountTruth) and the ids of its uploads.
 func (s *Sandbox) getAccount(r *http.Request) reply {
-	p, at, bad := s.platformOf(r)
+	p, at, bad := s.platformAndTime(r)
 	if bad != nil {
 		return *bad
 	}
@@ -207,7 +208,7 @@ func (s *Sandbox) getAccount(r *http.Request) reply {
 	}{truth, append([]string{}, s.world.Uploads(p, ref, at)...)}}
 }
 
-// putAccount answers PUT /_control/account: it renames an account.
+// putAccount answers PUT /_control/account: it renames an account and returns its data.
 func (s *Sandbox) putAccount(r *http.Request) reply {
 	var in struct {
 		Platform link.Platform `json:"platform"`

@@ -36,7 +36,7 @@ var faultSources = []string{
 	sourceYouTube, sourceTikTokDisplay, sourceTikTokResearch, sourceVendor, string(link.TikTok), string(link.Instagram), string(link.Facebook), sourceShortLinks,
 }
 
-// rule is an active fault of a source.
+// rule is an active fault: which wrong or delayed answer the calls to a source get, and how many of them.
 type rule struct {
 	Source     string `json:"source"`
 	Fault      string `json:"fault"`
@@ -50,12 +50,13 @@ type rule struct {
 	Body   json.RawMessage `json:"body,omitempty"`
 }
 
-// appliesTo returns true if the rule applies to a call that contains the given ids.
+// appliesTo returns true if the rule applies to a call that contains the given ids. Only a rule with the fault "refused" depends on the
+// ids.
 func (r rule) appliesTo(ids []string) bool {
 	return r.Fault != faultRefused || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(r.IDs, id) })
 }
 
-// faults has at most one rule for each source.
+// faults are the active rules, at most one for each source.
 type faults struct {
 	mu    sync.Mutex
 	rules map[string]*rule
@@ -90,8 +91,9 @@ func (f *faults) list() []rule {
 	return list
 }
 
-// take returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. It
-// increases the rule's Used by 1. earlier is the number of calls that got the rule before. ok is false if no rule applies.
+// take returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. ok is
+// false if no rule applies. take increases the rule's Used by 1 and deletes a rule that has now been applied Count times. earlier is the
+// number of calls to which the rule was applied before.
 func (f *faults) take(source, platform string, ids []string) (r rule, earlier int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,9 +111,9 @@ func (f *faults) take(source, platform string, ids []string) (r rule, earlier in
 	return rule{}, 0, false
 }
 
-const slowDefault = 30 // delay of the fault "slow" in seconds if the fault has no retry_after
+const slowDefault = 30 // delay of the fault "slow" in seconds if the control call that set the fault has no retry_after
 
-// wait blocks for the given number of seconds, or for slowDefault seconds if seconds is nil. It returns false if ctx ends before that time.
+// wait blocks for the given number of seconds, or for slowDefault seconds if seconds is nil. It returns false if ctx is cancelled earlier.
 func wait(ctx context.Context, seconds *int) bool {
 	limit := slowDefault
 	if seconds != nil {
@@ -127,7 +129,7 @@ func wait(ctx context.Context, seconds *int) bool {
 	}
 }
 
-// countKeys are the names of the members that contain a count, in all formats of the sandbox.
+// countKeys are the names of JSON members that contain a count, in all formats that the sandbox returns.
 var countKeys = map[string]bool{
 	"viewCount": true, "likeCount": true, "commentCount": true, "favoriteCount": true, "subscriberCount": true, "videoCount": true,
 	"viewCountInt": true, "likeCountInt": true, "commentCountInt": true, "viewCountText": true,
@@ -141,7 +143,8 @@ var countKeys = map[string]bool{
 	"ig_play_count": true, "fb_play_count": true, "favorites_count": true, "likes_count": true, "video_count": true, "likesCount": true, "commentsCount": true, "videoPlayCount": true, "videoViewCount": true,
 }
 
-// zeroed returns a copy of a correct answer in which every count is 0. The type of each count is unchanged. It adds no counts.
+// zeroed returns a copy of a correct answer in which every count is 0. A count that was a string becomes "0". A missing count stays
+// missing.
 func zeroed(good reply) reply {
 	if good.body == nil || good.status >= 300 {
 		return good
@@ -176,11 +179,11 @@ func decoded(raw []byte) any {
 	return value
 }
 
-// drop is the value that the function change returns to rewrite if rewrite must remove a member or a list element.
+// drop is the result with which a callback of rewrite tells rewrite to remove the member or list element.
 type drop struct{}
 
-// rewrite replaces each part of a decoded JSON value by the result of change, innermost parts first. key is the name of the member that has
-// the value. For an element of a list, key is the name of the member that has the list.
+// rewrite returns a copy of a decoded JSON value in which each part is replaced by the result of change, innermost parts first. key is the
+// name of the member that has the part as its value. For an element of a list, key is the name of the member that has the list.
 func rewrite(value any, change func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {

@@ -15,7 +15,7 @@ import (
 // graphVersions are the supported versions of Meta's Graph API.
 var graphVersions = []string{"v22.0", "v23.0", "v24.0", "v25.0", "v26.0"}
 
-// graphField is one entry of a field expansion, in the form name.modifier(value).modifier(value){fields}.
+// graphField is one field in the Graph API's parameter "fields", in the form name.modifier(value).modifier(value){fields of the object}.
 type graphField struct {
 	name      string
 	modifiers map[string]string
@@ -25,8 +25,8 @@ type graphField struct {
 // graphName matches the name of a field or modifier at the start of a text.
 var graphName = regexp.MustCompile(`^[a-z][a-z0-9_]*`)
 
-// parseGraphFields parses a field expansion. If its syntax is wrong, ok is false and at is the position of the error.
-func parseGraphFields(text string) (fields []graphField, at int, ok bool) {
+// parseGraphFields parses the parameter "fields". If its syntax is wrong, ok is false and position is the index of the error in the text.
+func parseGraphFields(text string) (fields []graphField, position int, ok bool) {
 	rest := text
 	fields, ok = parseGraphList(&rest)
 	if ok && rest != "" {
@@ -35,7 +35,8 @@ func parseGraphFields(text string) (fields []graphField, at int, ok bool) {
 	return fields, len(text) - len(rest), ok
 }
 
-// parseGraphList parses a list of fields separated by commas from the start of rest, and removes the list from rest.
+// parseGraphList parses a list of fields separated by commas from the start of rest, and removes the list from rest. rest is the text that
+// is not yet parsed.
 func parseGraphList(rest *string) (fields []graphField, ok bool) {
 	for {
 		f := graphField{modifiers: map[string]string{}}
@@ -69,7 +70,7 @@ func parseGraphList(rest *string) (fields []graphField, ok bool) {
 	}
 }
 
-// parseGraphName parses a name at the start of rest, and removes the name from rest.
+// parseGraphName parses a name at the start of rest, and removes the name from rest. It returns false if rest does not start with a name.
 func parseGraphName(rest *string) (string, bool) {
 	word := graphName.FindString(*rest)
 	*rest = (*rest)[len(word):]
@@ -79,7 +80,8 @@ func parseGraphName(rest *string) (string, bool) {
 // absent is the value of a valid field that an object does not have. The API leaves such a field out of the answer without an error.
 type absent struct{}
 
-// graphNode is an object of the Graph API with its fields and edges.
+// graphNode is an object of the Graph API with its fields and its edges. An edge is a field with a list or with another object. Its
+// function returns its value.
 type graphNode struct {
 	kind   string // the name of the object's type, for error messages
 	fields object
@@ -112,10 +114,10 @@ func (n graphNode) project(fields []graphField) (object, *reply) {
 	return out, nil
 }
 
-// graphPage returns one page of a list, with cursors. limit and after select the page. Each entry has the requested fields of its node.
-// next is the URL of the list without the cursor, or "" for a list inside another object. If shown is not nil, entries for which shown
-// returns false are removed. The page can then be short or empty although more pages follow.
-func graphPage(ids []string, limit, after, next string, fields []graphField, shown func(id string) bool, node func(id string) graphNode) (object, *reply) {
+// graphPage returns one page of the list of the given ids. It begins at cursor and has at most limit entries. Each entry has the requested
+// fields of the object that node returns. listURL is the URL of the list without the cursor, or "" for a list inside another object. If
+// shown is not nil, entries for which shown returns false are removed. The page can then be short or empty although more pages follow.
+func graphPage(ids []string, limit, cursor, listURL string, fields []graphField, shown func(id string) bool, node func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {
 		n, err := strconv.Atoi(limit)
@@ -125,7 +127,7 @@ func graphPage(ids []string, limit, after, next string, fields []graphField, sho
 		}
 		size = min(n, 100)
 	}
-	start, ok := readGraphCursor(after)
+	start, ok := readGraphCursor(cursor)
 	if !ok {
 		bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Invalid parameter: after is no cursor of this list")
 		return nil, &bad
@@ -146,11 +148,11 @@ func graphPage(ids []string, limit, after, next string, fields []graphField, sho
 	if len(part) > 0 {
 		cursors := object{"before": graphCursor(start)}
 		paging := object{"cursors": cursors}
-		if next != "" || nextStart != 0 { // the last page of a list inside another object has no cursor "after"
+		if listURL != "" || nextStart != 0 { // the last page of a list inside another object has no cursor "after"
 			cursors["after"] = graphCursor(start + len(part))
 		}
-		if next != "" && nextStart != 0 {
-			paging["next"] = next + "&after=" + url.QueryEscape(graphCursor(nextStart))
+		if listURL != "" && nextStart != 0 {
+			paging["next"] = listURL + "&after=" + url.QueryEscape(graphCursor(nextStart))
 		}
 		list["paging"] = paging
 	}
@@ -182,9 +184,9 @@ type graphRequest struct {
 	values url.Values
 }
 
-// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does. known returns true for a valid access token. answer answers a request that
-// has passed all checks.
-func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, known func(token string) bool, path string, answer func(*call, graphRequest) reply) {
+// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does. path is VERSION/PATH. validToken reports whether an access token is valid.
+// answer returns the reply to a request that has passed all checks.
+func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, validToken func(token string) bool, path string, answer func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
 	s.serve(w, c, graphErrors(source), func(c *call) reply {
 		version, rest, _ := strings.Cut(path, "/")
@@ -194,7 +196,7 @@ func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source stri
 			return refuse(graphError(http.StatusBadRequest, 100, 0, "Unsupported request - method type: "+strings.ToLower(c.r.Method)))
 		case given == "":
 			return refuse(graphError(http.StatusBadRequest, 104, 0, "An access token is required to request this resource."))
-		case !known(given):
+		case !validToken(given):
 			return refuse(graphError(http.StatusBadRequest, 190, 0, "Invalid OAuth access token - Cannot parse access token"))
 		}
 		if bad := s.meta.checkProof(values); bad != nil {
@@ -223,7 +225,7 @@ func refuse(r reply) reply {
 	return r
 }
 
-// projected returns the requested fields of a node as a reply.
+// projected returns a reply with the requested fields of a node, or an error reply for an unknown field.
 func (n graphNode) projected(fields []graphField) reply {
 	body, bad := n.project(fields)
 	if bad != nil {
@@ -251,7 +253,7 @@ func graphMissing(id string) reply {
 	return graphError(http.StatusBadRequest, 100, 33, fmt.Sprintf("Unsupported get request. Object with ID '%s' does not exist, cannot be loaded due to missing permissions, or does not support this operation", id))
 }
 
-// graphLimits are the error codes of Meta's business limits, with Meta's name for each limit.
+// graphLimits are the error codes of Meta's rate limits for business accounts, and the names of these limits in Meta's headers, by source.
 var graphLimits = map[string]struct {
 	code int
 	kind string

@@ -82,7 +82,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 	})
 }
 
-// facebookPage returns the page with the given id or handle. If the account is private or deleted, it returns an error reply.
+// facebookPage returns the page with the given id or handle. If the account is private, deleted or unknown, it returns an error reply.
 func (s *Sandbox) facebookPage(c *call, ref string) (identity, *reply) {
 	i, ok := s.world.accountByRef(link.Facebook, ref)
 	state := Deleted

@@ -72,7 +72,8 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 	})
 }
 
-// instagramOwnNode returns the account of InstagramToken as a node of the Graph API. Only this node has the edge business_discovery.
+// instagramOwnNode returns the account of InstagramToken as a node of the Graph API. Only this node has the edge business_discovery, with
+// which a request reads another professional account by its handle.
 func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 	n := s.instagramUser(c, own, false)
 	n.edges["business_discovery"] = func(f graphField) (any, *reply) {

@@ -14,12 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// metaApp is the state of the Meta app that issued the tokens of the Graph API.
+// metaApp is the state of the simulated Meta app that issued the tokens of the Graph API. Control calls change it.
 type metaApp struct {
 	mu            sync.Mutex
 	requireSecret bool // true if each call needs an appsecret_proof
 	noInsights    bool // true if the app lacks the permission read_insights
-	generation    int  // number in all valid page tokens; increasing it makes the earlier page tokens invalid
+	generation    int  // number that all valid page tokens contain; increasing it makes the earlier page tokens invalid
 }
 
 // refusesInsights returns true if the app lacks the permission to read insights.
@@ -97,8 +97,8 @@ func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	return "", false
 }
 
-// facebookPages answers me/accounts with the pages of the system user and their tokens. If the token belongs to a page, it returns an
-// error.
+// facebookPages answers me/accounts with the pages on which the system user has a role, and their tokens. If the token of the request
+// belongs to a page and not to the system user, it returns an error.
 func (s *Sandbox) facebookPages(c *call, q graphRequest, owner string) reply {
 	if owner != "" {
 		return graphError(http.StatusBadRequest, 100, 0, "(#100) Tried accessing nonexisting field (accounts) on node type (Page)")
@@ -115,8 +115,9 @@ func (s *Sandbox) facebookPages(c *call, q graphRequest, owner string) reply {
 	return reply{status: http.StatusOK, body: list}
 }
 
-// requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. The system user must
-// not read the videos of the pages after the first in FacebookPages. Real pages of a newer type have the same restriction.
+// requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. owner is the id of a
+// page, or "" for the system user. The system user may read all pages except the second and third page in FacebookPages. Real pages of a
+// newer type have the same restriction.
 func (s *Sandbox) requirePageToken(owner, page string) *reply {
 	if owner != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil

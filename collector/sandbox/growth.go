@@ -20,8 +20,8 @@ type curve struct {
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// curve returns the random growth curve of a video. account is the account that is derived from the video id. An account that Claim made
-// the author has no influence, because the counts of a video must not depend on earlier requests.
+// curve returns the random growth curve of a video. account is the number that is derived from the video id. It stays the same if a request
+// makes another account the author, because the counts of a video must not depend on earlier requests.
 func (w *World) curve(p link.Platform, id string, account uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, account)}
 	median := scale.logBetween(1_500, 300_000)
@@ -46,7 +46,7 @@ func (w *World) curve(p link.Platform, id string, account uint32, c Category) cu
 }
 
 // progress returns the fraction of its final views that a video has at the given age in seconds. The fraction grows from 0 towards 1 and
-// never falls. progress rounds the age down to whole minutes. With smaller steps, rounding errors could make the fraction fall.
+// never falls. progress rounds the age down to whole minutes, because rounding errors could make the fraction fall between two seconds.
 func (c curve) progress(age int64) float64 {
 	if age < 60 {
 		return 0

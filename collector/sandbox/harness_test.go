@@ -72,7 +72,8 @@ func (r testServer) do(t *testing.T, method, path, body string, headers ...strin
 	return a
 }
 
-// send sends a request to the sandbox. It can run in any goroutine, because it never fails the test.
+// send sends a request to the sandbox. headers are names and values in turn. send never fails the test, so that it can run in any
+// goroutine.
 func (r testServer) send(ctx context.Context, method, path, body string, headers ...string) answer {
 	req, err := http.NewRequestWithContext(ctx, method, r.base+path, strings.NewReader(body))
 	if err != nil {

@@ -48,8 +48,8 @@ func hostileVariants() []hostileVariant {
 	}
 }
 
-// hostileJSON returns the answer to the call number n, counted from 0, with the fault "hostile". It is a changed copy of the correct answer
-// good.
+// hostileJSON returns the wrong or harmful answer to a call with the fault "hostile": a changed copy of the correct answer, which is good.
+// n is the number of earlier calls with this fault. It selects the variant.
 func hostileJSON(n int, good reply) reply {
 	variants := hostileVariants()
 	return variants[n%len(variants)].apply(good)
@@ -61,7 +61,7 @@ func (r reply) bytesOnly(raw []byte) reply {
 	return r
 }
 
-// changeMembers returns a function that applies change to all members of a reply's body.
+// changeMembers returns a function that copies a reply and replaces each part of its JSON body by the result of change.
 func changeMembers(change func(key string, value any) any) func(reply) reply {
 	return func(good reply) reply {
 		good.body = rewrite(decoded(good.bytes()), change)
@@ -109,8 +109,8 @@ func swapNumbersAndStrings(_ string, value any) any {
 	return value
 }
 
-// numericID returns the id in the member key as a JSON number. A parser that uses float64 loses the last digits of long ids. numericID
-// returns values that are not ids unchanged.
+// numericID returns an id as a JSON number, of which a parser that uses float64 loses the last digits. key is the name of the member that
+// has the value. If this member does not contain an id, numericID returns the value unchanged.
 func numericID(key string, value any) any {
 	id, ok := value.(string)
 	if !idKeys[key] || !ok {
@@ -122,7 +122,7 @@ func numericID(key string, value any) any {
 	return json.Number("9007199254740993123456789")
 }
 
-// swapped returns an object with views and likes exchanged, and ids and texts exchanged. It returns other values unchanged.
+// swapped returns a JSON object in which views and likes are exchanged, and ids and texts are exchanged. It returns other values unchanged.
 func swapped(_ string, value any) any {
 	o, ok := value.(object)
 	if !ok {
@@ -192,8 +192,9 @@ func withImpossibleCounts(good reply) reply {
 	})(good)
 }
 
-// hostileRedirect returns the answer to the call number n, counted from 0, for a short link with the fault "hostile": a redirect to a URL
-// that a resolver must not request. If the correct answer good is not a redirect, hostileRedirect returns good.
+// hostileRedirect returns the answer to a request for a short link with the fault "hostile": a redirect to a URL that a resolver must not
+// request. n is the number of earlier calls with this fault. It selects the URL. If the correct answer, good, is not a redirect,
+// hostileRedirect returns it unchanged.
 func hostileRedirect(n int, good reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",

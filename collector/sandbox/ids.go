@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// The ids of all videos have these formats.
+// These are the formats of the platforms' video ids.
 var (
 	tiktokPattern    = regexp.MustCompile(`^[1-9][0-9]{14,19}$`)
 	instagramPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{5,40}$`)
@@ -36,18 +36,18 @@ func validID(p link.Platform, id string) bool {
 
 const (
 	instagramAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	instagramEpoch    = 1314220021721 // start of the time in shortcodes, as a Unix time in milliseconds
+	instagramEpoch    = 1314220021721 // Unix time in milliseconds from which the times in shortcodes are counted
 	// instagramPrivateTail is the number of characters that Instagram appends to the shortcode of a private account's post.
 	instagramPrivateTail = 28
 
-	facebookBase = 1_000_000_000_000_000 // base of Facebook ids, which have sixteen digits and are below 2^53
+	facebookBase = 1_000_000_000_000_000 // smallest generated Facebook video id; all of them have sixteen digits and are below 2^53
 	// tiktokSince and instagramSince are the earliest upload times that an id can contain, as Unix times in seconds. An id with an earlier
 	// time is treated as an id without a time.
 	tiktokSince    = 1388534400 // 1 January 2014
 	instagramSince = 1314220021 // 24 August 2011
 )
 
-// origin has the account number and the upload time that are derived from a video id.
+// origin has the number of the author's account and the upload time, as they are derived from a video id.
 type origin struct {
 	account  uint32
 	uploaded int64 // Unix time in seconds; 0 if the id contains no time
@@ -99,7 +99,7 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 }
 
 // uploadID returns the id of the video that an account uploaded at the Unix time uploaded, in seconds. index is the position of the video
-// among the account's uploads, oldest first, counted from 0. The method origin returns the account and the time that the id contains.
+// among the account's uploads, oldest first, counted from 0. The method origin computes the account and the time from the id.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64) string {
 	switch p {
 	case link.TikTok:

@@ -18,7 +18,7 @@ const (
 	bucketStats  = "videos.batchGetStats"
 )
 
-// quota counts the spent quota units by day and bucket. No control call resets these counts.
+// quota counts the spent quota units of YouTube and of TikTok's Research API by day and bucket. No control call resets these counts.
 type quota struct {
 	mu      sync.Mutex
 	pacific *time.Location
@@ -44,12 +44,11 @@ func (q *quota) chargeResearch(now time.Time) bool {
 	return q.take(sourceTikTokResearch, now.UTC(), researchQuota)
 }
 
-// take spends one unit of a bucket. It returns false if limit units are already spent on the date of the time in day, in the time zone of
-// that time.
-func (q *quota) take(bucket string, day time.Time, limit int) bool {
+// take spends one unit of a bucket on the date of t, in the time zone of t. It returns false if limit units are already spent on this date.
+func (q *quota) take(bucket string, t time.Time, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	key := day.Format(time.DateOnly) + " " + bucket
+	key := t.Format(time.DateOnly) + " " + bucket
 	if q.spent[key] >= limit {
 		return false
 	}

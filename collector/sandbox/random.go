@@ -26,27 +26,27 @@ func mix(x uint64) uint64 {
 // So a property that is added later does not change the values of the others.
 type rng struct{ state uint64 }
 
-// next returns 64 random bits.
+// next returns a random number of 64 bits.
 func (d *rng) next() uint64 {
 	d.state += 0x9e3779b97f4a7c15
 	return mix(d.state)
 }
 
-// unit returns a number in [0, 1).
+// unit returns a random number in [0, 1).
 func (d *rng) unit() float64 { return float64(d.next()>>11) / (1 << 53) }
 
-// below returns an integer in [0, n).
+// below returns a random integer in [0, n).
 func (d *rng) below(n int) int { return int(d.next() % uint64(n)) }
 
-// between returns a number in [low, high), uniformly distributed.
+// between returns a random number in [low, high), uniformly distributed.
 func (d *rng) between(low, high float64) float64 { return low + (high-low)*d.unit() }
 
-// logBetween returns a number from low to high, log-uniformly distributed.
+// logBetween returns a random number from low to high, whose logarithm is uniformly distributed.
 func (d *rng) logBetween(low, high float64) float64 {
 	return low * math.Pow(high/low, d.unit())
 }
 
-// normal returns a nearly normally distributed number with mean 0 and standard deviation 1, in [-6, 6].
+// normal returns a random number in [-6, 6], nearly normally distributed with mean 0 and standard deviation 1.
 func (d *rng) normal() float64 {
 	sum := -6.0
 	for range 12 {
@@ -55,10 +55,10 @@ func (d *rng) normal() float64 {
 	return sum
 }
 
-// pick returns a random element of from.
-func pick[T any](d *rng, from []T) T { return from[d.below(len(from))] }
+// pick returns a random element of list.
+func pick[T any](d *rng, list []T) T { return list[d.below(len(list))] }
 
-// scrambleRounds is the number of rounds of the Feistel network of scramble and unscramble.
+// scrambleRounds is the number of rounds of the Feistel network with which scramble encrypts and unscramble decrypts.
 const scrambleRounds = 6
 
 // scramble encrypts a number with a key and returns a number with the same number of bits, which must be even. It is a Feistel network.

@@ -13,7 +13,7 @@ type handleRef struct {
 	handle   string // the handle in lower case, without "@"
 }
 
-// handleOwner says which account has a handle after Rename was called with this handle as the old or the new one.
+// handleOwner is the owner of a handle that a rename took from an account or gave to an account.
 type handleOwner struct {
 	number uint32 // the number of the account that has the handle
 	unused bool   // true if no account has the handle
@@ -25,9 +25,9 @@ var (
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename changes the handle of an account to the handle in the parameter to. The data of the account's videos then contain the new handle.
-// If reuse is true, the old handle then belongs to another account. If reuse is false, the old handle then belongs to no account.
-func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
+// Rename changes the handle of an account to newHandle. The data of the account's videos then contain newHandle. If reuse is true, the old
+// handle then belongs to another account. If reuse is false, the old handle then belongs to no account.
+func (w *World) Rename(p link.Platform, handle, newHandle string, reuse bool) error {
 	old, ok := foldHandle(p, handle)
 	if !ok {
 		return fmt.Errorf("%w: %q", errNoAccount, handle)
@@ -36,9 +36,9 @@ func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	if !ok || w.accountCategory(p, account.number) == AccountGone {
 		return fmt.Errorf("%w: %q", errNoAccount, handle)
 	}
-	folded, ok := foldHandle(p, to)
+	folded, ok := foldHandle(p, newHandle)
 	if !ok {
-		return fmt.Errorf("%w: %q", errNoHandle, to)
+		return fmt.Errorf("%w: %q", errNoHandle, newHandle)
 	}
 	next := handleOwner{unused: true}
 	if reuse {
@@ -49,7 +49,7 @@ func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	current, moved := w.renamed[handleRef{p, folded}]
 	_, own := numberOfHandle(p, folded)
 	if folded == old || moved && !current.unused || own && !moved {
-		return fmt.Errorf("%w: %q", errTaken, to)
+		return fmt.Errorf("%w: %q", errTaken, newHandle)
 	}
 	w.renamed[handleRef{p, folded}] = handleOwner{number: account.number}
 	w.renamed[handleRef{p, old}] = next
@@ -60,10 +60,10 @@ func (w *World) Rename(p link.Platform, handle, to string, reuse bool) error {
 	return nil
 }
 
-// otherAccount returns the number of an account in the category AccountNormal. It is not the account whose number is in the parameter of.
-func (w *World) otherAccount(p link.Platform, of uint32) uint32 {
-	number := uint32(w.accountKey("stranger", p, of))
-	for number == of || w.accountCategory(p, number) != AccountNormal {
+// otherAccount returns the number of an account other than excluded. The account has the category AccountNormal.
+func (w *World) otherAccount(p link.Platform, excluded uint32) uint32 {
+	number := uint32(w.accountKey("stranger", p, excluded))
+	for number == excluded || w.accountCategory(p, number) != AccountNormal {
 		number++
 	}
 	return number
@@ -76,8 +76,8 @@ func (w *World) rename(ref accountRef, handle string) {
 	w.names[ref] = known
 }
 
-// renamedHandle returns which account has a handle after Rename was called with this handle as the old or the new one. ok is false if
-// Rename was not called with the handle.
+// renamedHandle returns the owner of a handle that a rename took from an account or gave to an account. ok is false if no rename concerned
+// the handle. Its owner is then the account from which the handle was generated.
 func (w *World) renamedHandle(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -24,7 +24,7 @@ const (
 	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // valid only in the sandbox
 )
 
-// Header is the name of a header that the sandbox sets to "true" in every response. It shows that the data are made up.
+// Header is the name of the HTTP header that the sandbox sets to "true" in every response. It shows that the data are made up.
 const Header = "ReelTally-Sandbox"
 
 // Options configure a Sandbox. The zero value is ready for use.
@@ -152,15 +152,15 @@ const (
 	sourceShortLinks     = "shortlinks"
 )
 
-// errorReplies has functions that create the answers of one source to calls with a fault. hostile gets the number of the call and its
-// correct answer.
+// errorReplies has functions that create the answers of one source to calls with a fault. hostile gets the number of earlier calls with the
+// fault, which selects a variant, and the correct answer.
 type errorReplies struct {
 	rateLimited, quotaSpent, serverError func() reply
-	hostile                              func(turn int, good reply) reply
+	hostile                              func(n int, good reply) reply
 }
 
-// serve answers a call, records it in the call log, and applies the active fault of its source. It applies no fault to a call without a
-// valid key, because a real platform checks the key first.
+// serve records a call in the call log and sends the reply of answer or, if a fault of the source is active, the reply of the fault. It
+// applies no fault to a call without a valid key, because a real platform checks the key first.
 func (s *Sandbox) serve(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
 	rep := answer(c)
 	s.calls.add(c)

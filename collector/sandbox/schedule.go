@@ -21,30 +21,32 @@ const (
 // epoch is the last anchor, as a Unix time in seconds.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorFor returns the anchor for the time at of the clock, as a Unix time in seconds. If the time is before epoch, the anchor is the
-// latest time that is not after it and that is a whole number of anchor intervals before epoch. Otherwise the anchor is epoch.
-func anchorFor(at time.Time) int64 {
-	if behind := epoch - at.Unix(); behind > 0 {
+// anchorFor returns the anchor to use when the sandbox's clock shows clockTime. The anchor is the time before which the upload times of ids
+// without an upload time lie. It is epoch from epoch on. For an earlier clockTime, it is the latest time that is not after clockTime and is
+// a whole number of anchor intervals before epoch. The result is a Unix time in seconds.
+func anchorFor(clockTime time.Time) int64 {
+	if behind := epoch - clockTime.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval
 	}
 	return epoch
 }
 
-// schedule is the upload schedule of an account. The account uploads 5 to 50 videos before the anchor, and further videos at the same rate:
-// one every 1.5 to 20 days.
+// schedule is the upload schedule of an account. The account uploads 5 to 50 videos before the anchor (usually epoch), and further videos
+// at the same rate: one every 1.5 to 20 days.
 type schedule struct {
 	start    int64 // beginning of the interval of the first upload, as a Unix time in seconds
 	interval int64 // average time between two uploads in seconds
 	key      uint64
 }
 
-// schedule returns the upload schedule of the account with the given number. at is the time of the clock.
-func (w *World) schedule(p link.Platform, account uint32, at time.Time) schedule {
+// schedule returns the upload schedule of the account with the given number. It depends on clockTime, the time of the sandbox's clock, only
+// if the clock was set to a time before epoch.
+func (w *World) schedule(p link.Platform, account uint32, clockTime time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}
 	interval := int64(d.logBetween(1.5, 20) * day)
 	before := int64(d.between(5, 51))
-	return schedule{start: anchorFor(at) - before*interval, interval: interval, key: key}
+	return schedule{start: anchorFor(clockTime) - before*interval, interval: interval, key: key}
 }
 
 // upload returns the Unix time in seconds of the upload with the given index, counted from 0. Each upload has a random time inside its own
@@ -54,7 +56,7 @@ func (s schedule) upload(index int64) int64 {
 	return s.start + index*s.interval + jitter
 }
 
-// uploaded returns the number of uploads until the given Unix time in seconds.
+// uploaded returns how many videos the account has uploaded by the given Unix time in seconds.
 func (s schedule) uploaded(at int64) int64 {
 	if at < s.start {
 		return 0
@@ -75,7 +77,7 @@ func (s schedule) hasUploadAt(second int64) bool {
 	return index < maxUploads && s.upload(index) == second
 }
 
-// accountKey returns the random seed for one property of an account. facet is the name of the property.
+// accountKey returns the seed of the random numbers for one property of an account. facet is the name of the property.
 func (w *World) accountKey(facet string, p link.Platform, account uint32) uint64 {
 	return hash(w.seed, facet, string(p), strconv.FormatUint(uint64(account), 10))
 }

@@ -25,8 +25,8 @@ const (
 	shortLoop    shortCase = "loop"    // the short link redirects to itself
 )
 
-// shortPrefixes lists the prefixes with which the code of a short link determines the link's case. On TikTok, the prefix follows the first
-// two letters of the code.
+// shortPrefixes lists the prefixes of a short link's code that determine to what the link redirects. On TikTok, the prefix follows the
+// first two letters of the code.
 var shortPrefixes = []struct {
 	prefix string
 	is     shortCase
@@ -35,14 +35,13 @@ var shortPrefixes = []struct {
 	{"Live", shortLive}, {"Foto", shortPhoto}, {"Hops", shortHops}, {"Loop", shortLoop},
 }
 
-// shortShares lists how many of a thousand short links have each case. All remaining short links have the case shortVideo. If the code of a
-// link has a prefix in shortPrefixes, the link has the case of the prefix instead.
+// shortShares lists how many of a thousand short links redirect to something other than a video. A prefix in shortPrefixes has precedence.
 var shortShares = []share[shortCase]{{shortAccount, 15}, {shortHome, 5}, {shortMissing, 5}, {shortHops, 10}}
 
 // target is the page to which a short link redirects.
 type target struct {
 	is       shortCase
-	location string // URL of the page; "" for shortMissing
+	location string // URL of the page; "" if the short link is answered with status 404
 }
 
 // shortTarget returns the target of a short link's code. A code always has the same target.
@@ -95,7 +94,7 @@ func (s *Sandbox) shortVideo(p link.Platform, d *rng, photo bool) (identity, str
 	}
 }
 
-// tiktokTarget returns the URL to which a TikTok short link of the given kind redirects, or "" for shortMissing.
+// tiktokTarget returns the URL to which a TikTok short link of the given kind redirects, or "" for a link that is answered with status 404.
 func tiktokTarget(kind shortCase, owner identity, id string, d *rng) string {
 	switch kind {
 	case shortAccount:
@@ -114,7 +113,8 @@ func tiktokTarget(kind shortCase, owner identity, id string, d *rng) string {
 	return fmt.Sprintf("https://www.tiktok.com/@%s/video/%s?_r=1&_t=ZM-%08x", owner.handle, id, uint32(d.next()))
 }
 
-// instagramTarget returns the URL to which an Instagram short link of the given kind redirects, or "" for shortMissing.
+// instagramTarget returns the URL to which an Instagram short link of the given kind redirects, or "" for a link that is answered with
+// status 404.
 func instagramTarget(kind shortCase, owner identity, id string) string {
 	const home = "https://www.instagram.com/"
 	switch kind {
@@ -130,7 +130,8 @@ func instagramTarget(kind shortCase, owner identity, id string) string {
 	return home + "reel/" + id + "/?igsh=MWQ1ZGUxMzBkMA=="
 }
 
-// facebookTarget returns the URL to which a Facebook short link of the given kind redirects, or "" for shortMissing.
+// facebookTarget returns the URL to which a Facebook short link of the given kind redirects, or "" for a link that is answered with status
+// 404.
 func facebookTarget(kind shortCase, owner identity, id string, d *rng) string {
 	const home = "https://www.facebook.com/"
 	video := pick(d, []string{home + "reel/" + id + "/?rdid=sandbox", home + "watch/?v=" + id, home + owner.handle + "/videos/" + id + "/"})
@@ -170,8 +171,8 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// redirect returns the reply that redirects the short link l to the target t. If t is a missing target (shortMissing), the reply has status
-// 404 instead.
+// redirect returns the reply to a request for the short link l: a redirect to the target t, or status 404 if the link is a missing one
+// (shortMissing).
 func redirect(l link.Link, t target) reply {
 	status := http.StatusFound
 	if l.Platform == link.TikTok {
@@ -191,7 +192,8 @@ func redirect(l link.Link, t target) reply {
 	return page(status, "Moved").with("Location", t.location)
 }
 
-// otherAddress returns the URL with which the case shortHops continues: another URL of the platform with the same code.
+// otherAddress returns the URL to which a short link with two redirects (shortHops) redirects first: another URL of the platform with the
+// same code.
 func otherAddress(l link.Link) string {
 	switch l.Platform {
 	case link.TikTok:

@@ -94,16 +94,17 @@ func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 // tiktokOpenID is TikTok's id of the account that has logged in to the Display API.
 const tiktokOpenID = "723f24d7-e717-40f8-a2b6-cb8464cd23b4"
 
-// access returns a new access token of the given kind for a login.
+// access returns a new access token of the given kind for a login. It is valid for tiktokAccessTTL seconds from now on.
 func (l *tiktokLogins) access(kind, login string, now time.Time) string {
 	return l.sign(kind, login+"."+strconv.FormatInt(now.Unix(), 10))
 }
 
-// authorized returns true if a request has a valid access token of the kind in the parameter want.
-func (l *tiktokLogins) authorized(r *http.Request, want string, now time.Time) bool {
+// authorized returns true if a request has an access token of the given kind that is valid at the given time. The kind is "act" (user) or
+// "clt" (client).
+func (l *tiktokLogins) authorized(r *http.Request, requiredKind string, now time.Time) bool {
 	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	kind, parts, ok := l.read(token)
-	if !found || !ok || kind != want {
+	if !found || !ok || kind != requiredKind {
 		return false
 	}
 	age := now.Unix() - int64(number(parts[len(parts)-1]))
@@ -158,7 +159,7 @@ var tiktokMethods = map[string]tiktokMethod{
 	},
 }
 
-// serveTikTok answers requests below /tiktok/ as TikTok's API server, open.tiktokapis.com, does.
+// serveTikTok answers requests below /tiktok/ as TikTok's API server, open.tiktokapis.com, does. path is the part after /tiktok/.
 func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path string) {
 	if path == "v2/oauth/token/" {
 		s.serveTikTokToken(w, r)
@@ -287,10 +288,10 @@ func tiktokErrors() errorReplies {
 	}
 }
 
-// selectMembers returns a copy of the object in all, without the members that are nil or for which wants returns false.
-func selectMembers(all object, wants func(string) bool) object {
+// selectMembers returns a copy of members without those that are nil and those for which wants returns false.
+func selectMembers(members object, wants func(string) bool) object {
 	out := object{}
-	for name, value := range all {
+	for name, value := range members {
 		if wants(name) && value != nil {
 			out[name] = value
 		}
@@ -298,7 +299,8 @@ func selectMembers(all object, wants func(string) bool) object {
 	return out
 }
 
-// countOrNil returns *n, or the untyped nil if n is nil. selectMembers does not recognise a nil pointer of type *int64.
+// countOrNil returns *n, or nil without a type if n is nil. Without it, selectMembers would not recognise n as nil, because an interface
+// that contains a nil pointer is not nil.
 func countOrNil(n *int64) any {
 	if n == nil {
 		return nil

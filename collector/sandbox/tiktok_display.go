@@ -17,7 +17,7 @@ const (
 	maxTikTokIDs  = 20 // largest number of ids in a request
 	tiktokPage    = 10 // number of videos on a page if the request has no max_count
 	maxTikTokPage = 20 // largest max_count
-	// shortPages is the fraction of pages that have fewer videos than max_count although more pages follow.
+	// shortPages is the fraction of pages that have fewer videos than max_count although more pages follow, as in the real API.
 	shortPages = 0.15
 )
 
@@ -33,7 +33,8 @@ func (s *Sandbox) tiktokUser(c *call, wants func(string) bool) reply {
 	}, wants)})
 }
 
-// tiktokQuery answers video/query with the requested videos. It leaves out videos of other accounts than the logged-in one.
+// tiktokQuery answers video/query with those of the requested videos that belong to the logged-in account. It leaves out other videos
+// without an error.
 func (s *Sandbox) tiktokQuery(c *call, wants func(string) bool) reply {
 	var in struct {
 		Filters struct {
@@ -57,8 +58,8 @@ func (s *Sandbox) tiktokQuery(c *call, wants func(string) bool) reply {
 	return tiktokOK(object{"videos": videos})
 }
 
-// tiktokList answers video/list with a page of the videos of the logged-in account, newest first. The cursor is a Unix time in
-// milliseconds, and all videos on the page are older than the cursor.
+// tiktokList answers video/list with a page of the videos of the logged-in account, newest first. The cursor in the request is a Unix time
+// in milliseconds. The page has only videos that are older.
 func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	var in struct {
 		Cursor   *int64 `json:"cursor"`

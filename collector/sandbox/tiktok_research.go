@@ -12,11 +12,11 @@ import (
 
 const (
 	maxResearchPage  = 100                 // largest max_count
-	researchPage     = 20                  // max_count of a request without max_count
+	researchPage     = 20                  // page size if the request has no max_count
 	researchMost     = 60                  // largest number of videos on a page, even if max_count is larger
 	maxResearchSpan  = 30 * 24 * time.Hour // largest time between start_date and end_date
 	maxResearchItems = 100                 // largest number of values in a condition
-	// ResearchLag is the age of the data that the Research API returns. The API does not return videos that were uploaded within this time.
+	// ResearchLag is how old the data of the Research API are. Videos that were uploaded within this time are missing.
 	ResearchLag = 48 * time.Hour
 )
 
@@ -76,7 +76,8 @@ func (q *researchQuery) check() string {
 	return ""
 }
 
-// candidates returns the ids of all videos that satisfy at least one condition of the query, sorted.
+// candidates returns the ids of all videos that satisfy at least one condition of the query, sorted. The list of an account has the videos
+// that it had at the time at.
 func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 	var ids []string
 	for _, c := range q.Query.And {

@@ -26,7 +26,7 @@ func (s *Sandbox) serveVendor(w http.ResponseWriter, r *http.Request, path strin
 // errLink is the error for a link that does not lead to a video of the requested platform.
 var errLink = errors.New("the link does not lead to a video of the requested platform")
 
-// linkedVideo returns the id of the video that a link or a short link leads to. If the link contains an account, linkedVideo makes this
+// linkedVideo returns the id of the video to which a link or a short link leads. If the link contains an account, linkedVideo makes this
 // account the author of the video.
 func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error) {
 	l, err := link.Parse(raw)
@@ -36,7 +36,7 @@ func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error
 	if err != nil || l.Platform != p || l.Kind != link.Video {
 		return "", errLink
 	}
-	s.world.Claim(p, l.ID, l.Handle) // does nothing if the link contains no account
+	s.world.Claim(p, l.ID, l.Handle) // changes nothing if the link contains no account
 	return l.ID, nil
 }
 
@@ -52,7 +52,8 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	return s.world.accountByRef(p, l.Handle)
 }
 
-// window returns up to size ids, beginning at the index start. next is the index of the first id after part, or 0 if part ends the list.
+// window returns a part of a list: up to size ids, beginning at the index start. next is the index of the first id after the part, or 0 if
+// the list ends with the part.
 func window(ids []string, start, size int) (part []string, next int) {
 	start = min(max(start, 0), len(ids))
 	end := min(start+max(size, 0), len(ids))
@@ -62,7 +63,7 @@ func window(ids []string, start, size int) (part []string, next int) {
 	return ids[start:end], next
 }
 
-// number parses a cursor or a depth in a request. It returns 0 if the text is not a number.
+// number parses a number in a request, such as a cursor. It returns 0 if the text is not a number.
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -71,7 +72,8 @@ func number(s string) int {
 	return n
 }
 
-// objects returns a JSON object for each video with one of the ids. encode converts the data of one video to its JSON object.
+// objects returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid. encode
+// returns the JSON object of one video.
 func (s *Sandbox) objects(c *call, p link.Platform, ids []string, encode func(VideoTruth) object) []object {
 	out := []object{}
 	for _, id := range ids {

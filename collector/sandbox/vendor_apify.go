@@ -14,7 +14,7 @@ import (
 // apifyActor is a simulated actor (a program that customers run) of Apify.
 type apifyActor struct {
 	platform link.Platform
-	// run returns the items of the actor's data set. ok is false if the input contains neither a post nor a profile.
+	// run executes the actor and returns its items (its results). ok is false if the input contains neither a post nor a profile.
 	run func(s *Sandbox, c *call, in apifyInput) (items []object, ok bool)
 }
 
@@ -37,7 +37,7 @@ type apifyInput struct {
 	DirectURLs     []string `json:"directUrls"`     // links of posts, for apify~instagram-scraper
 }
 
-// serveApify answers POST /acts/ACTOR/run-sync-get-dataset-items, which runs an actor and returns its items.
+// serveApify answers POST /acts/ACTOR/run-sync-get-dataset-items, which runs an actor and returns its results.
 func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 	name, verb, _ := strings.Cut(strings.TrimPrefix(path, "acts/"), "/")
 	actor, known := apifyActors(name)
@@ -63,7 +63,7 @@ func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 	})
 }
 
-// apifyRun runs an actor with the input in the request and returns the items of its data set.
+// apifyRun runs an actor with the input in the request and returns its results.
 func (s *Sandbox) apifyRun(c *call, actor apifyActor) reply {
 	var in apifyInput
 	kind, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))

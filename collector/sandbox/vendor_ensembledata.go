@@ -100,7 +100,7 @@ func ensembleOK(data any, units int) reply {
 	return reply{status: http.StatusOK, body: object{"data": data}}.with("units_charged", strconv.Itoa(units))
 }
 
-// ensembleUnavailable returns nil if a video is public, and otherwise EnsembleData's error. ok is false if there is no such video.
+// ensembleUnavailable returns nil if a video is public, and otherwise EnsembleData's error. If ok is false, there is no such video.
 func ensembleUnavailable(t VideoTruth, ok bool) *reply {
 	var rep reply
 	switch {
@@ -179,8 +179,9 @@ func (s *Sandbox) ensembleTikTokUser(c *call, q url.Values) reply {
 	return ensembleOK(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
 }
 
-// ensemblePage returns the video ids on one page of the list of the account t. The page begins at the index in the parameter named cursor
-// and has up to depth times ensembleChunk ids. next is the next cursor, or 0 on the last page. units is the price of the call.
+// ensemblePage returns the video ids on one page of an account's list. It has up to depth times ensembleChunk ids, where depth is a query
+// parameter. cursor is the name of the query parameter with the index at which the page begins. next is the index at which the next page
+// begins, or 0 if this page is the last. units is the price of the call.
 func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor string) (ids []string, next, units int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")
@@ -195,8 +196,8 @@ func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor str
 	return ids, next, depth, nil
 }
 
-// ensembleTikTokPosts answers tt/user/posts. The member data of the answer is the list itself, and nextCursor is a member of the answer. In
-// other methods that return lists, the list and nextCursor are members of data.
+// ensembleTikTokPosts answers tt/user/posts. The answer is {"data": list, "nextCursor": cursor}. All other methods with a list return
+// {"data": {"reels": list, "nextCursor": cursor}}.
 func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
 	t, bad := s.ensembleUser(c, link.TikTok, q.Get("username"))
 	if bad != nil {
@@ -213,8 +214,8 @@ func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
 	return rep
 }
 
-// ensembleInstagram answers instagram/post/details. Posts with hidden likes have the format of Instagram's app,
-// all others the format of its site.
+// ensembleInstagram answers instagram/post/details. Posts with hidden likes have the format of Instagram's app. All others have the format
+// of Instagram's site.
 func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
 	c.ids = []string{q.Get("code")}
 	if !validID(link.Instagram, q.Get("code")) {

@@ -78,8 +78,8 @@ func creatorsOK(members object) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// creatorsVideo returns the video that the parameter url leads to, or an error reply if the video is not available. The error reply for a
-// private or age-restricted video has status 200 and the member "success" with the value false.
+// creatorsVideo returns the video to which the query parameter "url" leads, or an error reply if the video is not available. The error
+// reply for a private or age-restricted video has status 200 and the member "success" with the value false.
 func (s *Sandbox) creatorsVideo(c *call, p link.Platform, q url.Values) (VideoTruth, *reply) {
 	var rep reply
 	id, err := s.linkedVideo(p, q.Get("url"))
@@ -111,8 +111,8 @@ func (s *Sandbox) creatorsTikTok(c *call, q url.Values) reply {
 	return creatorsOK(object{"aweme_detail": creatorsAweme(s.tiktokObject(c, t), t), "status_code": 0})
 }
 
-// creatorsAweme changes aweme, a TikTok video in the format of TikTok's mobile API, to the format of ScrapeCreators, and returns it.
-// ScrapeCreators has other members for ads and products.
+// creatorsAweme changes the TikTok video in aweme from the format of TikTok's mobile API to the format of ScrapeCreators, and returns it.
+// The formats differ in the members for ads and products.
 func creatorsAweme(aweme object, t VideoTruth) object {
 	delete(aweme, "is_ads")
 	aweme["anchors"] = nil
@@ -159,15 +159,15 @@ func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	return creatorsOK(members)
 }
 
-// creatorsAccount returns nil if an account is available, and otherwise ScrapeCreators' error. ok is false if there is no such account.
-// list is true if the request is for the account's videos, which are not available if the account is private.
+// creatorsAccount returns nil if an account is available, and otherwise ScrapeCreators' error. If ok is false, there is no such account. If
+// list is true, the request is for the account's videos, which are not available if the account is private.
 func creatorsAccount(t AccountTruth, ok, list bool) *reply {
 	var rep reply
 	switch {
 	case !ok || t.State == Deleted:
 		rep = creatorsError(http.StatusNotFound, "User not found")
 	case list && t.State == Private:
-		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // unlike other errors, this answer has no member "error"
+		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // unlike ScrapeCreators' other errors, this error has no member "error"
 	default:
 		return nil
 	}

@@ -28,8 +28,9 @@ func instagramWeb(t VideoTruth) object {
 }
 
 // instagramApp returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels and for some posts. play_count
-// includes plays on Facebook, whose number is fb_play_count. Half of the posts lack ig_play_count, the number of plays on Instagram. If the
-// creator hides the likes, like_count is always 3, and like_and_view_counts_disabled is true.
+// is the number of plays on Instagram and Facebook together, and fb_play_count the number on Facebook. Half of the posts lack
+// ig_play_count, the number of plays on Instagram. If the creator hides the likes, like_count is always 3, and
+// like_and_view_counts_disabled is true.
 func instagramApp(t VideoTruth) object {
 	onFacebook := t.Views / 4
 	media := object{
@@ -78,7 +79,7 @@ func mediaID(code string) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// instagramBrief returns an account in the format of search results, without counts.
+// instagramBrief returns an account in the format of Instagram's search results, which has no counts.
 func instagramBrief(t AccountTruth) object {
 	return object{"pk": t.ID, "id": t.ID, "username": t.Handle, "full_name": t.Name, "is_private": t.State == Private, "is_verified": false}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// tiktokMobile returns a video in the format of TikTok's mobile API ("aweme"), which vendors return unchanged.
+// tiktokMobile returns a video in the format of TikTok's mobile API, which vendors return unchanged.
 func (s *Sandbox) tiktokMobile(t VideoTruth, author AccountTruth) object {
 	awemeType := 0
 	if t.Category == Photo {

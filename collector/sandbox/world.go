@@ -21,7 +21,7 @@ type World struct {
 
 	mu      sync.RWMutex
 	names   map[accountRef]externalNames
-	owners  map[videoRef]uint32 // author of each video for which Claim was called, as an account number
+	owners  map[videoRef]uint32 // the author that Claim has set for a video, as an account number
 	renamed map[handleRef]handleOwner
 }
 
@@ -57,14 +57,14 @@ type Song struct {
 	Link   string `json:"link,omitempty"` // link to the song; set on TikTok only
 }
 
-// VideoTruth has the data that World generates for a video, as they are at one time.
+// VideoTruth has the data that World generates for a video, as they are at the requested time.
 type VideoTruth struct {
 	Platform      link.Platform `json:"platform"`
 	ID            string        `json:"id"`
 	Link          string        `json:"link"`
 	Category      Category      `json:"category"`
 	State         State         `json:"state"`
-	TurnsAt       *time.Time    `json:"turns_at"` // when the video becomes private, is deleted, or loses views; nil for other categories
+	TurnsAt       *time.Time    `json:"turns_at"` // when a video of the category private, deleted or falling becomes private, is deleted or loses views; nil for other categories
 	Account       AccountName   `json:"account"`
 	Title         string        `json:"title"`
 	UploadedAt    time.Time     `json:"uploaded_at"`    // upload time in UTC, in whole seconds
@@ -74,10 +74,10 @@ type VideoTruth struct {
 	HiddenStats   bool          `json:"hidden_stats"`   // true if the creator hides the likes
 	ShopAd        bool          `json:"shop_ad"`        // true if the video is a shop ad
 	ShopProductID string        `json:"shop_product_id,omitempty"`
-	Counts                      // the counts at that time, which private and deleted videos also have
+	Counts                      // the counts at the same time as the other data; private and deleted videos have counts, too
 }
 
-// AccountTruth has the data that World generates for an account, as they are at one time.
+// AccountTruth has the data that World generates for an account, as they are at the requested time.
 type AccountTruth struct {
 	AccountName
 	Platform  link.Platform   `json:"platform"`
@@ -109,14 +109,14 @@ type video struct {
 	account  uint32 // the number of the account that is derived from the id
 	uploaded int64  // upload time as a Unix time in seconds
 	category Category
-	turnsAt  int64   // time of VideoTruth.TurnsAt as a Unix time in seconds, also if the category does not use it
+	turnsAt  int64   // Unix time in seconds at which a video that becomes private, is deleted or loses views does so; set for every category
 	fall     float64 // fraction of the views that a video of the category Falling loses at turnsAt
 	state    State   // Deleted if the account is deleted; Private if the account or the shortcode is private; otherwise Public
 	curve    curve
 }
 
-// video returns the data of a video that do not depend on the time. If the id contains no upload time, or one that is after at, video uses
-// a random upload time before at. It returns false if the id is not valid.
+// video returns the data of a video that do not depend on the time. If the id contains no upload time, or an upload time after at, video
+// chooses a random upload time before at. It returns false if the id is not valid.
 func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -191,20 +191,20 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day from the day of the time from to the day of the time to. If the
-// last day has not ended at the time to, its point has the counts at that time. HistoryTruth leaves out days before the upload and days at
-// whose end the video is private or deleted. If the id does not contain the upload time, HistoryTruth uses the upload time that Video
-// returns for the time to. It returns nil if the id is not valid.
-func (w *World) HistoryTruth(p link.Platform, id string, from, to time.Time) []Point {
-	v, ok := w.video(p, id, to)
+// HistoryTruth returns the counts of a video at the end of each UTC day, from the day that contains first to the day that contains last.
+// The point of the last day has the counts at the time last. Days before the upload are left out, and so are days at whose end the video is
+// private or deleted. If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for last. It returns
+// nil if the id is not valid.
+func (w *World) HistoryTruth(p link.Platform, id string, first, last time.Time) []Point {
+	v, ok := w.video(p, id, last)
 	if !ok {
 		return nil
 	}
 	var points []Point
-	for start := from.UTC().Truncate(24 * time.Hour); !start.After(to); start = start.AddDate(0, 0, 1) {
+	for start := first.UTC().Truncate(24 * time.Hour); !start.After(last); start = start.AddDate(0, 0, 1) {
 		at := start.Add(24*time.Hour - time.Second)
-		if at.After(to) {
-			at = to.UTC()
+		if at.After(last) {
+			at = last.UTC()
 		}
 		state := v.stateAt(at)
 		if at.Unix() >= v.uploaded && (state == Public || state == Restricted) {
@@ -279,7 +279,7 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 }
 
 // Uploads returns the ids of an account's videos at the given time, newest first, without private and deleted videos. ref is a handle or an
-// id, in the forms that Account accepts. Uploads returns nil if ref is not valid or the account has no videos.
+// id, as for the method Account. Uploads returns nil if ref is not valid or the account has no videos.
 func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
 	i, ok := w.accountByRef(p, ref)
 	if !ok {
@@ -288,7 +288,7 @@ func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
 	return w.listedVideos(i, at)
 }
 
-// listedVideos returns the ids of the videos in an account's list: all uploads that are neither deleted nor private.
+// listedVideos returns the ids of the videos in an account's list, newest first: all uploads that are neither deleted nor private.
 func (w *World) listedVideos(i identity, at time.Time) []string {
 	var list []string
 	for _, id := range w.uploads(i, at) {
@@ -300,9 +300,9 @@ func (w *World) listedVideos(i identity, at time.Time) []string {
 	return list
 }
 
-// Find returns the id of a video of the given category, whose account has the category AccountNormal. It always returns the same id. If the
-// video becomes private, is deleted or loses views, this happens in 2027, so that a test can set the clock before or after that time. Find
-// returns "" if the platform does not have the category.
+// Find returns the id of a video of the given category, or "" if the platform does not have the category. It always returns the same id.
+// The video's account has the category AccountNormal. If the video becomes private, is deleted or loses views, this happens in 2027, so
+// that a test can set the clock before or after that time.
 func (w *World) Find(p link.Platform, c Category) string {
 	if !slices.Contains(Categories(p), c) {
 		return ""
@@ -395,7 +395,7 @@ func length(p link.Platform, c Category, d *rng) float64 {
 	return math.Floor(seconds*1000) / 1000
 }
 
-// song returns the random song of a video: either its author's own song or a song of the list songs. It returns nil on YouTube.
+// song returns the random song of a video: either an original sound of the author or a song of the list songs. It returns nil on YouTube.
 func (w *World) song(p link.Platform, owner identity, d *rng) *Song {
 	if p == link.YouTube {
 		return nil
@@ -414,7 +414,7 @@ func (w *World) song(p link.Platform, owner identity, d *rng) *Song {
 	return &s
 }
 
-// songID returns the id of a song, in the platform's format, for a random number.
+// songID returns a song id in the format of the platform. n is a random number from which the id is derived.
 func songID(p link.Platform, n uint64) string {
 	if p == link.TikTok {
 		return strconv.FormatUint(7_000_000_000_000_000_000+n%400_000_000_000_000_000, 10)
@@ -454,7 +454,7 @@ func accountLink(i identity) string {
 	}
 }
 
-// roundToThreeFigures rounds a number down to three significant figures, as YouTube does with subscribers.
+// roundToThreeFigures rounds a number down to three significant figures, as YouTube does with the number of subscribers.
 func roundToThreeFigures(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 1000 {

@@ -15,7 +15,7 @@ import (
 // youtubeMethod describes a method of the YouTube Data API v3: which requests are valid, and the function that answers them.
 type youtubeMethod struct {
 	name   string
-	bucket string   // bucket of the quota that pays for the method
+	bucket string   // the part of YouTube's daily quota to which calls of the method are charged
 	params []string // allowed parameters besides part and id; a parameter must not occur twice
 	parts  []string // parts that every caller may request
 	owner  []string // parts that only the owner of the video or channel may request
@@ -78,7 +78,7 @@ type youtubeRequest struct {
 
 func (q youtubeRequest) wants(part string) bool { return slices.Contains(q.parts, part) }
 
-// serveYouTube answers /youtube/youtube/v3/METHOD. A client library of Google requests this path if its endpoint is the sandbox's
+// serveYouTube answers /youtube/youtube/v3/METHOD. Google's client libraries request this path if their endpoint is the sandbox's
 // /youtube/.
 func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path string) {
 	name, _ := strings.CutPrefix(strings.TrimPrefix(path, "youtube/"), "v3/")
@@ -90,7 +90,8 @@ func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path stri
 	})
 }
 
-// youtube checks a request for the method with the given name, charges its quota unit, and then answers it.
+// youtube checks the key of a request, charges one quota unit, checks the parameters, and answers the request. name is the method's name in
+// the path.
 func (s *Sandbox) youtube(c *call, name string) reply {
 	m, ok := youtubeMethods[name]
 	if !ok || c.r.Method != http.MethodGet {
@@ -120,7 +121,7 @@ func (s *Sandbox) youtube(c *call, name string) reply {
 	return finishYouTube(c.r, values, m.answer(s, c, req))
 }
 
-// youtubeKey returns true if a request has the valid API key, and Google's error otherwise.
+// youtubeKey returns true if a request has the valid API key, and otherwise false and Google's error.
 func youtubeKey(r *http.Request, values url.Values) (reply, bool) {
 	key := values.Get("key")
 	if key == "" {
@@ -148,8 +149,8 @@ func youtubeKey(r *http.Request, values url.Values) (reply, bool) {
 	return rep, false
 }
 
-// check returns the parsed parameters of a request, or false and YouTube's error. It refuses unknown and repeated parameters, numbers out
-// of range, unknown parts, and too many ids.
+// check returns the parsed parameters of a valid request and true, or YouTube's error and false. It refuses unknown and repeated
+// parameters, numbers out of range, unknown parts, and too many ids.
 func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, reply, bool) {
 	req := youtubeRequest{values: values}
 	fail := func(rep reply) (youtubeRequest, reply, bool) { return req, rep, false }
@@ -197,7 +198,7 @@ func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, r
 	return req, reply{}, true
 }
 
-// oneFilter returns the name of the parameter in filters that the request has. If the request has none or several of the parameters,
+// oneFilter returns the one name in filters that is a parameter of the request. If the request has none or several of these parameters,
 // oneFilter returns an error reply.
 func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	var given []string
@@ -217,8 +218,8 @@ func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	return "", &rep
 }
 
-// finishYouTube applies the field mask of the request to a successful reply and adds its ETag. If the client already has the reply with
-// this ETag, finishYouTube returns status 304. It returns other replies unchanged.
+// finishYouTube applies the field mask of the request to a successful reply and adds an ETag. If the request shows that the client already
+// has the reply with this ETag, finishYouTube returns status 304. It returns replies that are not successful unchanged.
 func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
 	if rep.status != http.StatusOK {
 		return rep
@@ -271,8 +272,8 @@ func youtubeBad(reason, message, location, locationType string) reply {
 	return googleError(http.StatusBadRequest, message, reason, "youtube.parameter", location, locationType, "")
 }
 
-// googleError returns a reply with an error in Google's format. If location or status is "", the error does not have this member. Errors of
-// YouTube itself have no status, and errors of Google's front-end servers have no location.
+// googleError returns a reply with an error in Google's format. A location or status that is "" is left out: errors of YouTube itself have
+// no status, and errors of Google's front-end servers have no location.
 func googleError(code int, message, reason, domain, location, locationType, status string) reply {
 	entry := object{"message": message, "domain": domain, "reason": reason}
 	if location != "" {

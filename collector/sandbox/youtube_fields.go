@@ -9,7 +9,7 @@ import (
 // member to the mask for its value. An empty mask selects the whole value.
 type fields map[string]fields
 
-// parseFields parses a field mask. The error contains the text of the mask from the invalid place on.
+// parseFields parses a field mask. An error contains the text of the mask from its first invalid character on.
 func parseFields(mask string) (fields, error) {
 	out := fields{}
 	rest, err := out.parse(mask)
@@ -19,13 +19,13 @@ func parseFields(mask string) (fields, error) {
 	return out, err
 }
 
-// badSelection returns Google's error for an invalid field mask. at is the text of the mask from the invalid place on.
-func badSelection(at string) error {
-	return fmt.Errorf("Invalid field selection %s", at) //nolint:staticcheck // Google's wording
+// badSelection returns Google's error for an invalid field mask. invalid is the text of the mask from its first invalid character on.
+func badSelection(invalid string) error {
+	return fmt.Errorf("Invalid field selection %s", invalid) //nolint:staticcheck // Google's wording
 }
 
-// parse parses a field mask up to a closing parenthesis without an opening one, or up to its end, and adds the members to f. rest is the
-// text from that parenthesis on.
+// parse parses a field mask and adds its members to f. It stops at a closing parenthesis that has no opening parenthesis in mask. rest is
+// the text from that parenthesis on, or "" at the end of the mask.
 func (f fields) parse(mask string) (rest string, err error) {
 	for {
 		end := strings.IndexAny(mask, ",/()")

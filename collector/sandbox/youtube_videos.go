@@ -35,7 +35,7 @@ func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
 	}}
 }
 
-// visible returns the data of a video at the given time. It returns true if the video is public or age-restricted.
+// visible returns the data of a video at the given time, and true if the video is then public or age-restricted.
 func (s *Sandbox) visible(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	t, ok := s.world.Video(p, id, at)
 	return t, ok && (t.State == Public || t.State == Restricted)
@@ -97,7 +97,7 @@ func youtubeVideo(t VideoTruth, q youtubeRequest) object {
 	return item
 }
 
-// youtubeStatistics returns the counts of a video and leaves out hidden counts.
+// youtubeStatistics returns the counts of a video as the member "statistics", without hidden counts.
 func youtubeStatistics(t VideoTruth) object {
 	statistics := object{"viewCount": decimal(t.Views)}
 	if t.Likes != nil {
@@ -137,7 +137,7 @@ func (s *Sandbox) youtubeStats(c *call, q youtubeRequest) reply {
 }
 
 // protobufDuration returns the length of a video in the JSON format of the type google.protobuf.Duration, such as "58s" or "58.500s". One
-// video in ten has a random fraction of a second. videos.list returns whole seconds and does not contain this fraction.
+// video in ten has a random fraction of a second, which videos.list does not show.
 func protobufDuration(t VideoTruth) string {
 	d := rng{hash(0, "fraction", t.ID)}
 	if t.LengthSeconds > 0 && d.unit() < 0.1 {
