@@ -18,7 +18,8 @@ type addressLimit struct {
 }
 
 var (
-	// refusedRequests limits how many requests of one IP address are answered with status 401. Later requests are answered with status 429.
+	// refusedRequests limits how many requests of one IP address are answered with status 401 in a minute. Further requests of the address
+	// without a valid token are answered with status 429 until the minute ends.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
 	// unknownTokens limits how many unknown tokens of one IP address are looked up in the database in a minute. A request without a
 	// well-formed token, or with a token that was refused a moment ago, causes no look-up.
@@ -48,21 +49,21 @@ type addressLimits struct {
 	rates RateStore
 	now   func() time.Time
 	log   *slog.Logger
-	// exceeded contains the IP addresses that have reached a limit. It maps addressLimit.key to the time when the address can send requests
-	// again. Until that time, the rate store is not called for the address.
+	// exceeded maps the pair of a limit and an IP address that has reached the limit (see addressLimit.key) to the time when the limit ends
+	// for the address. Until that time, requests of the address are refused without calling the rate store.
 	exceeded *lru.Cache[string, time.Time]
 }
 
-// newAddressLimits returns an addressLimits that counts requests in the rate store rates and writes errors to the logger log. The function
-// now returns the current time.
-func newAddressLimits(rates RateStore, now func() time.Time, log *slog.Logger) *addressLimits {
-	return &addressLimits{rates: rates, now: now, log: log, exceeded: newLRU[string, time.Time]()}
+// newAddressLimits returns an addressLimits that counts requests in the store rates. The function clock returns the current time.
+func newAddressLimits(rates RateStore, clock func() time.Time, log *slog.Logger) *addressLimits {
+	return &addressLimits{rates: rates, now: clock, log: log, exceeded: newLRU[string, time.Time]()}
 }
 
-// key returns the key in the rate store under which the requests of an IP address are counted for this limit.
+// key returns the key under which the rate store counts the requests of an IP address for the limit l.
 func (l addressLimit) key(address string) string { return l.name + ":" + address }
 
-// check returns *limitExceeded if the IP address has reached the limit l in an earlier call of take. It does not count a request.
+// check returns *limitExceeded if an earlier call of take has found that the IP address exceeds the limit l, and the minute of that call
+// has not ended. Unlike take, check counts no request.
 func (a *addressLimits) check(l addressLimit, address string) error {
 	now := a.now()
 	if until, ok := a.exceeded.Get(l.key(address)); ok && now.Before(until) {
@@ -92,8 +93,9 @@ func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address st
 	}
 }
 
-// network returns the IP address or network whose requests are counted together. For IPv4 it is the address itself. For IPv6 it is the /64
-// network of the address, because one machine can use all addresses of a /64 network.
+// network returns the key under which the requests of an IP address are counted. For IPv4, the key is the address itself. For IPv6, the key
+// is the /64 network of the address, because one machine can use all addresses of a /64 network. A text that is not an IP address is
+// returned unchanged.
 func network(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {

@@ -31,27 +31,27 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// orNull appends null if value is nil. Otherwise it calls the function write, which appends the JSON of *value.
-func orNull[T any](out []byte, value *T, write func([]byte, T) []byte) []byte {
+// orNull appends null if value is nil. Otherwise it appends *value with the function appendValue.
+func orNull[T any](out []byte, value *T, appendValue func([]byte, T) []byte) []byte {
 	if value == nil {
 		return append(out, "null"...)
 	}
-	return write(out, *value)
+	return appendValue(out, *value)
 }
 
-// appendArray appends items as a JSON array. write appends the JSON of one item.
-func appendArray[T any](out []byte, items []T, write func([]byte, T) []byte) []byte {
+// appendArray appends items as a JSON array. The function appendItem appends the JSON of one item.
+func appendArray[T any](out []byte, items []T, appendItem func([]byte, T) []byte) []byte {
 	out = append(out, '[')
 	for i, item := range items {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = write(out, item)
+		out = appendItem(out, item)
 	}
 	return append(out, ']')
 }
 
-// appendID appends an id as JSON.
+// appendID appends a UUID as a JSON string, in lower case and with hyphens.
 func appendID(out []byte, id uuid.UUID) []byte {
 	const digits = "0123456789abcdef"
 	out = append(out, '"')
@@ -80,7 +80,8 @@ func appendRatio(out []byte, f *float64) []byte {
 	})
 }
 
-// appendTime appends a time as JSON, in timeLayout. It writes the digits itself, because time.AppendFormat takes four times as long.
+// appendTime appends a time as a JSON string, in UTC and with microseconds, as timeLayout specifies. It writes the digits itself, because
+// Time.AppendFormat takes four times as long.
 func appendTime(out []byte, i store.Instant) []byte {
 	t := i.Time()
 	year, month, day := t.Date()
@@ -101,14 +102,14 @@ func appendTime(out []byte, i store.Instant) []byte {
 	return append(out, `+00:00"`...)
 }
 
-// appendDigits appends n as a decimal number. The parameter digits is the number of digits: a shorter number gets leading zeros, and a
-// longer number loses its first digits.
-func appendDigits(out []byte, n, digits int) []byte {
+// appendDigits appends the decimal number n with exactly width digits. A shorter number gets leading zeros, and a longer number loses its
+// first digits.
+func appendDigits(out []byte, n, width int) []byte {
 	from := len(out)
-	for range digits {
+	for range width {
 		out = append(out, '0')
 	}
-	for i := from + digits - 1; i >= from; i-- {
+	for i := from + width - 1; i >= from; i-- {
 		out[i] = "0123456789"[n%10]
 		n /= 10
 	}

@@ -28,7 +28,6 @@ func ToAPIToken(t store.Token) api.Token {
 	return api.Token{ID: t.ID, Name: t.Name, CreatedAt: toAPITime(t.CreatedAt), ExpiresAt: toAPITimePtr(t.ExpiresAt), Scopes: toAPIScopes(t.Scopes)}
 }
 
-// toAPIScopes converts scopes to the JSON type of the API.
 func toAPIScopes(scopes []store.Scope) api.Scopes {
 	out := make(api.Scopes, len(scopes))
 	for i, sc := range scopes {
@@ -37,7 +36,8 @@ func toAPIScopes(scopes []store.Scope) api.Scopes {
 	return out
 }
 
-// rateLimits returns the rate limits of a tier: for each rate group, its limit and the ids of its operations.
+// rateLimits returns the rate limits of a tier. Operations are counted together in rate groups, such as all read operations. For each
+// group, the result has the limit and the ids of the operations.
 func (s *Server) rateLimits(facts tierFacts) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {

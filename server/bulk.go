@@ -16,15 +16,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched in the interactive lane. The items
-// of a larger request are also due immediately, but in the lane of the organisation's tier, which has a lower priority.
+// immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched with the highest priority. The
+// videos or accounts of a larger request are also queued at once, but with the lower priority of the organisation's tier.
 const immediateLinks = 50
 
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.
 type bulkEntry struct {
 	parsedLink
 	url       string      // first link in the request to this video or account
-	positions []int32     // positions in the request of all links to this video or account, ascending from 0
+	positions []int32     // indexes of all links to this video or account in the request, counted from 0, ascending
 	item      trackedItem // result of tracking the video or account; the zero value if the link was refused
 }
 
@@ -32,7 +32,7 @@ type bulkEntry struct {
 type bulkResult struct {
 	entries  []bulkEntry
 	summary  api.TrackSummary
-	enqueued bool // true if all videos or accounts of the request are fetched in the interactive lane
+	enqueued bool // true if all accepted videos or accounts are fetched with the highest priority
 	warnings []string
 	pending  []api.PendingItem // videos or accounts that are tracked but not fetched, because the organisation has no subscription
 }
@@ -91,7 +91,8 @@ func (r bulkResponse) write(w http.ResponseWriter) error {
 	return err
 }
 
-// trackAll tracks the videos or accounts that urls link to. If a link is refused, trackAll still tracks the items of the other links.
+// trackAll tracks the videos or accounts to which the links in urls lead. If some links are refused, trackAll still tracks the videos or
+// accounts of the accepted links.
 func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r trackRequest) (bulkResult, error) {
 	parsed, err := s.linksOf(ctx, res.kind, urls)
 	if err != nil {
@@ -120,11 +121,11 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 	return done, nil
 }
 
-// distinct converts the links of a bulk request to entries without duplicates. All links to the same video or account become one entry. All
-// refused links with the same text become one entry.
+// distinct converts the links of a bulk request to entries without duplicates. The slice parsed has the result of parsing each link, in the
+// order of urls. All links to the same video or account become one entry. All refused links with the same text become one entry.
 func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
-	seen := make(map[[2]string]int, len(urls)) // index of the entry
+	seen := make(map[[2]string]int, len(urls)) // index in entries by platform and id, or by the text of a refused link
 	for i, r := range parsed {
 		key := [2]string{string(r.link.Platform), r.link.ID}
 		switch {
@@ -143,12 +144,12 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 	return entries
 }
 
-// assignItems sets the item of each entry whose link was not refused. items are in the order of these entries. Two entries can be the same
-// account: one link contains the account's id, the other link the account's handle. assignItems then merges the later entry into the
-// earlier one and reduces the counts of plan.
+// assignItems sets the field item of each entry whose link was accepted. The slice items has the results of tracking, in the order of these
+// entries. Two entries can have the same account, because one link contains the account's id and the second link its handle. assignItems
+// then merges the later entry into the earlier one and reduces the counts of plan.
 func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	kept := make([]bulkEntry, 0, len(entries))
-	seen := make(map[uuid.UUID]int, len(items)) // index of the entry
+	seen := make(map[uuid.UUID]int, len(items)) // index in kept by the id of the video or account
 	for _, e := range entries {
 		if e.failure == nil {
 			e.item, items = items[0], items[1:]
@@ -166,16 +167,16 @@ func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bu
 	return kept, plan
 }
 
-// fetchPlan says how many videos or accounts of a tracking request are fetched. If only some items are fetched, they are the items of the
-// first links.
+// fetchPlan says how many videos or accounts of a tracking request are fetched. If only n of them are fetched, they are those of the first
+// n accepted links.
 type fetchPlan struct {
 	accepted  int // number of videos or accounts whose links were not refused
 	enqueue   int // number of videos or accounts that are fetched
-	immediate int // number of videos or accounts that are fetched in the interactive lane
+	immediate int // number of videos or accounts that are fetched with the highest priority
 }
 
-// planFetches returns how many videos or accounts of a tracking request are fetched. The plan depends on the number of entries and on
-// whether the organisation has a subscription.
+// planFetches returns how many videos or accounts of a tracking request are fetched. If the organisation has no subscription, at most
+// previewAllowance are fetched. If the request has more than immediateLinks entries, none is fetched with the highest priority.
 func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPlan {
 	var p fetchPlan
 	for _, e := range entries {
@@ -220,8 +221,8 @@ func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns sentences for the caller: one if some items are not fetched, one if the items are fetched after interactive requests, and
-// one if links were sent more than once.
+// warnings returns sentences for the caller: one if some videos or accounts are not fetched, one if the request is so large that smaller
+// requests are fetched before it, and one if links were sent more than once.
 func (s *Server) warnings(entries []bulkEntry, plan fetchPlan) []string {
 	notes := []string{}
 	if plan.enqueue < plan.accepted {

@@ -119,7 +119,8 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 // maxDisplaySettings is the maximum size of a collection's display_settings, in bytes. It limits the size of a list of collections.
 const maxDisplaySettings = 16 << 10
 
-// readCollectionPatch converts the body of PATCH /collections/{collection_id} to the changes for the database. It leaves out the password.
+// readCollectionPatch converts the body of PATCH /collections/{collection_id} to the changes for the database. It leaves out the password,
+// which UpdateCollection hashes and adds later.
 func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, error) {
 	patch := store.CollectionPatch{Name: b.Name}
 	if b.ParentID.IsSpecified() {
@@ -156,9 +157,9 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 	return api.DeleteCollection200JSONResponse(api.DeletedCollection{Success: true, DeletedID: r.CollectionID}), nil
 }
 
-// checkIfMatch checks that the header If-Match contains the ETag of the collection's current version. It returns the time when the
-// collection was last changed. The write then fails if the collection was changed after that time. If the header is missing, checkIfMatch
-// returns nil.
+// checkIfMatch checks that the header If-Match contains the ETag of the collection's current version. It returns the time of the
+// collection's last change. The operation passes this time to its write in the database, which fails if the collection was changed after
+// that time. If the header is missing, checkIfMatch returns nil, and the write does not compare times.
 func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
 	if ifMatch == nil {
 		return nil, nil //nolint:nilnil // without If-Match, the write accepts every version of the collection
@@ -191,9 +192,9 @@ func collectionChanged() *Error {
 	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection, which was changed after it was read. Read it again.")
 }
 
-// collectionProblem converts the error of a write to a collection into an error response that names the wrong member of the body. It
-// returns any other error unchanged. id is the id of the collection, or zero if the collection is new. parent is nil if the parent does not
-// change.
+// collectionProblem converts an error of creating, changing or deleting a collection into an error response. If a member of the request
+// body caused the error, the response names the member. Errors that need no conversion are returned unchanged. id is the id of the
+// collection, or uuid.Nil if the collection is new. parent is the requested parent, or nil if the request does not set a parent.
 func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	at := func(e *Error, pointer string) *Error {
 		e.Faults = []api.Fault{bodyFault(pointer, string(e.Code), "%s", e.Detail)}

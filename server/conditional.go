@@ -35,7 +35,7 @@ func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, e
 	original := w.Writer
 	b := &bufferedResponse{header: w.Header()}
 	w.Writer = b
-	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // deferred, so that the server can answer a panic of next with status 500
+	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // deferred, so that after a panic of the handler the server can still answer with status 500
 	return b, next(c)
 }
 
@@ -50,18 +50,19 @@ func (b *bufferedResponse) send(c echo.Context) error {
 	return err
 }
 
-// errNotModified is the error of an operation if the caller already has the current response. The server then answers with status 304.
+// errNotModified is the error that an operation returns if the caller already has the current response. The server then answers with status
+// 304.
 var errNotModified = errors.New("not modified")
 
 // conditional is the http.ResponseWriter for GET requests. It buffers the response body and computes the ETag from the body. If the
-// operation has already set the ETag by Server.checkNotModified, conditional sends the body without buffering.
+// operation has already set the ETag by calling Server.checkNotModified, conditional sends the body without buffering it.
 type conditional struct {
 	bufferedResponse
 	original    http.ResponseWriter
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	later       func()   // sets tag before the status is sent, from the version that was read together with the data; nil if not needed
+	later       func()   // if not nil, called before the status is sent to set tag, for an ETag that is known only after the data was read
 	matched     string   // ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
 	unbuffered  bool     // true if the status was sent already, so that the body is sent without buffering
 }
@@ -94,8 +95,8 @@ func (k *conditional) Write(b []byte) (int, error) {
 
 // answerConditionally is a middleware that adds a strong ETag to every response with status 200 to a GET or HEAD. It answers with status
 // 304 if If-None-Match contains the ETag. The ETag is computed from the response body, or by checkNotModified from the version of the
-// organisation's data. If metrics are masked, it is always computed from the body: an ETag from the version would change with the masked
-// metrics, and so reveal when they change.
+// organisation's data: a number that rises with every change. If metrics are masked (replaced by null), the ETag is always computed from
+// the body. An ETag from the version would change with the masked metrics, and so reveal when they change.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -109,7 +110,7 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
 		w.Writer = k
 		err := func() error {
-			defer func() { // restores the writer also after a panic of next, so that the server can answer with status 500
+			defer func() { // deferred, so that after a panic of the handler the server can still answer with status 500
 				if w.Writer = k.original; !k.unbuffered {
 					w.Committed, w.Size = false, 0
 				}
@@ -160,8 +161,8 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 // that the response depends on: the operation, the parsed request, the current day and the version of the OpenAPI contract. If the
 // organisation's metrics are masked, checkNotModified does nothing, because a new ETag would reveal that masked metrics changed.
 //
-// checkNotModified returns the caller's organisation. Lists that are read from the returned Org use the totals that were read with the
-// version, so that the totals are not read again.
+// checkNotModified returns the caller's organisation. The query for the version also reads the total numbers of the organisation's videos
+// and accounts. The returned Org keeps these totals, so that a list does not query them again.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	if _, ok := ctx.Value(conditionalKey{}).(*conditional); !ok || caller.facts.masked {
@@ -208,7 +209,8 @@ func (s *Server) tagFacts(caller Caller, operation string, request []any) ([]byt
 	return json.Marshal([]any{"entity tag", caller.Organisation.ID, store.DateOf(s.now()), s.contract.version, operation, request})
 }
 
-// versionTag returns the ETag of a response. It depends on v, the version of the organisation's data, and on facts, which tagFacts has returned.
+// versionTag returns the ETag of a response. The ETag depends on v, the version of the organisation's data, and on facts, the result of
+// tagFacts.
 func (s *Server) versionTag(v store.Version, facts []byte) string {
 	mac := hmac.New(sha256.New, s.cursorKey) // a keyed hash, so that a caller cannot read the version from the ETag or forge an ETag
 	_, _ = mac.Write(facts)                  // facts need no separator, because the end of a JSON value is unambiguous; writing to a hash cannot fail

@@ -86,16 +86,16 @@ func acceptedFormat(accept string, formats []string) (format string, semicolon b
 	return "", false
 }
 
-// rowSchema returns the schema of one entry of a list response. The list is the response itself, or the member data of the response.
-// rowSchema returns nil if the response contains no list.
-func rowSchema(of *openapi3.Schema) *openapi3.Schema {
-	if of.Type.Is("array") {
-		return of.Items.Value
+// rowSchema returns the schema of one entry of the list in a response, or nil if the response contains no list. The parameter response is
+// the schema of the whole response. The list is the response itself, or the response's member data.
+func rowSchema(response *openapi3.Schema) *openapi3.Schema {
+	if response.Type.Is("array") {
+		return response.Items.Value
 	}
-	if data := of.Properties["data"]; data != nil && data.Value.Type.Is("array") {
+	if data := response.Properties["data"]; data != nil && data.Value.Type.Is("array") {
 		return data.Value.Items.Value
 	}
-	for _, either := range of.OneOf {
+	for _, either := range response.OneOf {
 		if row := rowSchema(either.Value); row != nil {
 			return row
 		}
@@ -103,24 +103,25 @@ func rowSchema(of *openapi3.Schema) *openapi3.Schema {
 	return nil
 }
 
-// answerConverted calls the operation next and converts its response. row is the schema of an entry of the list.
-func answerConverted(c echo.Context, to *converter, row *openapi3.Schema, next echo.HandlerFunc) (err error) {
+// answerConverted calls the operation's handler and converts the JSON list in its response to another format. row is the schema of an entry
+// of the list. The ETags in If-None-Match lose the suffix of the format, because the operation compares them with the ETag of the JSON.
+func answerConverted(c echo.Context, format *converter, row *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
 		h.Del("If-None-Match")
 		for tag := range strings.SplitSeq(strings.Join(tags, ","), ",") {
-			if tag, ok := strings.CutSuffix(withoutEncoding(strings.TrimSpace(tag)), to.suffix); ok {
+			if tag, ok := strings.CutSuffix(withoutEncoding(strings.TrimSpace(tag)), format.suffix); ok {
 				h.Add("If-None-Match", tag+`"`)
 			}
 		}
 	}
 	response := c.Response()
-	w := &convertedResponse{original: response.Writer, to: to, row: row}
+	w := &convertedResponse{original: response.Writer, to: format, row: row}
 	response.Writer = w
 	finished := false
 	defer func() {
 		response.Writer = w.original
-		if !finished { // next has panicked, so that the response is incomplete
+		if !finished { // the handler has panicked, so that the response is incomplete
 			_ = w.finish(errIncomplete)
 		}
 	}()
@@ -178,11 +179,12 @@ func (w *convertedResponse) Write(part []byte) (int, error) {
 	return w.json.Write(part)
 }
 
-// finish waits until the conversion has ended and returns its error. failed is the error of the operation, or nil.
-func (w *convertedResponse) finish(failed error) error {
+// finish tells the converter that the JSON has ended, waits for the conversion and returns its error. operationErr is the error of the
+// operation, or nil.
+func (w *convertedResponse) finish(operationErr error) error {
 	if w.json == nil {
 		return nil
 	}
-	_ = w.json.CloseWithError(failed) // if failed is nil, the reader of the pipe gets io.EOF
+	_ = w.json.CloseWithError(operationErr) // if operationErr is nil, the reader of the pipe gets io.EOF
 	return <-w.done
 }

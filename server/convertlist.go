@@ -67,14 +67,14 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	return readRest(decoder, from)
 }
 
-// cellOf returns the cell for a JSON value. value is empty if the entry lacks the member.
+// cellOf returns the cell for a JSON value. value is empty if the list entry lacks the member. The cell of an absent or null member is nil.
 func cellOf(value json.RawMessage) (any, error) {
 	if len(value) == 0 {
-		return nil, nil //nolint:nilnil // nil is the value of an unknown cell
+		return nil, nil //nolint:nilnil // nil is the cell of an absent or null member
 	}
 	switch value[0] {
 	case 'n':
-		return nil, nil //nolint:nilnil // nil is the value of an unknown cell
+		return nil, nil //nolint:nilnil // nil is the cell of an absent or null member
 	case 't', 'f':
 		return value[0] == 't', nil
 	case '"':
@@ -172,8 +172,8 @@ func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 	return readRest(decoder, from)
 }
 
-// readRest reads and discards the JSON after the list, such as the pagination. Otherwise the operation would block, because it writes to a
-// pipe.
+// readRest reads and discards the JSON after the list, such as the pagination. Otherwise the operation would block, because it writes the
+// JSON to a pipe.
 func readRest(decoder *json.Decoder, from io.Reader) error {
 	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from))
 	return err
@@ -208,11 +208,12 @@ func toFirstEntry(decoder *json.Decoder) error {
 	}
 }
 
-// columnsOf returns the sorted names of the columns of a table. first is the first entry of the list, or nil if the list is empty.
-func columnsOf(row *openapi3.Schema, first map[string]json.RawMessage) []string {
+// columnsOf returns the sorted names of the columns of a table: the required members in the schema row, and the optional members that the
+// first entry of the list has. firstEntry is nil if the list is empty.
+func columnsOf(row *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
 	var columns []string
 	for name := range row.Properties {
-		if _, has := first[name]; has || slices.Contains(row.Required, name) {
+		if _, has := firstEntry[name]; has || slices.Contains(row.Required, name) {
 			columns = append(columns, name)
 		}
 	}

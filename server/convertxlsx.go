@@ -79,20 +79,20 @@ func (w *xlsxRows) writeRow(cells []any) error {
 	row := strconv.Itoa(w.rows)
 	w.write(`<row r="`, row, `">`)
 	for i, cell := range cells {
-		at := w.columns[i] + row
+		cellRef := w.columns[i] + row
 		switch cell := cell.(type) {
 		case string:
-			w.writeText(at, cell)
+			w.writeText(cellRef, cell)
 		case jsonText:
-			w.writeText(at, string(cell))
+			w.writeText(cellRef, string(cell))
 		case json.Number:
-			w.write(`<c r="`, at, `"><v>`, cell.String(), `</v></c>`)
+			w.write(`<c r="`, cellRef, `"><v>`, cell.String(), `</v></c>`)
 		case bool:
 			value := "0"
 			if cell {
 				value = "1"
 			}
-			w.write(`<c r="`, at, `" t="b"><v>`, value, `</v></c>`)
+			w.write(`<c r="`, cellRef, `" t="b"><v>`, value, `</v></c>`)
 		}
 	}
 	_, err := w.sheet.WriteString(`</row>`) // also returns an error of an earlier write
@@ -109,13 +109,13 @@ func (w *xlsxRows) write(parts ...string) {
 // hexEscape matches a text that spreadsheet programs would read as one escaped character, such as _x0041_ for A.
 var hexEscape = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
-// writeText writes a cell with a text.
-func (w *xlsxRows) writeText(at, text string) {
+// writeText writes a cell that contains text, cut after maxCellText units. cellRef is the position of the cell, such as B2.
+func (w *xlsxRows) writeText(cellRef, text string) {
 	text = cutText(text)
 	if strings.Contains(text, "_x") {
 		text = hexEscape.ReplaceAllString(text, "_x005F$0")
 	}
-	w.write(`<c r="`, at, `" t="inlineStr"><is><t xml:space="preserve">`)
+	w.write(`<c r="`, cellRef, `" t="inlineStr"><is><t xml:space="preserve">`)
 	w.text = append(w.text[:0], text...)
 	_ = xml.EscapeText(w.sheet, w.text) // the next write to w.sheet returns the error again
 	w.write(`</t></is></c>`)
@@ -124,7 +124,7 @@ func (w *xlsxRows) writeText(at, text string) {
 // maxCellText is the largest length of a text in a cell, in UTF-16 units.
 const maxCellText = 32_767
 
-// cutText returns the beginning of a text that fits into a cell.
+// cutText returns a text cut after maxCellText UTF-16 units, so that it fits into a cell.
 func cutText(text string) string {
 	if len(text) <= maxCellText {
 		return text

@@ -23,7 +23,8 @@ import (
 // Code identifies the kind of an error, so that programs can handle it. The meaning of a code never changes.
 type Code string
 
-// The codes of error responses. An error response can list several faults, whose codes are declared in other files.
+// The codes of error responses. An error response can also list faults of the request. Faults have codes of their own, which are declared
+// in other files.
 const (
 	CodeInvalidRequest       Code = "invalid_request"
 	CodeURLNotEncoded        Code = "url_not_encoded"
@@ -184,9 +185,9 @@ func bodyFault(pointer, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: api.FaultLocationBody, Pointer: &pointer, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// namedFault returns a fault in the path, query or header parameter called name. The argument in says which of the three it is.
-func namedFault(in api.FaultLocation, name, code, format string, args ...any) api.Fault {
-	return api.Fault{Location: in, Name: &name, Code: code, Detail: fmt.Sprintf(format, args...)}
+// namedFault returns a fault in the path, query or header parameter called name. location says which of the three it is.
+func namedFault(location api.FaultLocation, name, code, format string, args ...any) api.Fault {
+	return api.Fault{Location: location, Name: &name, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
 // queryFault returns a fault in the query parameter called name.

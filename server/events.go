@@ -54,13 +54,13 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	return list, err
 }
 
-// checkFeedPosition returns an error if the caller would miss events. The parameter after is the position of the request's cursor, or nil without
-// a cursor. Events up to the position missing were deleted or not recorded, so a cursor before this position is refused.
-func checkFeedPosition(after *store.Position, missing int64) error {
-	if after == nil {
+// checkFeedPosition returns an error if the caller would miss events. cursor is the feed position after which the caller wants to read, or
+// nil if the request has no cursor. Events up to the position lastMissing were deleted or not recorded, so an earlier cursor is refused.
+func checkFeedPosition(cursor *store.Position, lastMissing int64) error {
+	if cursor == nil {
 		return nil
 	}
-	if position, err := strconv.ParseInt(after.Value, 10, 64); err != nil || position < missing {
+	if position, err := strconv.ParseInt(cursor.Value, 10, 64); err != nil || position < lastMissing {
 		return invalid(queryFault("cursor", "cursor_expired", "events after this cursor were deleted or not recorded; start again without a cursor, and read the videos once"))
 	}
 	return nil
@@ -72,19 +72,19 @@ type feedMembers struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// feedMembers returns the members of the response that contains the events found. If found is empty, the next cursor is the position at
-// which this page starts, so that a later request continues there.
-func (s *Server) feedMembers(page pageRequest, found *store.List[store.Event], missing int64) (feedMembers, error) {
-	after := store.EventPosition(missing, uuid.Nil)
+// feedMembers returns the members of a response that has these events. If there are no events, the next cursor is the position at which
+// this page starts, so that a later request continues there. Events up to the position lastMissing were deleted or not recorded.
+func (s *Server) feedMembers(page pageRequest, events *store.List[store.Event], lastMissing int64) (feedMembers, error) {
+	after := store.EventPosition(lastMissing, uuid.Nil)
 	if page.after != nil {
 		after = *page.after
 	}
-	if n := len(found.Rows); n > 0 {
-		last := &found.Rows[n-1]
+	if n := len(events.Rows); n > 0 {
+		last := &events.Rows[n-1]
 		after = store.EventPosition(last.Position, last.ID)
 	}
 	cursor, err := s.sealCursor(cursorContent{After: after, Page: 1}, page.cursor)
-	return feedMembers{HasMore: found.Next() != nil, NextCursor: cursor}, err
+	return feedMembers{HasMore: events.Next() != nil, NextCursor: cursor}, err
 }
 
 // toAPIEvent converts an event to the JSON type of the API. If view is MaskedView, the metrics are null.

@@ -103,8 +103,8 @@ func asksForQuality(include []api.HistoryInclude) bool {
 	return slices.Contains(include, api.HistoryIncludeQuality)
 }
 
-// toAPIProvenance converts the quality, source and fetch time of a history point to the JSON types of the API. If view is MaskedView, all
-// results are nil.
+// toAPIProvenance converts the origin of a history point to the JSON types of the API: its quality (for example measured or interpolated),
+// its source and its fetch time. If view is MaskedView, all results are nil.
 func toAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
 	if view.masked {
 		return nil, nil, nil

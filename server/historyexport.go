@@ -12,12 +12,13 @@ import (
 const (
 	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
 	maxExportVideos = 200
-	// exportDelay is the minimum age of the points in an export, because the points of a fetch can become visible in the database only this
-	// long after the fetch. The end of an export is also rounded down to a whole minute, so that an ETag stays valid for a minute.
+	// exportDelay is the minimum age of the points in an export, because a transaction can make the points of a fetch visible in the
+	// database up to this long after the fetch. The end of an export is also rounded down to a whole minute, so that an ETag stays valid
+	// for a minute.
 	exportDelay = 2 * time.Minute
 )
 
-// ExportHistory answers GET /history/export with the stored points of all videos.
+// ExportHistory answers GET /history/export with the stored history points of all videos. A point has the counts of one day.
 func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestObject) (api.ExportHistoryResponseObject, error) {
 	p := r.Params
 	since, err := fromAPITimePtr(p.UpdatedSince)

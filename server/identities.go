@@ -24,8 +24,8 @@ const (
 	refusalTTL = 10 * time.Second
 	// maxIdentities is the maximum number of entries in each cache of tokens. A full cache drops the least recently used entry.
 	maxIdentities = 10_000
-	// maxNewLookUps is the maximum number of concurrent database look-ups of tokens that this server has not accepted before. It limits how
-	// many of the database connections callers without a valid token can use. The connection pool has at least eight connections.
+	// maxNewLookUps is the maximum number of concurrent database look-ups of tokens that this server has not accepted before. So callers
+	// without a valid token use at most this many database connections. The connection pool has at least eight.
 	maxNewLookUps = 2
 	// lookUpTimeout is the time limit for one look-up of a token in the database.
 	lookUpTimeout = 5 * time.Second

@@ -65,10 +65,11 @@ type parsedLink struct {
 	failure *linkFailure
 }
 
-// wrongKind returns the failure of a link to an account where a link to a video is required, or the reverse. wanted is the required kind.
-func wrongKind(wanted link.Kind) *linkFailure {
+// wrongKind returns the failure of a link to an account if the operation needs a link to a video, or the reverse. neededKind is the kind
+// that the operation needs.
+func wrongKind(neededKind link.Kind) *linkFailure {
 	detail := "This is the link of an account, but this operation needs the link of a video."
-	if wanted == link.Account {
+	if neededKind == link.Account {
 		detail = "This is the link of a video, but this operation needs the link of an account."
 	}
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
@@ -220,7 +221,8 @@ func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]p
 	return results
 }
 
-// resolveInSlot waits for a slot in Server.resolves and then resolves one short link. If ctx ends during the wait, the short link fails.
+// resolveInSlot resolves one short link. Before that, it waits until the server resolves fewer short links than the maxima allow. If ctx
+// ends during the wait, the short link fails.
 func (s *Server) resolveInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 	// maxPageBytes is the maximum size, in bytes, of the JSON of one page of a list. A page that would be larger has fewer rows than
 	// requested.
 	maxPageBytes = 32 << 20
-	// maxRowBytes is an upper bound for the size, in bytes, of the JSON of one row of a list without its texts and labels. It includes the
-	// member display_username, which repeats the username.
+	// maxRowBytes is an upper bound for the size, in bytes, of the JSON of one row of a list without its texts and without the ids and
+	// names of its collections. It includes the member display_username, which repeats the username.
 	maxRowBytes = 3 << 10
 	// listBufferBytes is how many bytes of a list response are buffered before they are sent. If an error occurs before the first bytes are
 	// sent, the server can still send an error response.
@@ -32,8 +32,8 @@ type listRequest[R any] struct {
 	page pageRequest
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
-	// together is true if find reads the version of the organisation's data before or together with all other data. answerList then calls
-	// checkNotModifiedTogether instead of checkNotModified.
+	// together is true if the first query of find also reads the version of the organisation's data, from which the ETag is computed.
+	// answerList then saves the separate query for the version by calling checkNotModifiedTogether instead of checkNotModified.
 	together bool
 	// find queries the rows of one page from the caller's organisation.
 	find func(*store.Org, store.Window) (*store.List[R], error)
@@ -179,8 +179,8 @@ func (l listResponse) write(w http.ResponseWriter) error {
 	panic(http.ErrAbortHandler)
 }
 
-// encode writes the JSON of the list response to out.
-func (l listResponse) encode(out *listBuffer) error {
+// encode writes the JSON of the list response to buffer.
+func (l listResponse) encode(buffer *listBuffer) error {
 	begin, end := `{"data":[`, "],"
 	members := []byte{}
 	if l.members == nil {
@@ -192,31 +192,31 @@ func (l listResponse) encode(out *listBuffer) error {
 		}
 		members = append(object[1:], '\n')
 	}
-	out.WriteString(begin)
-	if err := l.rows(out); err != nil {
+	buffer.WriteString(begin)
+	if err := l.rows(buffer); err != nil {
 		return err
 	}
-	out.WriteString(end)
-	out.Write(members)
+	buffer.WriteString(end)
+	buffer.Write(members)
 	return nil
 }
 
-// writeRows writes the JSON of rows to out, separated by commas. It skips a row for which encode returns nothing. Whenever at least
-// listBufferBytes are buffered in out, writeRows sends them.
-func writeRows[R any](out *listBuffer, rows []R, encode func([]byte, *R) ([]byte, error)) error {
+// writeRows writes the JSON of rows to buffer, separated by commas. It skips a row for which encode returns nothing. Whenever buffer
+// contains at least listBufferBytes, writeRows sends and empties it.
+func writeRows[R any](buffer *listBuffer, rows []R, encode func([]byte, *R) ([]byte, error)) error {
 	separator := ""
 	for i := range rows {
-		encoded, err := encode(append(out.AvailableBuffer(), separator...), &rows[i])
+		encoded, err := encode(append(buffer.AvailableBuffer(), separator...), &rows[i])
 		if err != nil {
 			return err
 		}
 		if len(encoded) == len(separator) {
 			continue
 		}
-		out.Write(encoded)
+		buffer.Write(encoded)
 		separator = ","
-		if out.Len() >= listBufferBytes {
-			if err := out.send(); err != nil {
+		if buffer.Len() >= listBufferBytes {
+			if err := buffer.send(); err != nil {
 				return err
 			}
 		}
@@ -237,7 +237,7 @@ var listBuffers = sync.Pool{New: func() any {
 	return bytes.NewBuffer(make([]byte, 0, listBufferBytes+maxRowBytes))
 }}
 
-// newListBuffer returns an empty buffer for a response to w. The caller must call release when the response was sent.
+// newListBuffer returns an empty buffer whose method send writes to w. The caller must call release when the response was sent.
 func newListBuffer(w http.ResponseWriter) *listBuffer {
 	return &listBuffer{Buffer: listBuffers.Get().(*bytes.Buffer), w: w}
 }

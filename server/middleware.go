@@ -99,7 +99,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		c.Response().Before(func() { // runs after the handler has read its data, because the response can contain the first numbers in the database
+		c.Response().Before(func() { // runs after the handler has read its data, because madeUp must also know numbers that were stored while the handler ran
 			if s.madeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
 			}

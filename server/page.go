@@ -54,11 +54,11 @@ const macLength = 16
 // faultConflict is the fault code for two parameters that cannot be sent together.
 const faultConflict = "conflict"
 
-// orderOf returns the order of a list. If orderBy is nil, the list is ordered by the column standard. If direction is nil, the order is
+// orderOf returns the order of a list. If orderBy is nil, the list is ordered by defaultColumn. If direction is nil, the order is
 // descending.
-func orderOf[O ~string](orderBy *O, standard O, direction *api.OrderDirection) store.Order {
+func orderOf[O ~string](orderBy *O, defaultColumn O, direction *api.OrderDirection) store.Order {
 	if orderBy == nil {
-		orderBy = &standard
+		orderBy = &defaultColumn
 	}
 	return store.Order{Column: string(*orderBy), Descending: direction == nil || *direction == api.OrderDirectionDesc}
 }
@@ -116,8 +116,8 @@ func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	return faults
 }
 
-// window returns which rows of the list to query. The window ends after about maxBytes bytes of texts. If v is MaskedView, the list has only
-// one row, which is on page 1.
+// window returns the range of rows that the database query must return for the page. The query ends the range early if the texts of its
+// rows exceed about maxBytes bytes. If v is MaskedView, the whole list has only one row, which is on page 1.
 func (p pageRequest) window(v View, maxBytes int64) store.Window {
 	if v.masked {
 		return store.Window{Limit: 1}
@@ -128,7 +128,8 @@ func (p pageRequest) window(v View, maxBytes int64) store.Window {
 	return store.Window{Limit: p.limit, Offset: (p.number - 1) * p.limit, MaxBytes: maxBytes}
 }
 
-// isBeyond returns true if the page is empty because v is MaskedView. Such a list has only one row, which is on page 1.
+// isBeyond returns true if v is MaskedView and the page is not page 1. The page must then be empty, because the whole list has only one
+// row.
 func (p pageRequest) isBeyond(v View) bool { return v.masked && p.number > 1 }
 
 // pageFacts are the values that every pagination object contains: the number of rows in the list, the number of pages and the cursor of the

@@ -22,21 +22,22 @@ import (
 // signIns limits how many tokens and login links of one IP address can be tried on the sign-in page in a minute.
 var signIns = addressLimit{"sign_in", 10, "attempts to sign in"}
 
-// pageReads is the maximum number of reads of one operation that the pages of one organisation can make in a minute. Reads of pages and
-// requests of programs are counted separately, so that pages do not use up the rate limit of the organisation's programs.
+// pageReads is the maximum number of GET requests to one operation that the dashboard pages of one organisation can make in a minute. These
+// requests and the requests of programs are counted separately, so that pages do not use up the rate limit of the organisation's programs.
 const pageReads = 600
 
 type pageCallerKey struct{}
 
-// pageCaller returns the identity for which a page makes a request to the API. ok is false for a request that was not made by a page of
-// this server.
+// pageCaller returns the token and organisation of the visitor for whom a dashboard page makes a request to the API. ok is false if the
+// request was not made by a page of this server.
 func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 	id, ok = ctx.Value(pageCallerKey{}).(store.Identity)
 	return id, ok
 }
 
-// countPageRead counts a read of a page and calls next. If the organisation's pages have made too many reads in the current minute, it
-// returns an error response with the code rate_limited. Reads of share pages, which have no token, are counted separately.
+// countPageRead counts a GET request that a page makes to the API, and calls the request's handler next. If the organisation's pages have
+// made too many such requests in the current minute, it returns an error response with the code rate_limited. Requests of share pages,
+// which have no token, are counted separately.
 func (s *Server) countPageRead(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
 	name, limit := "pages_"+op.id, int64(pageReads)
 	if caller.Token.ID == uuid.Nil {
@@ -81,7 +82,7 @@ func (pageBackend) ErrorCodes() []web.ErrorCode {
 // pageBackend implements web.Backend: the functions of the server that the pages call.
 type pageBackend struct{ s *Server }
 
-// Identify returns the token and the organisation of a session.
+// Identify returns the token and the organisation of the session with this secret.
 func (b pageBackend) Identify(ctx context.Context, session string) (store.Identity, error) {
 	id, err := b.s.sessions.find(ctx, session, addressOf(ctx))
 	return id, b.problem(ctx, err)
@@ -109,7 +110,7 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 	return session, b.problem(ctx, err)
 }
 
-// LoginLink returns the token and the organisation of a login link, and does not use up the link.
+// LoginLink returns the token and the organisation of a login link. The link can still be used afterwards.
 func (b pageBackend) LoginLink(ctx context.Context, link string) (store.Identity, error) {
 	if err := b.takeSignIn(ctx); err != nil {
 		return store.Identity{}, err
@@ -121,7 +122,7 @@ func (b pageBackend) LoginLink(ctx context.Context, link string) (store.Identity
 	return id, b.problem(ctx, err)
 }
 
-// UseLoginLink uses up a login link and returns the secret of a new session.
+// UseLoginLink creates a session for a login link and returns the session's secret. The link cannot be used again.
 func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, error) {
 	if err := b.takeSignIn(ctx); err != nil {
 		return "", err
@@ -133,7 +134,7 @@ func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, err
 	return session, b.problem(ctx, err)
 }
 
-// CheckSetupLink returns nil if a setup link can be used.
+// CheckSetupLink returns an error if a setup link, with which the operator creates the first organisation, cannot be used.
 func (b pageBackend) CheckSetupLink(ctx context.Context, link string) error {
 	if err := b.takeSignIn(ctx); err != nil {
 		return err
@@ -141,7 +142,7 @@ func (b pageBackend) CheckSetupLink(ctx context.Context, link string) error {
 	return b.setupError(ctx, b.s.store.CheckSetupLink(ctx, link))
 }
 
-// SetUp uses up a setup link and creates the first organisation.
+// SetUp creates the first organisation with a setup link. The link cannot be used again.
 func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup, error) {
 	if err := b.takeSignIn(ctx); err != nil {
 		return store.Setup{}, err
@@ -167,7 +168,7 @@ func (b pageBackend) setupError(ctx context.Context, err error) error {
 	return b.problem(ctx, err)
 }
 
-// SignOut ends a session.
+// SignOut ends the session with this secret.
 func (b pageBackend) SignOut(ctx context.Context, session string) error {
 	err := b.s.store.EndSession(ctx, session)
 	b.s.sessions.forget(session)
@@ -183,15 +184,15 @@ func (b pageBackend) Masks(tier store.Tier) bool { return b.s.tiers[tier].masked
 // MadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) MadeUp() bool { return b.s.sandbox.Load() }
 
-// Do sends a request to the API as the identity id, through all middleware of the server. The argument page is the request of the visitor
-// for a page.
-func (b pageBackend) Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (web.Response, error) {
-	r, err := http.NewRequestWithContext(context.WithValue(page.Context(), pageCallerKey{}, id), method, target, body)
+// Do sends a request to the API with the rights of id, through all middleware of the server. visit is the visitor's request for the page
+// that needs the data.
+func (b pageBackend) Do(id store.Identity, visit *http.Request, method, target string, body io.Reader) (web.Response, error) {
+	r, err := http.NewRequestWithContext(context.WithValue(visit.Context(), pageCallerKey{}, id), method, target, body)
 	if err != nil {
 		return web.Response{}, err
 	}
 	for _, name := range []string{"X-Forwarded-For", "X-Request-Id", "User-Agent"} {
-		if values := page.Header.Values(name); len(values) > 0 {
+		if values := visit.Header.Values(name); len(values) > 0 {
 			r.Header[http.CanonicalHeaderKey(name)] = values
 		}
 	}
@@ -200,7 +201,7 @@ func (b pageBackend) Do(id store.Identity, page *http.Request, method, target st
 	} else {
 		r.Body = http.NoBody // a request that a server received always has a body, which handlers can read
 	}
-	r.Host, r.RemoteAddr, r.RequestURI = page.Host, page.RemoteAddr, target
+	r.Host, r.RemoteAddr, r.RequestURI = visit.Host, visit.RemoteAddr, target
 	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
 	if !b.s.serveComplete(w, r) {
 		return web.Response{}, errors.New("the API aborted its response")
@@ -208,30 +209,31 @@ func (b pageBackend) Do(id store.Identity, page *http.Request, method, target st
 	return web.Response{Status: w.status, Header: w.header, Body: w.body.Bytes()}, nil
 }
 
-// Operations returns the JSON that describes the queue, the sources and their budgets, and the version of the server.
-func (b pageBackend) Operations(page *http.Request) ([]byte, web.Version, error) {
+// Operations returns the JSON that describes the queue, the sources and their call budgets, and the versions of the program and of the API.
+// visit is the visitor's request for the page.
+func (b pageBackend) Operations(visit *http.Request) ([]byte, web.Version, error) {
 	version := web.Version{Program: "(development)", API: b.s.contract.version}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		version.Program = info.Main.Version
 	}
 	if b.s.status == nil {
-		return nil, version, b.problem(page.Context(), problem(CodeNotFound, "This server does not know the state of collecting."))
+		return nil, version, b.problem(visit.Context(), problem(CodeNotFound, "This server does not know the state of collecting."))
 	}
 	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
-	b.s.status.ServeHTTP(w, page)
+	b.s.status.ServeHTTP(w, visit)
 	if w.status != http.StatusOK {
-		return nil, version, b.problem(page.Context(), problem(CodeUnavailable, "The state of collecting cannot be read now. Try again in a few seconds."))
+		return nil, version, b.problem(visit.Context(), problem(CodeUnavailable, "The state of collecting cannot be read now. Try again in a few seconds."))
 	}
 	return w.body.Bytes(), version, nil
 }
 
-// Served says what the running collectors can fetch.
+// Served says which videos and accounts the running collectors can fetch, by platform and form of link.
 func (b pageBackend) Served(ctx context.Context) (queue.Served, error) {
 	served, err := b.s.store.Queue.Served(ctx)
 	return served, b.problem(ctx, err)
 }
 
-// TargetsWithStatus returns up to limit targets whose fetch status is status. They can belong to any organisation.
+// TargetsWithStatus returns up to limit videos and accounts of all organisations that have the given fetch status.
 func (b pageBackend) TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error) {
 	targets, err := b.s.store.Queue.TargetsWithStatus(ctx, status, limit)
 	return targets, b.problem(ctx, err)
@@ -242,7 +244,8 @@ func (b pageBackend) takeSignIn(ctx context.Context) error {
 	return b.problem(ctx, b.s.identities.addressLimits.take(ctx, signIns, addressOf(ctx)))
 }
 
-// addressOf returns the IP address or network from which a page was requested. Requests from it are counted together (see network).
+// addressOf returns the IP address from which a page was requested, or the /64 network of an IPv6 address. The attempts to sign in are
+// counted by this value.
 func addressOf(ctx context.Context) string {
 	address, _ := ctx.Value(addressKey{}).(string)
 	return address

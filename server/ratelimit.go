@@ -34,8 +34,9 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call by an organisation and sets the RateLimit headers. name is the id of the called operation, or mcpCalls. If the
-// organisation has made more than limit calls in the current minute, countCall returns an error response with the code rate_limited.
+// countCall counts a call by an organisation and sets the RateLimit headers. name is the name of the rate limit in these headers: the id of
+// the called operation, which can have a prefix such as pages_, or mcpCalls. If the organisation has made more than limit calls in the
+// current minute, countCall returns an error response with the code rate_limited.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
 	if err != nil {
@@ -51,8 +52,7 @@ func (s *Server) countCall(c echo.Context, org store.Organisation, name string, 
 	return e
 }
 
-// callsKey returns the key in the rate store under which an organisation's calls are counted. name is the id of the called operation, or
-// mcpCalls.
+// callsKey returns the key under which the rate store counts an organisation's calls for the rate limit with this name.
 func callsKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
@@ -71,8 +71,8 @@ func (s *Server) refundNotModified(c echo.Context, op *operation, key string, li
 	setQuotaHeaders(c, op.id, limit, quota)
 }
 
-// notModifiedFactor determines how many responses with status 304 an operation can send in a minute: the limit of the tier times
-// notModifiedFactor. A response with status 304 needs little work, but it still needs a database query.
+// notModifiedFactor determines how many responses with status 304 an operation can send to an organisation in a minute: the rate limit of
+// the organisation's tier times notModifiedFactor. A response with status 304 needs little work, but it still needs a database query.
 const notModifiedFactor = 4
 
 // limitNotModified counts a response with status 304. If the organisation has had too many of them in the current minute, limitNotModified
@@ -91,7 +91,6 @@ func (s *Server) limitNotModified(c echo.Context) error {
 	return e
 }
 
-// scopeNames returns scopes as texts.
 func scopeNames(scopes []store.Scope) []string {
 	names := make([]string, len(scopes))
 	for i, scope := range scopes {

@@ -80,16 +80,17 @@ func (r *RedisRateStore) GiveBack(ctx context.Context, key string, limit int64, 
 	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.GiveBack(ctx, key, limit, window) })
 }
 
-// count calls take with the RateStore in Redis. If Redis fails or is not tried, count calls take with the RateStore in memory.
-func (r *RedisRateStore) count(ctx context.Context, take func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+// count runs op, a call of Take or GiveBack, on the RateStore in Redis. If Redis fails or is known to be unavailable, count runs op on the
+// RateStore in memory instead.
+func (r *RedisRateStore) count(ctx context.Context, op func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	if use, retry := r.shouldTry(); use {
-		quota, err := r.try(ctx, take)
+		quota, err := r.try(ctx, op)
 		r.recordResult(ctx, err, retry)
 		if err == nil {
 			return quota, nil
 		}
 	}
-	return take(ctx, r.local)
+	return op(ctx, r.local)
 }
 
 // shouldTry decides whether a request uses Redis. While Redis is available, use is always true. While Redis is unavailable, use and retry
@@ -108,8 +109,8 @@ func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	return true, true
 }
 
-// try calls take with the RateStore in Redis. It fails if Redis does not answer within r.timeout.
-func (r *RedisRateStore) try(ctx context.Context, take func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+// try runs op, a call of Take or GiveBack, on the RateStore in Redis. It fails if Redis does not answer within r.timeout.
+func (r *RedisRateStore) try(ctx context.Context, op func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	// The request is counted even if the caller closes the connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 	defer cancel()
@@ -117,7 +118,7 @@ func (r *RedisRateStore) try(ctx context.Context, take func(context.Context, Rat
 	if err != nil {
 		return Quota{}, err
 	}
-	return take(ctx, shared)
+	return op(ctx, shared)
 }
 
 // connect returns the RateStore in Redis. The first successful call creates it: the library then loads scripts into Redis, without a
@@ -142,8 +143,9 @@ func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	return r.shared, nil
 }
 
-// recordResult records whether Redis is available, and logs a line when this changes. err is the error of a request to Redis, or nil. Redis
-// counts as available again only after a successful retry, because any other successful request can have started before Redis failed.
+// recordResult records whether Redis is available, and logs a line when this changes. err is the error of a request to Redis, or nil, and
+// retry says whether the request was made to try Redis again. Redis counts as available again only after a successful retry, because any
+// other successful request can have started before Redis failed.
 func (r *RedisRateStore) recordResult(ctx context.Context, err error, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

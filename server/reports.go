@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// rankedVideos is the number of best videos, and of worst videos, that the statistics of a collection list.
+	// rankedVideos is the maximum number of best videos, and of worst videos, in the statistics of a collection. The best videos gained the
+	// most views.
 	rankedVideos = 5
 	// reportFormat is the version number of the JSON format of reports.
 	reportFormat = 1
@@ -297,7 +298,8 @@ func toAPIRanked(c store.Campaign, best bool, view View) []api.CollectionGain {
 	return out
 }
 
-// toAPICampaignVideo converts the gain of a video to the JSON type of the API. If view is MaskedView, the numbers are null.
+// toAPICampaignVideo converts the views that a video gained in a period to the JSON type of the API. If view is MaskedView, the numbers are
+// null.
 func toAPICampaignVideo(v store.CampaignVideo, view View) api.CollectionGain {
 	return api.CollectionGain{AdID: v.ID, AdLink: v.Link, Removed: v.Removed, AddedAt: toAPITime(v.AddedAt), StartDay: toAPIDatePtr(v.StartDay),
 		ViewsAtStart: view.Count(v.StartViews), ViewsAtEnd: view.Count(v.EndViews), ViewsGained: view.Count(v.Gained),

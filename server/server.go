@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Options are the settings of a Server. Store, Resolver, AppURL, CursorKey, Now and Logger are required. If another field is zero, its
-// default is used.
+// Options are the settings of a Server. Store, Resolver, AppURL, CursorKey, Now and Logger are required. The other fields can be zero, and
+// then have a default.
 type Options struct {
 	// Store is the database.
 	Store *store.Store
@@ -45,8 +45,8 @@ type Options struct {
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer is answered with status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
-	// Status is an HTTP handler that answers with the JSON of /status at the address for metrics: the queue, the sources and their budgets.
-	// If it is nil, the page of operations does not exist.
+	// Status is an HTTP handler that answers with JSON about the queue, the sources and their call budgets, as /status does at the address
+	// for metrics. If it is nil, the dashboard's page for the operator shows only an error.
 	Status http.Handler
 	// Webhooks are the settings for sending events to webhooks.
 	Webhooks WebhookOptions

@@ -10,10 +10,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// servedCache is how long the server uses the information about the running collectors before it reads it from the database again.
+// servedCache is how long the server uses what it has read about the running collectors. After this time, it reads the database again.
 const servedCache = 5 * time.Second
 
-// servedReader reads what the running collectors can fetch, at most once in servedCache.
+// servedReader reads from the database which videos and accounts the running collectors can fetch, at most once in servedCache.
 type servedReader struct {
 	queue *queue.Queue
 	now   func() time.Time
@@ -23,7 +23,7 @@ type servedReader struct {
 	until  time.Time // time until which served is used
 }
 
-// read returns what the running collectors can fetch.
+// read returns which videos and accounts the running collectors can fetch. The answer can be as old as servedCache.
 func (r *servedReader) read(ctx context.Context) (queue.Served, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,12 +38,12 @@ func (r *servedReader) read(ctx context.Context) (queue.Served, error) {
 	return served, err
 }
 
-// platformNames are the names of the platforms in sentences.
+// platformNames are the names of the platforms as they are written in sentences for callers.
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// unsupported returns the reason why no source of the running collectors can fetch the video or account of the link l, or "" if a source
-// can. warning is a sentence for the caller that also says what to do. If the sources can fetch the item only in some cases, reason is "",
-// but warning is set. Both are "" if no collector is running.
+// unsupported checks whether the running collectors can fetch the video or account of the link l. If they can never fetch it, reason says
+// why, and warning also says what to do. If they need a link of a different form, reason is "", and warning asks the caller for such a
+// link. In all other cases, both are "", for example if no collector is running.
 func unsupported(served queue.Served, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
@@ -66,7 +66,7 @@ func unsupported(served queue.Served, l link.Link) (reason, warning string) {
 	return "", fmt.Sprintf("The configured sources find %ss of %s only by their ids: track a link that contains the id.", l.Kind, platform)
 }
 
-// linkWarnings returns the warnings of unsupported about links, without duplicates, in the order of the links.
+// linkWarnings returns the warnings that unsupported returns for links, without duplicates, in the order of the links.
 func linkWarnings(served queue.Served, links []link.Link) []string {
 	warnings, seen := []string{}, map[string]bool{}
 	for _, l := range links {

@@ -20,8 +20,8 @@ import (
 // also count.
 var shareViews = addressLimit{"share_views", 120, "requests for share pages"}
 
-// shareReads is the maximum number of reads of one operation that all share pages of one organisation can make in a minute. These reads are
-// counted separately, so that visitors of share pages do not use up the rate limits of the organisation's programs and pages.
+// shareReads is the maximum number of GET requests to one operation that all share pages of one organisation can make in a minute. These
+// requests are counted separately, so that visitors of share pages do not use up the rate limits of the organisation's programs and pages.
 const shareReads = 600
 
 // guessLimit limits how many wrong passwords can be sent for a share page: at most attempts in each window of time.
@@ -44,8 +44,9 @@ func (b pageBackend) Share(ctx context.Context, hash string) (store.Share, error
 	return share, b.problem(ctx, err)
 }
 
-// EnterShare checks the password of a protected share page, and returns a pass that is valid for web.ShareSessionLife. Each attempt is
-// counted before the password is checked, so that concurrent attempts cannot exceed the limit. The count of a correct attempt is undone.
+// EnterShare checks the password of a protected share page. It returns a pass: a signed text with which the visitor's browser can read the
+// page for web.ShareSessionLife. Each attempt is counted before the password is checked, so that concurrent attempts cannot exceed the
+// limit. The count of a correct attempt is undone.
 func (b pageBackend) EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Collection.Hash
 	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + addressOf(ctx): guessesOfAddress}
@@ -72,23 +73,23 @@ func (b pageBackend) EnterShare(ctx context.Context, share store.Share, password
 			return "", b.problem(ctx, err)
 		}
 	}
-	ends := strconv.FormatInt(b.s.now().Add(web.ShareSessionLife).Unix(), 10)
-	return ends + "." + b.signShare(share, ends), nil
+	expiry := strconv.FormatInt(b.s.now().Add(web.ShareSessionLife).Unix(), 10)
+	return expiry + "." + b.signShare(share, expiry), nil
 }
 
 // HasSharePass returns true if EnterShare has returned pass for this share page, the pass is still valid, and the password was not changed
 // since.
 func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
-	ends, signature, _ := strings.Cut(pass, ".")
-	seconds, err := strconv.ParseInt(ends, 10, 64)
-	return err == nil && b.s.now().Unix() < seconds && hmac.Equal([]byte(signature), []byte(b.signShare(share, ends)))
+	expiry, signature, _ := strings.Cut(pass, ".")
+	seconds, err := strconv.ParseInt(expiry, 10, 64)
+	return err == nil && b.s.now().Unix() < seconds && hmac.Equal([]byte(signature), []byte(b.signShare(share, expiry)))
 }
 
-// signShare returns the signature of a pass for a share page. ends is the time when the pass ends. The signature depends on the hash of the
-// password, so that a new password makes all passes invalid.
-func (b pageBackend) signShare(share store.Share, ends string) string {
+// signShare returns the signature of a pass for a share page. expiry is the Unix time, in decimal digits, when the pass ends. The signature
+// depends on the hash of the password, so that a new password makes all passes invalid.
+func (b pageBackend) signShare(share store.Share, expiry string) string {
 	mac := hmac.New(sha256.New, b.s.cursorKey)
-	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, ends} {
+	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, expiry} {
 		_, _ = mac.Write([]byte(part + "\x00")) // the parts contain no NUL, so NUL can separate them
 	}
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))

@@ -88,9 +88,9 @@ type stopEntry struct {
 	url *string // link of the item as the caller sent it; nil if the caller sent the item's id
 }
 
-// stopAll stops the tracking of many videos or accounts. sent are their ids or links.
-func (s *Server) stopAll(ctx context.Context, res resource, sent []string) (bulkResponse, error) {
-	entries, err := s.readStopEntries(ctx, res, sent)
+// stopAll stops the tracking of many videos or accounts. idsOrLinks has the id or the link of each of them.
+func (s *Server) stopAll(ctx context.Context, res resource, idsOrLinks []string) (bulkResponse, error) {
+	entries, err := s.readStopEntries(ctx, res, idsOrLinks)
 	if err != nil {
 		return bulkResponse{}, err
 	}
@@ -106,14 +106,14 @@ func (s *Server) stopAll(ctx context.Context, res resource, sent []string) (bulk
 	return bulkResponse{http.StatusOK, result}, nil
 }
 
-// readStopEntries converts ids and links of videos or accounts to entries without duplicates. It fails if the item of a link is not
-// tracked. It does not check whether the items with the sent ids are tracked.
-func (s *Server) readStopEntries(ctx context.Context, res resource, sent []string) ([]stopEntry, error) {
-	ids := make([]uuid.UUID, len(sent))
+// readStopEntries converts ids and links of videos or accounts to entries without duplicates. It fails if a link leads to a video or
+// account that is not tracked. It does not check ids, because untracked ids are reported when the tracking is stopped.
+func (s *Server) readStopEntries(ctx context.Context, res resource, idsOrLinks []string) ([]stopEntry, error) {
+	ids := make([]uuid.UUID, len(idsOrLinks))
 	var urls []string
-	var positions []int // index in sent of each link in urls
-	isLink := make([]bool, len(sent))
-	for i, text := range sent {
+	var positions []int // index in idsOrLinks of each link in urls
+	isLink := make([]bool, len(idsOrLinks))
+	for i, text := range idsOrLinks {
 		if canonicalUUID.MatchString(text) {
 			ids[i] = uuid.MustParse(text)
 			continue
@@ -133,8 +133,8 @@ func (s *Server) readStopEntries(ctx context.Context, res resource, sent []strin
 	if len(faults) > 0 {
 		return nil, untrackedLinks(faults)
 	}
-	entries := make([]stopEntry, 0, len(sent))
-	seen := make(map[uuid.UUID]bool, len(sent))
+	entries := make([]stopEntry, 0, len(idsOrLinks))
+	seen := make(map[uuid.UUID]bool, len(idsOrLinks))
 	for i, id := range ids {
 		if seen[id] {
 			continue
@@ -142,7 +142,7 @@ func (s *Server) readStopEntries(ctx context.Context, res resource, sent []strin
 		seen[id] = true
 		e := stopEntry{id: id}
 		if isLink[i] {
-			e.url = &sent[i]
+			e.url = &idsOrLinks[i]
 		}
 		entries = append(entries, e)
 	}
@@ -168,8 +168,8 @@ func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string)
 	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
 }
 
-// untrackedLinks returns the error response for a request to stop many items if some items are not tracked. faults contains one fault for
-// each link of an untracked item.
+// untrackedLinks returns the error response for a request to stop many videos or accounts, if some links of the request lead to untracked
+// ones. faults contains one fault for each of these links.
 func untrackedLinks(faults []api.Fault) *Error {
 	const shown = 10
 	details := make([]string, 0, shown)

@@ -9,18 +9,19 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// This file serves the pictures of videos to pages. The address of a picture contains a signature, so a picture needs no session. Without
-// the signature, visitors could request arbitrary videos to find out which videos this server tracks.
+// This file serves thumbnails, the small preview pictures of videos, to the dashboard and to share pages. The address of a thumbnail
+// contains a signature, so the request needs no session. Without the signature, visitors could request the thumbnails of arbitrary videos
+// to find out which videos this server tracks.
 
-// SignThumbnail returns the signature in the address of a video's picture.
+// SignThumbnail returns the signature in the address of a video's thumbnail. externalID is the id of the video on its platform.
 func (b pageBackend) SignThumbnail(p link.Platform, externalID string) string {
 	mac := hmac.New(sha256.New, b.s.cursorKey)
 	_, _ = mac.Write([]byte("thumbnail\x00" + string(p) + "\x00" + externalID))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// Thumbnail returns the small copy of a video's picture. It returns a *web.Problem with status 404 if there is no copy, or if the signature
-// is wrong.
+// Thumbnail returns the stored thumbnail of a video, as the bytes of an image file. It returns a *web.Problem with status 404 if no
+// thumbnail is stored, or if the signature is wrong.
 func (b pageBackend) Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error) {
 	if !hmac.Equal([]byte(signature), []byte(b.SignThumbnail(p, externalID))) {
 		return nil, b.problem(ctx, problem(CodeNotFound, "This picture does not exist."))

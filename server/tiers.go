@@ -54,7 +54,7 @@ func (l TierLimits) Check() error {
 	return err
 }
 
-// apply returns tiers with the rate limits of l.
+// apply returns a copy of tiers in which the rate limits of l replace the defaults. Its errors are described at Check.
 func (l TierLimits) apply() (map[store.Tier]tierFacts, error) {
 	out := maps.Clone(tiers)
 	for tier, facts := range out {

@@ -20,9 +20,9 @@ type resource struct {
 	// trackedIDs returns the id of the video or account of each link, in the order of the links. The id is zero if the organisation does
 	// not track the item.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
-	// stop stops the tracking of videos or accounts, and returns the items that were not tracked before. If all is true and one item was
-	// not tracked, stop does not change the other items.
-	stop func(o *store.Org, ctx context.Context, refs []reference, all bool) ([]reference, error)
+	// stop stops the tracking of videos or accounts, and returns the items that were not tracked before. If allOrNone is true and one of
+	// the items was not tracked, stop changes nothing.
+	stop func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error)
 	// refresh schedules an immediate fetch of a video or account.
 	refresh func(*store.Org, context.Context, reference) (store.Refreshed, error)
 }
@@ -68,8 +68,8 @@ var videoResource = resource{
 		return convertAll(tracked, func(t store.Tracked) trackedItem { return trackedItem{t.VideoID, t.Existing, t.Already} }), err
 	},
 	trackedIDs: (*store.Org).TrackedVideoIDs,
-	stop: func(o *store.Org, ctx context.Context, refs []reference, all bool) ([]reference, error) {
-		untracked, err := o.StopVideos(ctx, convertAll(refs, func(r reference) store.VideoRef { return store.VideoRef(r) }), all)
+	stop: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {
+		untracked, err := o.StopVideos(ctx, convertAll(refs, func(r reference) store.VideoRef { return store.VideoRef(r) }), allOrNone)
 		return convertAll(untracked, func(r store.VideoRef) reference { return reference(r) }), err
 	},
 	refresh: func(o *store.Org, ctx context.Context, r reference) (store.Refreshed, error) {
@@ -92,8 +92,8 @@ var accountResource = resource{
 		return convertAll(tracked, func(t store.TrackedAccount) trackedItem { return trackedItem{t.AccountID, t.Existing, t.Already} }), err
 	},
 	trackedIDs: (*store.Org).TrackedAccountIDs,
-	stop: func(o *store.Org, ctx context.Context, refs []reference, all bool) ([]reference, error) {
-		untracked, err := o.StopAccounts(ctx, convertAll(refs, func(r reference) store.AccountRef { return store.AccountRef(r) }), all)
+	stop: func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error) {
+		untracked, err := o.StopAccounts(ctx, convertAll(refs, func(r reference) store.AccountRef { return store.AccountRef(r) }), allOrNone)
 		return convertAll(untracked, func(r store.AccountRef) reference { return reference(r) }), err
 	},
 	refresh: func(o *store.Org, ctx context.Context, r reference) (store.Refreshed, error) {
@@ -101,10 +101,10 @@ var accountResource = resource{
 	},
 }
 
-// convertAll calls convert for each element of the slice in and returns the results in the same order.
-func convertAll[A, B any](in []A, convert func(A) B) []B {
-	out := make([]B, len(in))
-	for i, a := range in {
+// convertAll calls convert for each element of elements and returns the results in the same order.
+func convertAll[A, B any](elements []A, convert func(A) B) []B {
+	out := make([]B, len(elements))
+	for i, a := range elements {
 		out[i] = convert(a)
 	}
 	return out

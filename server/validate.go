@@ -194,9 +194,9 @@ func (c *faultCollector) add(f api.Fault) {
 	}
 }
 
-// walk adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. The argument in is the invalid
-// request parameter, or nil if the error is in the request body.
-func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
+// walk adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. param is the invalid request
+// parameter, or nil if the error is in the request body.
+func (c *faultCollector) walk(err error, param *openapi3.Parameter) {
 	switch e := err.(type) { //nolint:errorlint // errors.As is not used, because each wrapped error is handled separately
 	case nil:
 	case openapi3.MultiError:
@@ -204,7 +204,7 @@ func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
 			if c.full {
 				return
 			}
-			c.walk(inner, in)
+			c.walk(inner, param)
 		}
 	case *openapi3filter.RequestError:
 		switch {
@@ -217,22 +217,22 @@ func (c *faultCollector) walk(err error, in *openapi3.Parameter) {
 		}
 	case *openapi3filter.ParseError:
 		expected := "a value"
-		if in != nil && in.Schema != nil {
-			expected = typeNames(in.Schema.Value.Type.Slice())
+		if param != nil && param.Schema != nil {
+			expected = typeNames(param.Schema.Value.Type.Slice())
 		}
-		c.add(fault(in, nil, faultType, "must be %s, not %s", expected, quote(fmt.Sprint(e.Value))))
+		c.add(fault(param, nil, faultType, "must be %s, not %s", expected, quote(fmt.Sprint(e.Value))))
 	case *openapi3.SchemaError:
-		c.addSchemaError(e, in)
+		c.addSchemaError(e, param)
 	default:
-		c.add(fault(in, nil, faultSyntax, "cannot be read"))
+		c.add(fault(param, nil, faultSyntax, "cannot be read"))
 	}
 }
 
-// addSchemaError adds the fault for a value that violates one keyword of its schema, such as maxLength. The argument in is the request
-// parameter with the value, or nil if the value is in the request body.
-func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Parameter) {
-	at, schema := e.JSONPointer(), e.Schema
-	add := func(code, format string, args ...any) { c.add(fault(in, at, code, format, args...)) }
+// addSchemaError adds the fault for a value that violates one keyword of its schema, such as maxLength. param is the request parameter with
+// the value, or nil if the value is in the request body.
+func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3.Parameter) {
+	path, schema := e.JSONPointer(), e.Schema
+	add := func(code, format string, args ...any) { c.add(fault(param, path, code, format, args...)) }
 	switch e.SchemaField {
 	case "type":
 		add(faultType, "must be %s, not %s", typeNames(schema.Type.Slice()), valueKind(e.Value))
@@ -251,9 +251,9 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Pa
 			add("min_length", "must have at least %s", counted(int(schema.MinLength), "character", "")) //nolint:gosec // the limits of the contract are small
 		}
 	case "maxLength":
-		add(faultMaxLength, "must have at most %s", counted(int(*schema.MaxLength), "character", "")) //nolint:gosec // as minLength
+		add(faultMaxLength, "must have at most %s", counted(int(*schema.MaxLength), "character", "")) //nolint:gosec // the limits of the contract are small
 	case "minItems":
-		add("min_items", "must have at least %s", counted(int(schema.MinItems), "entry", "entries")) //nolint:gosec // as minLength
+		add("min_items", "must have at least %s", counted(int(schema.MinItems), "entry", "entries")) //nolint:gosec // the limits of the contract are small
 	case "maxItems":
 		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, length(e.Value))
 	case "pattern":
@@ -268,34 +268,35 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, in *openapi3.Pa
 		if err != nil {
 			name = e.Reason
 		}
-		at = append(at, name)
+		path = append(path, name)
 		add(faultUnknownMember, "is not a known member; known are %s", strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
 	default:
 		add(strings.ToLower(e.SchemaField), "does not match the schema")
 	}
 }
 
-// fault returns a fault in the parameter in, or in the request body if in is nil. The argument at is the path of the invalid value inside
-// the parameter or body. The detail of the fault consists of the value's name and the formatted text, for example "limit is missing".
-func fault(in *openapi3.Parameter, at []string, code, format string, args ...any) api.Fault {
+// fault returns a fault in the request parameter param, or in the request body if param is nil. path leads to the invalid value inside the
+// parameter or body, for example links and 3. The detail of the fault consists of the value's name and the formatted text, for example
+// "limit is missing".
+func fault(param *openapi3.Parameter, path []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
-	if in == nil {
-		return bodyFault(jsonPointer(at), code, "%s %s", placeName(at), text)
+	if param == nil {
+		return bodyFault(jsonPointer(path), code, "%s %s", placeName(path), text)
 	}
-	name := in.Name
-	if len(at) > 0 {
-		name += ", entry " + strings.Join(at, ".") + ","
+	name := param.Name
+	if len(path) > 0 {
+		name += ", entry " + strings.Join(path, ".") + ","
 	}
-	return namedFault(api.FaultLocation(in.In), in.Name, code, "%s %s", name, text)
+	return namedFault(api.FaultLocation(param.In), param.Name, code, "%s %s", name, text)
 }
 
-// placeName returns the name of a value in the request body for an error message, such as "links.3". The argument at is the path of the
-// value. If at is empty, placeName returns "the body".
-func placeName(at []string) string {
-	if len(at) == 0 {
+// placeName returns the name of a value in the request body for an error message, such as "links.3". path leads to the value. If path is
+// empty, placeName returns "the body".
+func placeName(path []string) string {
+	if len(path) == 0 {
 		return "the body"
 	}
-	return strings.Trim(quote(strings.Join(at, ".")), `"`)
+	return strings.Trim(quote(strings.Join(path, ".")), `"`)
 }
 
 // typeNames describes JSON types for an error message, such as "a string or a whole number".

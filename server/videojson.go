@@ -99,7 +99,7 @@ func (r videoResponse) VisitGetVideoResponse(w http.ResponseWriter) error {
 	return writeJSON(w, body)
 }
 
-// appendVideo appends the JSON of a video to out. If view is MaskedView, the metrics are null.
+// appendVideo appends the JSON of a video. If view is MaskedView, the metrics are null.
 func appendVideo(out []byte, v *store.Video, view View) ([]byte, error) {
 	separator := byte('{')
 	for i := range videoMembers {

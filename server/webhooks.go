@@ -113,7 +113,8 @@ func (s *Server) RotateWebhookSecret(ctx context.Context, r api.RotateWebhookSec
 	return api.RotateWebhookSecret200JSONResponse(api.WebhookSecret{ID: w.ID, Secret: &secret, PreviousSecretExpiresAt: toAPITime(*w.PreviousSecretUntil)}), nil
 }
 
-// ListWebhookDeliveries answers GET /webhooks/{webhook_id}/deliveries with the deliveries to a webhook.
+// ListWebhookDeliveries answers GET /webhooks/{webhook_id}/deliveries with the deliveries to a webhook. A delivery is an event that was
+// sent or must be sent to the webhook.
 func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDeliveriesRequestObject) (api.ListWebhookDeliveriesResponseObject, error) {
 	p := r.Params
 	query := store.DeliveryQuery{WebhookID: r.WebhookID, Order: store.Order{Column: "created_at", Descending: p.OrderDirection == nil || *p.OrderDirection == api.OrderDirectionDesc}}

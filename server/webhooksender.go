@@ -28,12 +28,14 @@ const (
 	webhookTimeout = 10 * time.Second
 	// maxSendingWebhooks is the maximum number of webhooks to which one server sends events at the same time.
 	maxSendingWebhooks = 64
-	// webhookBatch is the maximum number of deliveries that are sent during one claim of a webhook.
+	// webhookBatch is the maximum number of events that a server sends to a webhook during one claim: the time for which only this server
+	// may send to the webhook.
 	webhookBatch = 8
-	// webhookLease is the duration of a claim. If a server dies, another server can claim its webhooks after this time. It is longer than
-	// sendBatch can take: one attempt alone, and then all other attempts at the same time, each up to webhookTimeout.
+	// webhookLease is the longest time for which a server claims a webhook. If a server dies, a different server can claim its webhooks
+	// after this time. It is longer than sendBatch can take: one attempt alone, and then all other attempts at the same time, each up to
+	// webhookTimeout.
 	webhookLease = 3 * webhookTimeout
-	// webhookPoll is the time until the server searches again for due webhooks, if it has found none.
+	// webhookPoll is how long the server waits if no webhook has events to send. It then searches the database again.
 	webhookPoll = time.Second
 	// maxResponseBytes is the maximum number of bytes of a webhook's response that are stored.
 	maxResponseBytes = 1024
@@ -117,8 +119,9 @@ type webhookSenders struct {
 	wait  sync.WaitGroup
 }
 
-// startSenders claims due webhooks and starts a sender for each of them. It claims at most one webhook for each free slot, and returns the
-// number of started senders.
+// startSenders claims webhooks to which events must be sent now, and starts a sender for each of them. A claimed webhook belongs to this
+// server until the sender ends, at most for webhookLease. startSenders returns the number of started senders. It starts none if
+// maxSendingWebhooks senders are running.
 func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int, error) {
 	free := cap(sending.slots) - len(sending.slots)
 	if free == 0 {
@@ -137,8 +140,8 @@ func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int
 	return len(claims), err
 }
 
-// sendBatch sends due deliveries to a claimed webhook and ends the claim. If the last attempt to send to the webhook failed, sendBatch
-// first sends only one delivery. It sends the others only if this delivery succeeds.
+// sendBatch sends up to webhookBatch events to a webhook that this server has claimed, and ends the claim. If the last attempt to send to
+// the webhook failed, sendBatch first sends only one event. It sends the rest only if this attempt succeeds.
 func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	w, org, due, err := s.store.DueDeliveries(ctx, c, webhookBatch)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -160,8 +163,8 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	return s.store.FinishClaim(context.WithoutCancel(ctx), c, attempts)
 }
 
-// attemptAll sends deliveries to a webhook at the same time. It returns the results in the order in which the attempts ended. It sends nothing if the
-// server is stopping.
+// attemptAll sends the events of several deliveries to a webhook at the same time. It returns the results in the order in which the
+// attempts ended. It sends nothing if the server is stopping.
 func (s *Server) attemptAll(ctx context.Context, w *store.Webhook, due []store.DueDelivery, view View) []store.Attempt {
 	if ctx.Err() != nil {
 		return nil
@@ -177,7 +180,8 @@ func (s *Server) attemptAll(ctx context.Context, w *store.Webhook, due []store.D
 	return attempts
 }
 
-// attempt sends a delivery to a webhook. It does not stop when the server is stopping, because the receiver may have handled the event already.
+// attempt sends the event of a delivery to a webhook and returns the result. It does not stop when the server is stopping, because the
+// receiver may have handled the event already.
 func (s *Server) attempt(ctx context.Context, w *store.Webhook, d store.DueDelivery, view View) store.Attempt {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookTimeout)
 	defer cancel()
