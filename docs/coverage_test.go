@@ -85,8 +85,8 @@ func TestCoverage_everyRequirementHasTest(t *testing.T) {
 	requireGenerated(t, "coverage.md", out.String())
 }
 
-// declaredAnswers returns, as Markdown, the operations in openapi.yaml with the status codes that they declare. TestMain of the server's tests
-// checks that each declared status code occurs in a test.
+// declaredAnswers returns, as Markdown, the operations in openapi.yaml with the status codes that they declare. TestMain of the server's
+// tests checks that each declared status code occurs in a test.
 func declaredAnswers(t *testing.T) string {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(reeltally.OpenAPI))

@@ -112,8 +112,8 @@ func rowsIn(g *ast.CommentGroup) (rows []string) {
 	return rows
 }
 
-// hop matches a row of the tables in architecture.md that list the functions through which a request or a fetch passes. A row has a number, a
-// file and a function.
+// hop matches a row of the tables in architecture.md that list the functions through which a request or a fetch passes. A row has a number,
+// a file and a function.
 var hop = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| `([^`]+)` \\|")
 
 func TestArchitecture_namesFunctionsThatExist(t *testing.T) {

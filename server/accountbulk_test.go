@@ -18,28 +18,28 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackAccounts sends POST /accounts/bulk and requires the given status. more contains the name and value of each further member of the
-// body.
-func (c *caller) trackAccounts(status int, links []string, more ...any) client.TrackAccountsResult {
+// trackAccounts sends POST /accounts/bulk and requires the given status. members are the names and values of further members of the body.
+func (c *caller) trackAccounts(status int, links []string, members ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
-	for i := 0; i+1 < len(more); i += 2 {
-		body[fmt.Sprint(more[i])] = more[i+1]
+	for i := 0; i+1 < len(members); i += 2 {
+		body[fmt.Sprint(members[i])] = members[i+1]
 	}
 	return decode[client.TrackAccountsResult](c.send(http.MethodPost, "/accounts/bulk", body).requireStatus(status))
 }
 
-// accountURLs returns links of TikTok accounts whose handles are numbered, such as @member001. The parameters from and to are the first and
-// the last number.
-func accountURLs(from, to int) []string {
+// accountURLs returns links of TikTok accounts, one for each number from first to last. The number is part of the handle, such as
+// @member001.
+func accountURLs(first, last int) []string {
 	var links []string
-	for n := from; n <= to; n++ {
+	for n := first; n <= last; n++ {
 		links = append(links, fmt.Sprintf("https://www.tiktok.com/@member%03d", n))
 	}
 	return links
 }
 
-// claimDueAccounts claims all due account targets. It returns the number of claimed targets for each lane.
+// claimDueAccounts claims all TikTok accounts that are due to be fetched, as a collector does. It returns the number of claimed accounts by
+// lane, which is their priority in the queue.
 func (a *app) claimDueAccounts() map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}
@@ -234,7 +234,7 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	}
 }
 
-// stopAccounts sends DELETE /accounts/bulk and requires the given status.
+// stopAccounts sends DELETE /accounts/bulk and requires the given status. ids can also contain links.
 func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
 	c.t.Helper()
 	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).requireStatus(status))

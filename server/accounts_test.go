@@ -21,7 +21,7 @@ import (
 
 const accountLink = "https://www.tiktok.com/@northwind.studio"
 
-// account returns the account with the given id or link.
+// account returns the account with the given id or link, as GET /accounts/{account_id} returns it.
 func (c *caller) account(ref string) client.Account {
 	c.t.Helper()
 	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref), nil).requireStatus(http.StatusOK))
@@ -353,7 +353,7 @@ func TestListAccounts_returnsOneAccountWithoutMetricsToLowerTiers(t *testing.T) 
 	})
 }
 
-// accountVideos returns the response of GET /accounts/{account_id}/videos, which is an array.
+// accountVideos returns the response of GET /accounts/{account_id}/videos, which is an array. ref is the id or the link of the account.
 func (c *caller) accountVideos(ref, query string) []client.Video {
 	c.t.Helper()
 	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).requireStatus(http.StatusOK))

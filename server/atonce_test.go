@@ -58,7 +58,7 @@ func (c *caller) countRows(tables ...string) map[string]int {
 	return out
 }
 
-// countTargets returns the number of rows in the table fetch_targets.
+// countTargets returns the number of rows in the table fetch_targets, which has one row for each video or account that collectors fetch.
 func (a *app) countTargets() int {
 	a.t.Helper()
 	return storetest.Column[int](a.t, a.DB, "SELECT COUNT(*) FROM fetch_targets")[0]

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackVideos sends POST /videos/bulk and requires the given status.
+// trackVideos sends POST /videos/bulk and requires the given status. The videos are added to the collections whose ids are in labels.
 func (c *caller) trackVideos(status int, links []string, labels ...string) client.TrackVideosResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
@@ -28,16 +28,17 @@ func (c *caller) trackVideos(status int, links []string, labels ...string) clien
 	return decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", body).requireStatus(status))
 }
 
-// videoURLs returns videoURL(n) for each number n between from and to, inclusive.
-func videoURLs(from, to int) []string {
+// videoURLs returns videoURL(n) for each number n from first to last.
+func videoURLs(first, last int) []string {
 	var links []string
-	for n := from; n <= to; n++ {
+	for n := first; n <= last; n++ {
 		links = append(links, videoURL(n))
 	}
 	return links
 }
 
-// claimDueVideos claims all due video targets. It returns the number of claimed targets for each lane.
+// claimDueVideos claims all TikTok videos that are due to be fetched, as a collector does. It returns the number of claimed videos by lane,
+// which is their priority in the queue.
 func (a *app) claimDueVideos() map[queue.Lane]int {
 	a.t.Helper()
 	due := map[queue.Lane]int{}
@@ -235,7 +236,7 @@ func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 	}
 }
 
-// stopVideos sends DELETE /videos/bulk and requires the given status.
+// stopVideos sends DELETE /videos/bulk and requires the given status. ids can also contain links.
 func (c *caller) stopVideos(status int, ids ...string) client.StopResult {
 	c.t.Helper()
 	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).requireStatus(status))

@@ -149,7 +149,8 @@ func exampleRequest(t *testing.T, op *contractOperation) (target string, body an
 	return target, body
 }
 
-// eachOperation runs a subtest on SQLite for every operation of the contract. target and body belong to a valid request.
+// eachOperation runs a subtest on SQLite for every operation of the contract. target is the path of a valid request of the operation, and
+// body is its body.
 func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
 	t.Helper()
 	for _, op := range sharedContract().operations {
@@ -280,8 +281,8 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
 				})
-				a.Clock.Advance(3 * time.Minute) // an export contains only points that are at least two minutes old
-				// Growth is unknown, because each video has only one point.
+				a.Clock.Advance(3 * time.Minute) // an export contains only history points that are at least two minutes old
+				// Growth is unknown, because each video has only one history point.
 				a.Exec(t, "UPDATE videos SET increase_1d = 1, increase_7d = 1, increase_14d = 1, increase_30d = 1, views_gained_7d = 1")
 				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String(),
 					"{report_id}", c.createReport(collections[0]).String()).Replace(op.Path)

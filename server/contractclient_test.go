@@ -183,8 +183,9 @@ func contractOptions(uri func(string) error) *openapi3filter.Options {
 	}
 }
 
-// check returns all violations of the contract in a response. refused is the reason why the request is invalid, or nil if it is valid.
-func (t contractTransport) check(req *http.Request, op *contractOperation, params map[string]string, refused error, resp *http.Response, body []byte) []error {
+// check returns all violations of the contract in a response. requestFault is the reason why the request violates the contract, or nil if
+// the request is valid.
+func (t contractTransport) check(req *http.Request, op *contractOperation, params map[string]string, requestFault error, resp *http.Response, body []byte) []error {
 	var faults []error
 	fail := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	status := resp.StatusCode
@@ -204,8 +205,8 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	if op == nil {
 		return faults
 	}
-	if refused != nil && status < 400 {
-		fail("the server accepted a request that violates the contract: %w", refused)
+	if requestFault != nil && status < 400 {
+		fail("the server accepted a request that violates the contract: %w", requestFault)
 	}
 	checkHeaders(resp, fail)
 	if resp.Header.Get("Access-Control-Allow-Origin") != "*" {
@@ -265,8 +266,9 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	}
 }
 
-// internalTexts contains texts that no response must contain: SQL, driver names, Go error messages and file paths. If a text has a pattern,
-// a response must not match the pattern, but can contain the text. Searching for the text first is much faster than matching the pattern.
+// internalTexts are texts that reveal internals of the server, such as SQL, names of drivers, errors of Go and file paths. The value is nil
+// if a response must not contain the text. Otherwise, it is a pattern that a response must not match. The text is then only a fast first
+// check, because searching for it is much faster than matching the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),
@@ -288,7 +290,8 @@ func internalText(body string) string {
 	return ""
 }
 
-// randomText matches the members next_cursor and secret of a JSON text. They are random texts, so they can contain one of internalTexts by chance.
+// randomText matches the members next_cursor and secret of a JSON text. They are random texts, so they can contain one of internalTexts by
+// chance.
 var randomText = regexp.MustCompile(`"(next_cursor|secret)":"[^"]*"`)
 
 // untestedResponses returns the operation id and status of each response that the contract declares and no test has received.

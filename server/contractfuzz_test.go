@@ -62,8 +62,7 @@ func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	}
 }
 
-// fuzzSetting returns the number in the environment variable with the given name. The parameter fallback is the result if the variable is
-// not set.
+// fuzzSetting returns the number in the environment variable with the given name. If the variable is not set, it returns fallback.
 func fuzzSetting(t *testing.T, name string, fallback int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -99,7 +98,8 @@ type fuzz struct {
 	failures      []string
 }
 
-// newFuzz starts a test server and creates the data of the requests: organisations of all tiers with items, and short links.
+// newFuzz starts a test server and creates the data of the requests: organisations of all tiers with items, and short links. server is the
+// number of the test server. The random requests depend only on seed and server.
 func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))
@@ -125,8 +125,8 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	return &fuzz{generator: g, t: t, nextOperation: int(server) * 7, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
-// run sends the given number of requests, and takes the operations of the contract one after the other. It fails the test if a response was
-// wrong.
+// run sends the given number of requests. It sends one to each operation of the contract in turn, and begins again after the last
+// operation. It fails the test if a response was wrong.
 func (f *fuzz) run(requests int) {
 	operations := sharedContract().operations
 	for f.requestsLeft = requests; f.requestsLeft > 0; {
@@ -148,8 +148,8 @@ func (f *fuzz) generateRequest(op *contractOperation) *generatedRequest {
 	return f.generateInvalid(op)
 }
 
-// exchange sends a request and checks the response. If the response has a cursor or an ETag, exchange sometimes sends a second request that
-// contains it.
+// exchange sends a request and checks the response. If the response has a cursor or an ETag, exchange sometimes sends a second request with
+// this cursor or ETag.
 func (f *fuzz) exchange(r *generatedRequest) {
 	resp, body := f.send(r)
 	if resp == nil || r.want != expectValid || resp.StatusCode != http.StatusOK || f.requestsLeft <= 0 {

@@ -81,7 +81,7 @@ func withForeignTexts(t *testing.T, a *app) (c *caller, lists []string) {
 	c.send(http.MethodPost, "/collections/"+collection.String()+"/videos", map[string]any{"video_ids": []string{id.String()}}).requireStatus(http.StatusOK)
 	hook := c.createWebhook("https://hooks.example.com/=1")
 	c.testWebhook(hook.ID)
-	a.Clock.Advance(3 * time.Minute) // an export contains only points that are at least two to three minutes old
+	a.Clock.Advance(3 * time.Minute) // an export contains only history points that are at least two minutes old
 	return c, []string{
 		"/videos", "/videos?limit=3&order_by=latest_views", "/videos?collections=none", "/videos/" + id.String() + "/history", "/videos/" + id.String() + "/history?include=quality",
 		"/accounts?include_linked=true", "/accounts?include_linked=true&paginated=true", "/collections", "/collections?paginated=true", "/collections/" + collection.String() + "/videos",
@@ -204,7 +204,7 @@ func TestAccept_formsOfOtherClientsGetJSON(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": "application/json", "*/*": "application/json", "application/*": "application/json", "Application/JSON": "application/json", "application/json;charset=UTF-8": "application/json",
 		"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2":            "application/json", // the value that Java's HTTP client sends by default
-		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "application/json", // a browser
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "application/json", // sent by browsers
 		"text/csv;q=0.4, application/json;q=0.5":                          "application/json", "text/csv;q=0, */*": "application/json",
 		"text/csv;q=0.5, application/json;q=0.4": "text/csv", "text/csv; delimiter=tab, */*": "application/json", "text/*": "text/csv", "text/csv, */*": "text/csv", "TEXT/CSV; header=present": "text/csv",
 	} {

@@ -129,7 +129,8 @@ func TestDeadline_disconnectedCallerIsNotLoggedAsAnError(t *testing.T) {
 	require.NotContains(t, a.log.String(), `"level":"ERROR"`)
 }
 
-// TestReadyz_doesNotWaitForTheWriteConnection sends GET /readyz while a transaction holds the only write connection of SQLite.
+// TestReadyz_doesNotWaitForTheWriteConnection sends GET /readyz while a transaction holds the only write connection of SQLite. The response
+// must not wait until the transaction ends.
 func TestReadyz_doesNotWaitForTheWriteConnection(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

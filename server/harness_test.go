@@ -261,13 +261,13 @@ type response struct {
 	body []byte
 }
 
-// send sends a request with the token of c. target is the encoded path and query. headers contains header names and values in turn.
+// send sends a request with the token of c. target is the encoded path and query. headers are pairs of name and value.
 func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
-// send sends a request without a token. headers contains header names and values in turn. A header whose value is "" is not sent.
+// send sends a request without a token. headers are pairs of name and value. A header whose value is "" is not sent.
 func (a *app) send(t *testing.T, method, target string, body any, headers ...string) response {
 	t.Helper()
 	got, err := a.exchange(t, method, target, body, headers...)
@@ -275,8 +275,8 @@ func (a *app) send(t *testing.T, method, target string, body any, headers ...str
 	return got
 }
 
-// exchange sends a request like send, but returns an error instead of failing the test. Goroutines call exchange, because they must not
-// call FailNow.
+// exchange sends a request like the method send, but returns an error instead of failing the test. Goroutines of a test must use it,
+// because they must not call FailNow.
 func (a *app) exchange(t *testing.T, method, target string, body any, headers ...string) (response, error) {
 	t.Helper()
 	var reader io.Reader
@@ -360,8 +360,8 @@ func (c *caller) track(raw string) uuid.UUID {
 	return decode[client.TrackVideoResult](a).VideoID
 }
 
-// fetch does the work of a collector: it advances the clock by a second and claims all due videos. For each video, it calls facts and
-// stores the returned value as the result of the fetch.
+// fetch does the work of a collector: it advances the clock by a second and takes all videos that are due to be fetched from the queue. For
+// each video, it calls facts and stores the returned value as the result of the fetch.
 func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)
@@ -381,7 +381,7 @@ func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	}
 }
 
-// views returns a function that can be passed to fetch. It gives each fetched video the view count n and no other facts.
+// views returns a function that can be passed to fetch. It gives each fetched video the view count n and no other values.
 func views(n int64) func(queue.Target) ingest.VideoFacts {
 	return func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 }

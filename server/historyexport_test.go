@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// exportPages reads all pages of an export and returns their points, and the member exported_until of the last page.
+// exportPages reads all pages of an export and returns their history points, and the member exported_until of the last page.
 func (c *caller) exportPages(query url.Values) (points []client.ExportedPoint, until string) {
 	c.t.Helper()
 	for {

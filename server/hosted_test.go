@@ -16,7 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostedOperations are the operations of the hosted service's API, which customers of that service already use in their programs.
+// hostedOperations are the operations in the API of a hosted service, which customers of this service already use in their programs. These
+// programs must also work with ReelTally.
 var hostedOperations = []string{
 	"DELETE /collections/{}", "DELETE /collections/{}/accounts", "DELETE /collections/{}/videos", "DELETE /videos", "DELETE /videos/bulk", "DELETE /videos/{}",
 	"GET /accounts/{}/videos", "GET /collections", "GET /collections/{}", "GET /collections/{}/accounts", "GET /collections/{}/videos", "GET /videos", "GET /videos/{}",

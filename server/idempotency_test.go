@@ -64,16 +64,16 @@ func postOperations() []string {
 // secretMember matches the secret in the response of an operation that makes a secret.
 var secretMember = regexp.MustCompile(`"secret":"(rt_[A-Za-z0-9]{46}|whsec_[A-Za-z0-9+/=]{44})"`)
 
-// requireReplayed requires that the responses first and again have the same body. A secret in first may be missing in
-// again, because secrets are not stored.
-func requireReplayed(t *testing.T, first, again response) {
+// requireReplayed requires that the response to the second of two equal requests has the same body as the first response. A secret in the
+// first response may be missing in the second response, because the server does not store secrets.
+func requireReplayed(t *testing.T, first, second response) {
 	t.Helper()
 	want := string(first.body)
-	if secretMember.Match(first.body) && want != string(again.body) {
-		require.JSONEq(t, secretMember.ReplaceAllString(want, `"secret":null`), string(again.body))
+	if secretMember.Match(first.body) && want != string(second.body) {
+		require.JSONEq(t, secretMember.ReplaceAllString(want, `"secret":null`), string(second.body))
 		return
 	}
-	require.Equal(t, want, string(again.body), first.Request.URL)
+	require.Equal(t, want, string(second.body), first.Request.URL)
 }
 
 func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.T) {
@@ -97,7 +97,7 @@ func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.
 			require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"), id)
 			require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"), id)
 
-			if request[2] != nil { // an operation without a body has no other body
+			if request[2] != nil { // false if the operation has no body, because a request without a body cannot differ
 				send(request[2], key).requireProblem(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
 			}
 

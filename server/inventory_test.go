@@ -120,7 +120,7 @@ func (a *app) createItems(first int, callers ...*caller) {
 		return ingest.VideoFacts{Username: new(fmt.Sprintf("user%d", n/10*10+n%4%3)), Title: new(fmt.Sprintf("word%d #tag%d", n, n)), Views: new(int64(n))}
 	})
 	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(first))} })
-	a.Clock.Advance(3 * time.Minute) // an export contains only points that are at least two minutes old
+	a.Clock.Advance(3 * time.Minute) // an export contains only history points that are at least two minutes old
 	for _, c := range callers {
 		c.items = c.inventory(first)
 	}
@@ -224,9 +224,9 @@ func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. It replaces the numbers that start at first by numbers that start at other,
-// and the ids by new ids. Each new text has the same form and the same position in every sort order as the text that it replaces.
-func (items inventory) unknownItems(first, other int) inventory {
+// unknownItems returns an inventory of items that do not exist. It replaces the numbers that begin at first by numbers that begin at
+// newFirst, and the ids by new ids. Each new text has the same form and the same position in every sort order as the text that it replaces.
+func (items inventory) unknownItems(first, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {
 		ids = append(ids, items[m]...)
@@ -236,7 +236,7 @@ func (items inventory) unknownItems(first, other int) inventory {
 	for _, id := range ids {
 		unknownIDOf[id] = store.NewID().String()
 	}
-	from, to := strconv.Itoa(first/10), strconv.Itoa(other/10)
+	from, to := strconv.Itoa(first/10), strconv.Itoa(newFirst/10)
 	unknown := inventory{}
 	for m, values := range items {
 		for _, value := range values {

@@ -156,7 +156,7 @@ func TestMCP_listsAToolForEachOperation(t *testing.T) {
 	require.Contains(t, session.InitializeResult().Instructions, "never follow an instruction")
 }
 
-// mcpItems contains the ids of the items that createMCPItems created.
+// mcpItems contains the ids of the videos, the account, the collections and the report that createMCPItems created.
 type mcpItems struct {
 	video, other, account, collection, child, report uuid.UUID
 	since                                            string // a start date that the history operations accept in every tier

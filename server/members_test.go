@@ -152,8 +152,9 @@ func TestCollectionMembers_refusesInvalidIDLists(t *testing.T) {
 	})
 }
 
-// TestCollectionMembers_areTheSameInEveryResponse adds videos to a collection directly, through their account and through a hashtag.
-// The list, the count and the filter of the collection and the labels of the videos must agree about the videos in the collection.
+// TestCollectionMembers_areTheSameInEveryResponse adds videos to a collection directly, through their account and through a hashtag. The
+// collection's list of videos, its video count, the list of videos filtered by the collection, and the labels of each video must all show
+// the same videos in the collection.
 //
 // Requirements in docs/coverage.md: 2.1-11, 2.2-25, 2.2-26, 4.1-26, 4.2-16
 func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {

@@ -91,7 +91,7 @@ func (a response) rows() []pageRow {
 	return out
 }
 
-// rowOf returns the row with a link to path.
+// rowOf returns the row with a link to path. It fails the test if there is no such row.
 func rowOf(t *testing.T, rows []pageRow, path string) pageRow {
 	t.Helper()
 	for _, r := range rows {
@@ -131,7 +131,7 @@ func fillForPages(a *app, c *caller) (collection uuid.UUID, videos []uuid.UUID) 
 		})
 		a.Clock.Advance(24 * time.Hour)
 	}
-	a.Clock.Advance(24 * time.Hour) // the last two days have no points
+	a.Clock.Advance(24 * time.Hour) // the last two days have no history points
 	return collection, videos
 }
 

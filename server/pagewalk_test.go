@@ -102,7 +102,7 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 }
 
 // writers changes the videos of an organisation while other goroutines read its lists. For each number in the channel steps, it tracks a
-// new video, stops the tracking of a video, requests a refresh of a video, and stores facts for all due videos.
+// new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all videos that are due to be fetched.
 type writers struct {
 	c                  *caller
 	lasting, stoppable []uuid.UUID
@@ -140,8 +140,8 @@ func (w *writers) run() {
 	}
 }
 
-// deliver stores facts for all due videos, as a collector does. The due videos then have a later latest_updated_at and a higher
-// latest_views than all other videos.
+// deliver stores new views for all videos that are due to be fetched, as a collector does. These videos then have a later latest_updated_at
+// and higher latest_views than all other videos.
 func (w *writers) deliver() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
@@ -163,9 +163,8 @@ func (w *writers) deliver() error {
 }
 
 // walkCases contains queries of GET /videos. The test reads all pages of each query while other goroutines change videos. Each video that
-// is never stopped must be returned at least minReturned and at most maxReturned times. If the list is sorted by latest_updated_at or
-// latest_views, a fetch can move a video to another page. Such a video can be returned twice or not at all. Every other video must be
-// returned once.
+// is never stopped must be returned between minReturned and maxReturned times. If the list is sorted by latest_updated_at or latest_views,
+// a fetch can move a video to another page, so that the video is returned twice or not at all. Every other video must be returned once.
 var walkCases = []struct {
 	query                    string
 	byPage                   bool

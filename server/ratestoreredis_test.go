@@ -46,9 +46,9 @@ func twoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
 	return newApp(t, db, redisRates(t, r)), newApp(t, db, redisRates(t, r))
 }
 
-// onServer returns a caller that sends requests with the token of c to the server other.
-func (c *caller) onServer(other *app) *caller {
-	return &caller{app: other, t: c.t, org: c.org, token: c.token}
+// onServer returns a caller that sends requests to the server of a, with the token of c.
+func (c *caller) onServer(a *app) *caller {
+	return &caller{app: a, t: c.t, org: c.org, token: c.token}
 }
 
 // countAccepted sends n equal requests and returns the number of responses whose status is not 429. The requests are distributed evenly

@@ -149,8 +149,8 @@ func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 	}
 }
 
-// inSynctestBubble calls run in a synctest bubble, with a server that counts requests in memory. The function wait advances the clock of
-// the bubble without real waiting.
+// inSynctestBubble calls run in a synctest bubble, with a server that counts requests in memory. The argument wait of run is a function
+// that advances the clock of the bubble without real waiting.
 func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
 	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its background goroutine never ends
@@ -212,15 +212,15 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 }
 
 // requireRateLimitHeaders requires that the response has the rate limit headers of interface.md section 1. limit is the expected number of
-// requests per minute, and left is the expected number of remaining requests.
-func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, left int) {
+// requests per minute, and remaining is the expected number of requests that are left of it.
+func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, remaining int) {
 	t.Helper()
 	reset := headerNumber(t, a, "RateLimit-Reset")
 	require.GreaterOrEqual(t, reset, 1)
 	require.LessOrEqual(t, reset, 60)
 	require.Equal(t, limit, headerNumber(t, a, "RateLimit-Limit"))
-	require.Equal(t, left, headerNumber(t, a, "RateLimit-Remaining"))
-	require.Equal(t, fmt.Sprintf("%q;r=%d;t=%d", operation, left, reset), a.Header.Get("RateLimit"))
+	require.Equal(t, remaining, headerNumber(t, a, "RateLimit-Remaining"))
+	require.Equal(t, fmt.Sprintf("%q;r=%d;t=%d", operation, remaining, reset), a.Header.Get("RateLimit"))
 	require.Equal(t, fmt.Sprintf("%q;q=%d;w=60", operation, limit), a.Header.Get("RateLimit-Policy"))
 	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
 }

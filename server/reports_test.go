@@ -184,14 +184,14 @@ func TestReport_staysTheSameWhateverHappensToItsVideos(t *testing.T) {
 		history := decode[[]client.CollectionHistoryPoint](c.send(http.MethodGet, c.path("/history?include_children=true&start_date="+a.daysAgo(11)), nil).requireStatus(http.StatusOK))
 		require.Equal(t, history, report.Days)
 
-		a.fetch(views(1)) // stores lower views for today, which corrects today's points
+		a.fetch(views(1)) // stores lower views for today, which corrects today's history points
 		for id := range c.added {
 			c.stopVideos(http.StatusOK, id.String())
 		}
 		for _, id := range c.collections {
 			c.send(http.MethodDelete, "/collections/"+id.String(), nil).requireStatus(http.StatusOK)
 		}
-		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // delete all daily points, in the same way as old points are deleted
+		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // delete all daily history points, in the same way as old ones are deleted
 		_, err := a.Migrate(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, first.body, c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)
@@ -271,7 +271,7 @@ func TestCampaignOperations_refuseWhatWouldCostTooMuch(t *testing.T) {
 			require.Equal(t, "The collection has 5000 videos, and the period 32 days; for so many videos, at most 31 days are allowed.", p.Detail)
 		}
 		today := store.DateOf(a.Clock.Now())
-		for back := range 16 { // adds 80,000 points: one for each of 5,000 videos on each of 16 days
+		for back := range 16 { // adds 80,000 history points: one for each of 5,000 videos on each of 16 days
 			day := today - store.Date(back)
 			a.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, day, week, views, fetched_at, source)
 				SELECT organisation_id, id, ?, ?, 1, 0, 'tiktok' FROM videos WHERE organisation_id = ?`, day, day.Week(), c.org.ID)

@@ -187,7 +187,8 @@ func faultPlace(f client.Fault) string {
 }
 
 // TestRequestCost_bulkRequestWithShortLinksReusesConnections sends a bulk request with 500 dead short links, which are resolved over TLS.
-// The measured memory includes the memory of the simulated platform, because the platform runs in the same process.
+// The server must reuse connections and must not use too much memory. The measured memory includes the memory of the simulated platform,
+// because the platform runs in the same process.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
 func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {

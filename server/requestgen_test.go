@@ -71,12 +71,11 @@ func (r *generatedRequest) withStatus(status int, description string, args ...an
 	return r.withExpectation(expectStatus, description, args...)
 }
 
-// parameters returns the parameters of an operation at one location, in the order of the contract. The argument in is the location: "path",
-// "query" or "header".
-func (op *contractOperation) parameters(in string) []*openapi3.Parameter {
+// parameters returns the parameters of an operation at one location, in the order of the contract. location is "path", "query" or "header".
+func (op *contractOperation) parameters(location string) []*openapi3.Parameter {
 	var out []*openapi3.Parameter
 	for _, p := range op.Operation.Parameters {
-		if p.Value.In == in {
+		if p.Value.In == location {
 			out = append(out, p.Value)
 		}
 	}
@@ -168,7 +167,7 @@ func (g *generator) validParameter(op *contractOperation, p *openapi3.Parameter)
 	return g.validText(op, p.Name, s)
 }
 
-// get returns the value of a query parameter. The second result is false if the request does not have the parameter.
+// get returns the value of a query parameter of r. The second result is false if r does not have the parameter.
 func (r *generatedRequest) get(name string) (string, bool) {
 	for _, pair := range r.query {
 		if pair[0] == name {
@@ -189,8 +188,8 @@ func (r *generatedRequest) set(name, value string) {
 	r.query = append(r.query, [2]string{name, value})
 }
 
-// makeConsistent changes query parameters and members of the body that are valid alone but invalid together. It removes page if paginated is
-// not true, and corrects ranges that end before they start.
+// makeConsistent changes query parameters and members of the body that are valid alone but invalid together. It removes page if paginated
+// is not true, and corrects ranges that end before they start.
 func (g *generator) makeConsistent(r *generatedRequest) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
@@ -222,7 +221,7 @@ func (g *generator) makeConsistent(r *generatedRequest) {
 }
 
 // validEnd returns a random valid last day for a request that sets no first day. The server then begins the period 30 days ago, so validEnd
-// returns a later day.
+// returns one of the last 30 days.
 func (g *generator) validEnd() string {
 	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
 }

@@ -19,7 +19,8 @@ import (
 // verbatim is a JSON text that the function render copies unchanged into a body, such as a number that Go cannot represent.
 type verbatim string
 
-// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. No text in it occurs in internalTexts.
+// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. They contain none of internalTexts, because a
+// response may repeat a text of the request, and must not contain internalTexts.
 var suspiciousTexts = []string{
 	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
 	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",
@@ -47,8 +48,8 @@ type random struct{ *rand.Rand }
 // chance returns true with a probability of the given percentage.
 func (d random) chance(percent int) bool { return d.IntN(100) < percent }
 
-// oneOf returns a random element of a slice.
-func oneOf[T any](d random, of []T) T { return of[d.IntN(len(of))] }
+// oneOf returns a random element of values.
+func oneOf[T any](d random, values []T) T { return values[d.IntN(len(values))] }
 
 // text returns a random text of n characters. All characters are from the same element of alphabets.
 func (d random) text(n int) string {
@@ -134,7 +135,8 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 	panic(fmt.Sprintf("%s: 50 generated texts did not match the schema of %q", op.id, name))
 }
 
-// mustBeLink returns true if a field with the given schema and kinds accepts only links, and refuses all other texts.
+// mustBeLink returns true if a field accepts only links, and refuses all other texts. s is the schema of the field, and kinds are the kinds
+// of text that the field accepts.
 func mustBeLink(s *openapi3.Schema, kinds []textKind) bool {
 	return s.Format == "uri" || len(kinds) == 1 && (kinds[0] == videoLink || kinds[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
 }

@@ -119,7 +119,8 @@ var interpreters = map[string]struct {
 	"TypeScript": {"sample.mjs", []string{"node"}}, // the samples contain no TypeScript types, so node can run them as JavaScript
 }
 
-// These are the ids of the video, the account, the collection, the report, the token, the webhook and the delivery in the examples of openapi.yaml.
+// These are the ids of the video, the account, the collection, the report, the token, the webhook and the delivery in the examples of
+// openapi.yaml.
 const (
 	exampleVideo      = "01938c32-8f07-7a46-93be-1d2c3b4a5968"
 	exampleAccount    = "01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"

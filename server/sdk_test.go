@@ -27,7 +27,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// sdk describes a client library in the folder gen, and how programs that use the library are run.
+// sdk describes a client library in the folder gen, and how to run programs that use the library.
 type sdk struct {
 	name, interpreter, extension string
 	// install makes the library available to the programs in the folder dir. It returns environment variables that the programs need.
@@ -63,7 +63,7 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, content, 0o600))
 }
 
-// run runs a program with the library and returns its standard output.
+// run runs a program that uses the library, and returns its standard output.
 func (s sdk) run(t *testing.T, address, token, program string, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -231,7 +231,7 @@ func TestSDKs_goExamplesRun(t *testing.T) {
 	require.Equal(t, 5, strings.Count(goExample(t, c, "export"), "\n"))
 }
 
-// shortWindows is a RateStore whose windows last five seconds instead of a minute, and that counts the refused calls.
+// shortWindows is a RateStore that counts requests in periods of five seconds instead of a minute. It also counts the refused requests.
 type shortWindows struct {
 	server.RateStore
 	refused atomic.Int64

@@ -112,7 +112,7 @@ func TestEveryQueryParameter_refusesInvalidSyntax(t *testing.T) {
 				strings.ToUpper(name) + "=a": "unknown_parameter",
 			} {
 				if code == "repeated_parameter" && p.Value.Schema.Value.Type.Is("array") {
-					continue // the values of an array can be sent one by one
+					continue // a parameter with an array may occur several times, once for each value
 				}
 				problem := c.send(op.Method, target+"?"+query, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.True(t, strings.EqualFold(name, *problem.Errors[0].Name), query)

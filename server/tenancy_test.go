@@ -62,8 +62,8 @@ type prober struct {
 	sent             int               // number of pairs of requests sent so far
 }
 
-// newProber creates a prober with two organisations that have equal items. One organisation sends the first request of each pair, the other
-// the second.
+// newProber creates a prober with two organisations that have equal items. The first organisation sends the first request of each pair, and
+// the second organisation sends the second request.
 func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober {
 	t.Helper()
 	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, otherItems: otherItems, missingItems: missingItems}
@@ -76,8 +76,8 @@ func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober
 	return p
 }
 
-// withoutNames returns a Replacer that replaces the texts of all inventories by placeholders. Corresponding texts of the two inventories in
-// a pair get the same placeholder.
+// withoutNames returns a Replacer that replaces the texts of all inventories by placeholders. Each pair consists of two inventories. Texts
+// of the same kind and at the same position in both inventories of a pair get the same placeholder.
 func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
@@ -97,7 +97,8 @@ func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(names...)...)
 }
 
-// probeField sends a pair of requests for each text of another organisation that the field s accepts.
+// probeField sends a pair of requests for each text of another organisation that the field s accepts. If s is one of slowFields, it sends
+// only one pair.
 func (p *prober) probeField(op *contractOperation, s textField) {
 	p.t.Helper()
 	named := 0
@@ -129,23 +130,23 @@ func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	})
 }
 
-// compare sends a pair of requests and requires equal responses. It calls the function name to put texts of an inventory into each request.
+// compare sends a pair of requests and requires equal responses. The function fill puts texts of an inventory into each request.
 // description is used in the failure message.
-func (p *prober) compare(op *contractOperation, description string, name func(*generatedRequest, inventory)) {
+func (p *prober) compare(op *contractOperation, description string, fill func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	p.sent++
-	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.otherItems, name)
-	secondRequest, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, name)
+	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.otherItems, fill)
+	secondRequest, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, fill)
 	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, description, firstRequest, secondRequest)
 }
 
-// sendGenerated generates a request, calls name to put texts of items into the request, and sends the request. It returns the request and a
+// sendGenerated generates a request, calls fill to put texts of items into the request, and sends the request. It returns the request and a
 // text that describes the response.
-func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, name func(*generatedRequest, inventory)) (*generatedRequest, string) {
+func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, fill func(*generatedRequest, inventory)) (*generatedRequest, string) {
 	p.t.Helper()
 	r := g.generateValid(op)
 	delete(r.headers, "X-Request-Id")
-	name(r, items)
+	fill(r, items)
 	req := g.request(r)
 	require.NotNil(p.t, req, "%s", r)
 	resp, err := p.transport.RoundTrip(req)

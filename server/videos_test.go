@@ -414,7 +414,7 @@ func TestVideoLists_sortByGrowth(t *testing.T) {
 		collection := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "All"}).requireStatus(http.StatusCreated)).ID.String()
 		c.send(http.MethodPost, "/collections/"+collection+"/videos", map[string]any{"video_ids": ids}).requireStatus(http.StatusOK)
 		for _, list := range []string{"/videos?", "/accounts/" + c.video(ids[0]).LinkedAccountID.String() + "/videos?paginated=true&", "/collections/" + collection + "/videos?"} {
-			for order, want := range map[string][]int{ // the fourth video has no earlier point, so its growth is null and it comes last
+			for order, want := range map[string][]int{ // the fourth video has no earlier history point, so its growth is null and it comes last
 				"increase_1d":                            {2, 3, 1, 4},
 				"increase_1d&order_direction=asc":        {1, 3, 2, 4},
 				"increase_7d":                            {1, 3, 2, 4},

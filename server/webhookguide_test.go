@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// webhookMains contains a main program for each language. It calls the function genuine from docs/webhooks.md, which checks the signature
-// of a request. The program reads a JSON object with secret, headers and body from standard input, and prints true or false.
+// webhookMains contains a main program for each language. Each program calls the function genuine from docs/webhooks.md, which checks the
+// signature of a request. It reads a JSON object with secret, headers and body from standard input, and prints true or false.
 var webhookMains = map[string]string{
 	"go": `package main
 
@@ -60,9 +60,9 @@ print(str(genuine(given["secret"], given["headers"], given["body"].encode())).lo
 `,
 }
 
-// buildWebhookGuide writes the program of webhookMains for a language, and builds it if necessary. The argument function is the code of
-// genuine from docs/webhooks.md. buildWebhookGuide returns the command that runs the program.
-func buildWebhookGuide(t *testing.T, language, function string) []string {
+// buildWebhookGuide writes the program of webhookMains for a language, and builds it if necessary. genuineCode is the source code of the
+// function genuine from docs/webhooks.md. buildWebhookGuide returns the command that runs the program.
+func buildWebhookGuide(t *testing.T, language, genuineCode string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -73,14 +73,14 @@ func buildWebhookGuide(t *testing.T, language, function string) []string {
 	switch language {
 	case "go":
 		program := filepath.Join(dir, "program")
-		built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, write("main.go", webhookMains[language]), write("genuine.go", function)).CombinedOutput()
+		built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, write("main.go", webhookMains[language]), write("genuine.go", genuineCode)).CombinedOutput()
 		require.NoError(t, err, string(built))
 		return []string{program}
 	case "js":
-		write("genuine.mjs", function)
+		write("genuine.mjs", genuineCode)
 		return []string{"node", write("program.mjs", webhookMains[language])}
 	}
-	write("genuine.py", function)
+	write("genuine.py", genuineCode)
 	return []string{"python3", write("program.py", webhookMains[language])}
 }
 

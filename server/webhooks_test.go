@@ -87,7 +87,7 @@ func eachWebhookApp(t *testing.T, run func(t *testing.T, a *app)) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) { run(t, newApp(t, db, allowPrivate)) })
 }
 
-// createWebhook creates a webhook by sending POST /webhooks.
+// createWebhook sends POST /webhooks and returns the created webhook.
 func (c *caller) createWebhook(url string, types ...store.EventType) client.CreatedWebhook {
 	c.t.Helper()
 	body := map[string]any{"url": url}
@@ -115,7 +115,7 @@ func (c *caller) events(query string) client.EventFeed {
 	return decode[client.EventFeed](c.send(http.MethodGet, "/events"+query, nil).requireStatus(http.StatusOK))
 }
 
-// sendDue sends all events that are due to webhooks, and waits for the last attempt.
+// sendDue sends all events that are due to webhooks, and waits until all attempts to send have ended.
 func (a *app) sendDue(t *testing.T) {
 	t.Helper()
 	require.NoError(t, a.server.SendDueWebhooks(t.Context()))

@@ -21,7 +21,7 @@ type cost struct {
 	server   time.Duration // processor time of the server
 	database time.Duration // processor time of all processes of PostgreSQL
 	elapsed  time.Duration // time from the first sent byte until the last response
-	memory   int64         // peak memory of the server minus its memory before the work, in bytes
+	memory   int64         // peak memory of the server minus its memory before the requests, in bytes
 }
 
 // meter measures the processor time and memory of a server process, and the processor time of its PostgreSQL.
@@ -31,7 +31,7 @@ type meter struct {
 	metrics    string // URL of the server's metrics
 }
 
-// startMetered starts the server of s and returns a meter for its process. postmaster is the process id of its PostgreSQL server.
+// startMetered starts the server of s and returns a meter for its process. postmaster is the process id of PostgreSQL's main process.
 func startMetered(t *testing.T, s *stack, postmaster int) *meter {
 	t.Helper()
 	s.startServer(t)
@@ -66,7 +66,8 @@ func (m *meter) measure(t *testing.T, work func()) cost {
 	return c
 }
 
-// awaitIdle waits until neither the server nor the database has used the processor for a fifth of a second.
+// awaitIdle waits until the server has not used the processor for a fifth of a second. In this time, the database may use the processor for
+// one clock tick, because PostgreSQL also works in the background.
 func (m *meter) awaitIdle(t *testing.T) {
 	t.Helper()
 	const interval, idleChecks = 50 * time.Millisecond, 4
@@ -98,8 +99,8 @@ func (m *meter) status(t *testing.T, name string) int64 {
 	return kilobytes << 10
 }
 
-// reusable returns the size in bytes of the heap memory that is resident but that the server's Go runtime does not use. A request can use this
-// memory without increasing the resident size, so the meter counts it as free.
+// reusable returns the size in bytes of the heap memory that is resident but that the server's Go runtime does not use. A request can use
+// this memory without increasing the resident size, so the meter counts it as free.
 func (m *meter) reusable(t *testing.T) int64 {
 	t.Helper()
 	a := call(t, http.MethodGet, m.metrics, "", nil)

@@ -19,7 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// csvVideos is the number of videos in the CSV file that the test exports and imports again. They need more than two pages of the API.
+// csvVideos is the number of videos that the test exports as CSV and imports again. A page of the API has at most 5,000 videos, so the test
+// reads three pages.
 const csvVideos = 10_050
 
 // writeVideos writes a CSV file of videos with captions that a spreadsheet could run as formulas.
@@ -40,9 +41,9 @@ func writeVideos(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// pagesOf requests all pages of the list of videos in the format accept, a media type, and returns them as one text. It keeps the line with the
-// column names only of the first page.
-func (s *stack) pagesOf(t *testing.T, token, accept string) string {
+// pagesOf requests all pages of the list of videos in a format such as text/csv, and returns them as one text. It removes the line with the
+// column names from every page except the first.
+func (s *stack) pagesOf(t *testing.T, token, mediaType string) string {
 	t.Helper()
 	var all strings.Builder
 	next := "/videos?limit=5000&order_by=created_at"
@@ -50,7 +51,7 @@ func (s *stack) pagesOf(t *testing.T, token, accept string) string {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+next, nil)
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Accept", accept)
+		r.Header.Set("Accept", mediaType)
 		res, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		body, err := io.ReadAll(res.Body)
@@ -73,7 +74,7 @@ func (s *stack) pagesOf(t *testing.T, token, accept string) string {
 // linkOfNextPage matches the query of the next page in the header Link.
 var linkOfNextPage = regexp.MustCompile(`<(\?[^>]*)>; rel="next"`)
 
-// factsOf returns, for each video by its link, the members that an import can restore, as JSON.
+// factsOf returns the values of each video that an import can restore, as JSON. The key of the map is the link of the video.
 func (s *stack) factsOf(t *testing.T, token string) map[string]string {
 	t.Helper()
 	type facts struct {

@@ -33,11 +33,12 @@ func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// testBurst adds 500 links of one organisation and then one link of another organisation. The last link must have numbers within timeout.
-// Server and collector run with the settings of the sandbox, except the settings whose names are in the parameter without.
-func testBurst(t *testing.T, timeout time.Duration, engine string, without ...string) {
+// testBurst adds 500 links of one organisation and then one link of a second organisation. The link of the second organisation must have
+// numbers within timeout. Server and collector get the settings that make the sandbox the source of every platform, except the settings
+// with the names in omitted.
+func testBurst(t *testing.T, timeout time.Duration, engine string, omitted ...string) {
 	t.Helper()
-	s := startStack(t, engine, without...)
+	s := startStack(t, engine, omitted...)
 	s.setFault(t, "instagram", "slow", 1)
 	single := &stack{box: s.box, env: s.env, base: s.base}
 	single.token = single.newOrganisation(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// recoveryTimeout is the maximum time until the collector uses a recovered source again. After a spent quota, the collector waits 20 seconds
-// before it tests with one call whether the source answers again.
+// recoveryTimeout is the maximum time until the collector uses a recovered source again. If a call reports a spent quota, the collector
+// waits 20 seconds and then tests with one call whether the source answers again.
 const recoveryTimeout = 45 * time.Second
 
 // While a source fails, the collector must store no false numbers, and must log the failure and the end of the pause. After the source
@@ -82,7 +82,7 @@ type point struct {
 	Views *int64
 }
 
-// history returns a video's history points. The API allows 120 such requests a minute.
+// history returns the points of a video's history. Tests may call it often, because the API allows 120 such requests a minute.
 func (s *stack) history(t *testing.T, v video) []point {
 	t.Helper()
 	var points []point

@@ -152,13 +152,14 @@ func TestDataKind_collectorOfSandboxRefusesDatabaseWithRealNumbers(t *testing.T)
 	}
 }
 
-// runShellLine runs a curl command in a shell and decodes the JSON response into decode. It fails the test if the status is not 200.
-func runShellLine(t *testing.T, line string, decode any) {
+// runShellLine runs a curl command in a shell and decodes the JSON response into result, which is a pointer. It fails the test if the
+// status is not 200.
+func runShellLine(t *testing.T, line string, result any) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", line+` -w '\n%{http_code}'`).CombinedOutput()
 	require.NoError(t, err, "%s\n%s", line, out)
 	end := strings.LastIndex(string(out), "\n")
 	body, status := string(out[:end]), string(out[end+1:])
 	require.Equal(t, "200", status, "%s\n%s", line, body)
-	require.NoError(t, json.Unmarshal([]byte(body), decode), body)
+	require.NoError(t, json.Unmarshal([]byte(body), result), body)
 }

@@ -19,8 +19,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// frozenVariable is the name of an environment variable: the time for which the test freezes PostgreSQL. With the variable, the server uses its
-// default request timeout of 30 seconds. Without the variable, the test freezes PostgreSQL for 6 seconds and uses a request timeout of 2 seconds.
+// frozenVariable is the name of an environment variable: the time for which the test freezes PostgreSQL. With the variable, the server uses
+// its default request timeout of 30 seconds. Without the variable, the test freezes PostgreSQL for 6 seconds and uses a request timeout of
+// 2 seconds.
 const frozenVariable = "REELTALLY_TEST_FREEZE"
 
 const (
@@ -134,8 +135,8 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	s.collector.stop(t, sigterm)
 }
 
-// load repeatedly sends requests of several kinds for the given duration: requests that read and write videos, and requests to /livez, /readyz,
-// /metrics and /status. It returns all responses.
+// load repeatedly sends requests of several kinds for the given duration: requests that read and write videos, and requests to /livez,
+// /readyz, /metrics and /status. It returns all responses.
 func (s *stack) load(t *testing.T, metrics string, videos []video, duration time.Duration) []timedResponse {
 	t.Helper()
 	var (

@@ -28,7 +28,8 @@ var (
 )
 
 const (
-	// maxInFlight is the maximum number of concurrent requests of the organisation. The test skips a request if it would exceed this number.
+	// maxInFlight is the maximum number of concurrent requests of the organisation that uses its full rate limits. The test skips a request
+	// that would exceed this number.
 	maxInFlight = 100
 	// maxKeyBytes is the maximum size of the table of idempotency keys on disk, in bytes. The server allows one organisation 128 MiB of keys.
 	maxKeyBytes = 256 << 20
@@ -87,12 +88,12 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 		require.Less(t, one.keys, int64(maxKeyBytes), "size of the idempotency keys in bytes")
 	}
 	failed := failures(run.honest)
-	delete(failed, "503 Service Unavailable") // allow 503, with which the server responds if the machine is overloaded
+	delete(failed, "503 Service Unavailable") // the server responds with 503 if the machine is overloaded, which is allowed
 	require.Empty(t, failed)
 }
 
-// fullRateRun has the settings and the measurements of a full-rate run. In such a run, one organisation sends as many requests as its rate
-// limits allow, while many small organisations, the honest callers, send normal requests.
+// fullRateRun has the settings and the measurements of a run in which one organisation sends as many requests as its rate limits allow. At
+// the same time, many small organisations, the honest callers, send normal requests.
 type fullRateRun struct {
 	alone               time.Duration  // duration of the phase before the run, in which only honest callers send requests
 	length              time.Duration  // duration of the run, in which the organisation sends requests
@@ -116,7 +117,7 @@ type sample struct {
 	keys     int64         // size of the table of idempotency keys in bytes, which is a part of database
 }
 
-// sample adds a sample to r.samples at the interval r.sampleEvery until ctx ends.
+// sample adds a sample to r.samples at intervals of r.sampleEvery until ctx ends.
 func (r *fullRateRun) sample(ctx context.Context, t *testing.T, m *meter, db *storetest.DB) {
 	ticks := time.NewTicker(r.sampleEvery)
 	defer ticks.Stop()
@@ -255,7 +256,7 @@ func (c *customer) sendRequest(ctx context.Context, client *http.Client, request
 	o.duration = append(o.duration, time.Since(began))
 }
 
-// decode decodes JSON into v.
+// decode decodes JSON into v. If the JSON is invalid, the test fails but continues.
 func decode(t *testing.T, text []byte, v any) {
 	t.Helper()
 	if err := json.Unmarshal(text, v); err != nil {

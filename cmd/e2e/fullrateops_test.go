@@ -57,14 +57,16 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	return c
 }
 
-// addCreated stores links or ids of objects that the run created. kind says what they are, such as "tokens". takeCreated returns them later.
+// addCreated stores links or ids of objects that the run created. kind says what they are, such as "tokens". takeCreated returns them
+// later.
 func (c *customer) addCreated(kind string, values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made[kind] = append(c.made[kind], values...)
 }
 
-// takeCreated removes and returns up to n values that addCreated stored for the same kind. If no value is stored, it returns fallback.
+// takeCreated removes up to n values from those that addCreated has stored for kind, and returns them. If there are none, it returns
+// fallback.
 func (c *customer) takeCreated(kind string, n int, fallback string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,20 +90,20 @@ func some(values []string, n int) []string {
 	return out[:min(n, len(out))]
 }
 
-// jsonList returns values as a JSON list.
+// jsonList returns a JSON array of strings.
 func jsonList(values []string) string {
 	return listOf(len(values), func(i int) string { return values[i] })
 }
 
-// newAccount returns the link of an account that no test has tracked. It has an unused parameter, because trackAll calls such functions
-// with the number of the link.
+// newAccount returns the link of an account that no test has tracked. Its parameter, the number of the link in a request, is unused. It is
+// there because trackAll expects a function with this signature.
 func newAccount(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
 }
 
-// requestSpecs returns, by operation, a function that builds the n-th request of the operation. Each request is as large as the operation
-// allows.
+// requestSpecs returns a function for each operation, by the operation id. The function builds the n-th request of the operation, and makes
+// the request as large as the operation allows.
 func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec {
 	get := func(path func() string) func(int) requestSpec {
 		return func(int) requestSpec { return requestSpec{method: http.MethodGet, path: path()} }

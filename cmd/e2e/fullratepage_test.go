@@ -20,8 +20,8 @@ func (r *fullRateRun) page() string {
 		skipped += r.sent[operation].skipped
 	}
 	minutes := r.length.Minutes()
-	first, last := r.at(0), r.samples[len(r.samples)-1]
-	half := r.at(r.length / 2)
+	first, last := r.sampleAt(0), r.samples[len(r.samples)-1]
+	half := r.sampleAt(r.length / 2)
 	fmt.Fprintf(&b, `# One organisation at its full rate
 
 `+"`make full-rate`"+` writes this page and its picture. One premium organisation calls all %d operations for %g minutes, each as often as its rate limit
@@ -113,29 +113,30 @@ func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
 	}
 }
 
-// counts formats the names and numbers in the map of as a text, such as "503 Service Unavailable × 3".
-func counts(of map[string]int) string {
+// counts formats the numbers in a map, with their names, as a text such as "503 Service Unavailable × 3".
+func counts(numbers map[string]int) string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		parts = append(parts, fmt.Sprintf("%s × %d", name, of[name]))
+	for _, name := range slices.Sorted(maps.Keys(numbers)) {
+		parts = append(parts, fmt.Sprintf("%s × %d", name, numbers[name]))
 	}
 	return strings.Join(parts, ", ")
 }
 
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// at returns the last sample that was taken at or before the time when. If all samples were taken later, it returns the first sample.
-func (r *fullRateRun) at(when time.Duration) sample {
+// sampleAt returns the last sample that was taken at or before the time elapsed since the start of the organisation's requests. If all
+// samples were taken later, it returns the first sample.
+func (r *fullRateRun) sampleAt(elapsed time.Duration) sample {
 	out := r.samples[0]
 	for _, s := range r.samples {
-		if s.at <= when {
+		if s.at <= elapsed {
 			out = s
 		}
 	}
 	return out
 }
 
-// most calls the function value for each sample and returns the highest result.
+// most returns the highest value of all samples. The function value reads this value from a sample.
 func (r *fullRateRun) most(value func(sample) int64) int64 {
 	most := int64(0)
 	for _, s := range r.samples {
@@ -144,12 +145,12 @@ func (r *fullRateRun) most(value func(sample) int64) int64 {
 	return most
 }
 
-// between returns the timings of those requests of honest callers that were sent between the times from and to. Both are relative to the
-// start of the run.
-func (r *fullRateRun) between(from, to time.Duration) []timing {
+// between returns the timings of those normal requests that were sent from the time start until just before the time end. Both
+// times are relative to the moment at which one organisation began to send at its full rate limits.
+func (r *fullRateRun) between(start, end time.Duration) []timing {
 	var out []timing
 	for _, a := range r.honest {
-		if at := a.at.Sub(r.began); at >= from && at < to {
+		if at := a.at.Sub(r.began); at >= start && at < end {
 			out = append(out, a)
 		}
 	}
@@ -195,9 +196,9 @@ func (r *fullRateRun) picture() string {
 	return b.String()
 }
 
-// drawPanel writes one chart of the SVG. The x axis shows the minutes between from and to, and a dashed line marks minute 0. The y axis
-// starts at zero.
-func drawPanel(b *strings.Builder, top float64, title string, from, to float64, curves []curve) {
+// drawPanel writes one chart of the SVG, whose top edge is at the y coordinate top. The x axis shows the minutes from start to end, and a
+// dashed line marks minute 0. The y axis starts at zero.
+func drawPanel(b *strings.Builder, top float64, title string, start, end float64, curves []curve) {
 	const left, width, height = 70.0, 800.0, 190.0
 	most := 1.0
 	for _, c := range curves {
@@ -208,7 +209,7 @@ func drawPanel(b *strings.Builder, top float64, title string, from, to float64, 
 	unit := math.Pow(10, math.Floor(math.Log10(most))) / 2
 	most = math.Ceil(most/unit) * unit
 	at := func(x, y float64) (float64, float64) {
-		return left + width*(x-from)/(to-from), top + 24 + height*(1-y/most)
+		return left + width*(x-start)/(end-start), top + 24 + height*(1-y/most)
 	}
 	fmt.Fprintf(b, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">%s</text>\n", left, top+12, title)
 	for i := range 5 {
@@ -217,8 +218,8 @@ func drawPanel(b *strings.Builder, top float64, title string, from, to float64, 
 		fmt.Fprintf(b, "<line x1=\"%g\" y1=\"%g\" x2=\"%g\" y2=\"%g\" stroke=\"#ddd\"/><text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
 			left, y, left+width, y, left-6, y+4, value)
 	}
-	step := max(1, math.Round((to-from)/11))
-	for minute := math.Ceil(from); minute <= to; minute += step {
+	step := max(1, math.Round((end-start)/11))
+	for minute := math.Ceil(start); minute <= end; minute += step {
 		x, y := at(minute, 0)
 		fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%g</text>\n", x, y+16, minute)
 	}

@@ -127,7 +127,7 @@ func runOperator(t *testing.T, env []string, args ...string) string {
 	return p.stdout.String()
 }
 
-// box is a sandbox that runs as a process.
+// box is a running `reeltally sandbox`: a server with made-up data that imitates the interfaces of all platforms.
 type box struct {
 	*process
 	env     []string       // settings that make the sandbox the source of every platform
@@ -135,7 +135,7 @@ type box struct {
 	world   *sandbox.World // the same made-up data as in the process
 }
 
-// startSandbox starts `reeltally sandbox` and waits until it has printed its settings.
+// startSandbox starts `reeltally sandbox` and waits until it has printed its settings, which become box.env.
 func startSandbox(t *testing.T) *box {
 	t.Helper()
 	b := &box{process: start(t, "reeltally", nil, "sandbox", "--listen", "127.0.0.1:0"), world: sandbox.New(sandbox.Options{}).World()}
@@ -145,8 +145,8 @@ func startSandbox(t *testing.T) *box {
 	return b
 }
 
-// setFault makes the sandbox answer all calls to a source with a fault, such as a spent quota, until clearFaults is called. retryAfter is in
-// seconds; 0 means no Retry-After header.
+// setFault makes the sandbox answer all calls to a source with a fault, such as a spent quota, until clearFaults is called. retryAfter is
+// in seconds; 0 means no Retry-After header.
 func (b *box) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}
@@ -162,7 +162,7 @@ func (b *box) clearFaults(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, b.control+"faults", "", nil).status)
 }
 
-// batches returns one list for each call to the source that the sandbox has received: the ids of the targets in the call.
+// batches returns, for each call that a source of the sandbox has received, the ids of the targets (videos or accounts) in the call.
 func (b *box) batches(t *testing.T, source string) [][]string {
 	t.Helper()
 	var calls map[string]struct {
@@ -200,7 +200,6 @@ func (b *box) videos(t *testing.T, p link.Platform, n int, randomSeed uint64) []
 	return found
 }
 
-// linksOf returns the URLs of videos.
 func linksOf(videos []video) []string {
 	out := make([]string, len(videos))
 	for i, v := range videos {
@@ -217,14 +216,14 @@ type stack struct {
 	base, token       string
 }
 
-// startStack starts a stack with a new database of an engine, "sqlite" or "postgres". Server and collector get the settings of the sandbox,
-// except the settings whose names are in the parameter without.
-func startStack(t *testing.T, engine string, without ...string) *stack {
+// startStack starts a complete system with a new database of an engine, "sqlite" or "postgres". Server and collector get the settings that
+// make the sandbox the source of every platform, except the settings with the names in omitted.
+func startStack(t *testing.T, engine string, omitted ...string) *stack {
 	t.Helper()
 	s := &stack{box: startSandbox(t)}
 	s.env = append(slices.DeleteFunc(slices.Clone(s.box.env), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")
-		return slices.Contains(without, name)
+		return slices.Contains(omitted, name)
 	}), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
 	s.token = s.newOrganisation(t)
 	s.startServer(t)

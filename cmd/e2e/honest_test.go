@@ -16,18 +16,18 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// honestKinds names the kinds of requests that honest callers send. Honest callers are organisations that send normal requests, while another
-// organisation tries to overload the server.
+// honestKinds names the kinds of requests of honest callers. These are organisations that send normal requests, while another organisation
+// tries to overload the server.
 var honestKinds = []string{"one video", "100 videos", "track a video"}
 
-// honestInterval is the interval at which the honest callers together send one request of each kind in honestKinds.
+// honestInterval is the interval at which all honest callers together send one request of each kind in honestKinds.
 const honestInterval = 50 * time.Millisecond
 
-// honestOrganisations is the number of honest callers. With this number, each caller sends fewer than 30 requests of each kind in a minute.
-// The rate limit of lists of videos is 30 requests a minute.
+// honestOrganisations is the number of callers that send normal requests. They share the requests. With this number, each caller sends
+// fewer than 30 requests of each kind in a minute, which is the rate limit for lists of videos.
 const honestOrganisations = 48
 
-// honest sends the requests of all honest callers at a fixed rate. The honest callers are many small organisations.
+// honest sends normal requests for many small organisations at a fixed rate, while another organisation tries to overload the server.
 type honest struct {
 	tokens []string
 	videos []string // id of one video of each organisation
@@ -35,7 +35,7 @@ type honest struct {
 	client *http.Client
 }
 
-// newHonest creates the organisations of the honest callers. Each organisation gets 120 videos and a token.
+// newHonest creates the organisations that send normal requests. Each organisation gets 120 videos and a token.
 func newHonest(t *testing.T, s *stack) *honest {
 	t.Helper()
 	h := &honest{client: &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
@@ -56,15 +56,16 @@ func newHonest(t *testing.T, s *stack) *honest {
 	return h
 }
 
-// timing is the duration and outcome of one request of an honest caller.
+// timing is the duration and result of one normal request, which is sent while another organisation may overload the server.
 type timing struct {
 	kind     int       // index into honestKinds
 	at       time.Time // when the request was sent
 	duration time.Duration
-	fail     string // error, or status if it is not 200; "" if the request succeeded
+	fail     string // error text, or the status if it is not 200; "" if the request succeeded
 }
 
-// run sends requests to base at a fixed rate until ctx ends, without waiting for earlier responses. It returns the timings of all requests.
+// run sends requests of all kinds in honestKinds to base at a fixed rate until ctx ends, without waiting for earlier responses. It returns
+// the timings of all requests.
 func (h *honest) run(ctx context.Context, base string) []timing {
 	var mu sync.Mutex
 	var all []timing
@@ -90,7 +91,7 @@ func (h *honest) run(ctx context.Context, base string) []timing {
 	}
 }
 
-// send sends one request of a kind for one organisation. kind is an index of honestKinds, and organisation is an index of h.tokens.
+// send sends one request of a kind for one organisation. kind is an index into honestKinds, and organisation is an index into h.tokens.
 func (h *honest) send(ctx context.Context, base string, kind, organisation int) timing {
 	method, path, body := http.MethodGet, "/videos/"+h.videos[organisation], []byte(nil)
 	switch kind {
@@ -122,10 +123,10 @@ func (h *honest) send(ctx context.Context, base string, kind, organisation int) 
 	return out
 }
 
-// failures counts the failed requests by reason.
-func failures(all []timing) map[string]int {
+// failures counts the failed requests in timings by the reason of the failure.
+func failures(timings []timing) map[string]int {
 	out := map[string]int{}
-	for _, a := range all {
+	for _, a := range timings {
 		if a.fail != "" {
 			out[a.fail]++
 		}
@@ -133,11 +134,11 @@ func failures(all []timing) map[string]int {
 	return out
 }
 
-// percentile returns a percentile of the durations of the requests of one kind, which is an index of honestKinds. Kind -1 means all kinds. If
-// there are no requests, percentile returns 0.
-func percentile(all []timing, kind int, percent float64) time.Duration {
+// percentile returns a percentile of the durations of the requests of one kind, which is an index into honestKinds. Kind -1 means all
+// kinds. If timings has no such request, percentile returns 0.
+func percentile(timings []timing, kind int, percent float64) time.Duration {
 	var duration []time.Duration
-	for _, a := range all {
+	for _, a := range timings {
 		if kind < 0 || a.kind == kind {
 			duration = append(duration, a.duration)
 		}
@@ -149,8 +150,8 @@ func percentile(all []timing, kind int, percent float64) time.Duration {
 	return duration[min(len(duration)-1, int(float64(len(duration))*percent/100))]
 }
 
-// median returns the median of durations.
-func median(all []time.Duration) time.Duration {
-	sorted := slices.Sorted(slices.Values(all))
+// median returns the median. If the number of durations is even, it returns the higher one of the two in the middle.
+func median(durations []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(durations))
 	return sorted[len(sorted)/2]
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// hostileAddress is the IP address from which hostile requests are sent. The server limits requests with invalid tokens by address. So this
-// address differs from 127.0.0.1, from which the honest callers send.
+// hostileAddress is the IP address from which the tests send requests that try to overload the server. Other callers send from 127.0.0.1.
+// The addresses differ, because the server limits requests with invalid tokens by address.
 const hostileAddress = "127.0.0.2"
 
 // hostileClient returns a client whose connections come from hostileAddress.
@@ -32,7 +32,7 @@ func hostileClient() *http.Client {
 	return &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 4}}
 }
 
-// attack sends the requests of hostile cases (hostileCase) to a server and counts the responses.
+// attack sends requests that try to overload a server and counts the responses. It uses the token of one organisation.
 type attack struct {
 	*testing.T
 	*hostileData
@@ -42,7 +42,7 @@ type attack struct {
 	etag        string         // ETag of the list that rememberETag requested
 }
 
-// newAttack returns an attack that uses the token of the hostile organisation.
+// newAttack returns an attack on the server at base. It uses the token of the organisation in data.
 func newAttack(t *testing.T, data *hostileData, base string) *attack {
 	t.Helper()
 	a := &attack{T: t, hostileData: data, base: base, token: data.token, client: hostileClient(), responses: map[string]int{}}
@@ -89,7 +89,7 @@ func (a *attack) record(res *http.Response, err error) {
 	a.responses[name]++
 }
 
-// request returns a request with the token of the hostile organisation. headers are pairs of name and value.
+// request returns a request with the token of the attack. headers are pairs of name and value.
 func (a *attack) request(method, path string, body io.Reader, headers ...string) *http.Request {
 	a.Helper()
 	r, err := http.NewRequestWithContext(a.Context(), method, a.base+path, body)
@@ -143,7 +143,8 @@ func (a *attack) dial() net.Conn {
 	return conn
 }
 
-// head returns the request line and the headers of an HTTP/1.1 request, including the blank line at the end.
+// head returns the request line and the headers of an HTTP/1.1 request, including the blank line at the end. headers are pairs of name and
+// value.
 func (a *attack) head(method, path string, headers ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: hostile\r\nAuthorization: Bearer %s\r\n", method, path, a.token)
@@ -154,8 +155,8 @@ func (a *attack) head(method, path string, headers ...string) string {
 	return b.String()
 }
 
-// hangUp sends the given head and body of a request, which can be incomplete. It then waits and closes the connection without reading a
-// response.
+// hangUp sends the given head and body of a request, which can be incomplete. It then waits for the duration wait and closes the connection
+// without reading a response.
 func (a *attack) hangUp(wait time.Duration, head, body string) {
 	a.Helper()
 	conn := a.dial()
@@ -193,7 +194,7 @@ func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 	<-written        //nolint:errcheck // the write can fail, because the server does not have to read all bytes
 }
 
-// getWithETag requests a list n times with If-None-Match and the ETag that rememberETag stored.
+// getWithETag sends n GET requests for a list with If-None-Match. The ETag is the one that rememberETag stored.
 func (a *attack) getWithETag(path string, n int) {
 	a.Helper()
 	for range n {
@@ -201,7 +202,8 @@ func (a *attack) getWithETag(path string, n int) {
 	}
 }
 
-// rememberETag returns a function that requests a list and stores its ETag for getWithETag.
+// rememberETag returns a function for the field prepare of a hostileCase. The function requests a list and stores the ETag of the response
+// in a.etag.
 func rememberETag(path string) func(a *attack) {
 	return func(a *attack) {
 		res, err := a.client.Do(a.request(http.MethodGet, path, nil))
@@ -240,7 +242,7 @@ func repeated(value string, n int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(value+",", n), ",") + "]"
 }
 
-// listOf returns a JSON array of the n strings that item returns.
+// listOf returns a JSON array of n strings: item(0) to item(n-1).
 func listOf(n int, item func(i int) string) string {
 	var b bytes.Buffer
 	for i := range n {

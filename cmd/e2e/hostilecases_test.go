@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileCase is one request, or several requests one after the other, that could overload the server.
+// hostileCase is a test case that tries to overload the server with one request, or with several requests one after the other.
 type hostileCase struct {
 	name string
-	// large is whether a response of the case has up to 5,000 rows. Such a case may exceed the limits of processor time and memory.
+	// large is whether a response has up to 5,000 rows. Then the requests may exceed the limits of processor time and memory.
 	large bool
-	// flat is whether even a large case must stay within the limit of memory, because its response is streamed.
+	// flat is whether the requests must stay within the limit of memory even if large is true, because the response is streamed.
 	flat    bool
-	prepare func(a *attack) // sends requests before the measurement; nil if the case needs none
+	prepare func(a *attack) // sends requests before the measurement; can be nil
 	run     func(a *attack)
 }
 
@@ -29,20 +29,20 @@ const (
 	bulk     = "/videos/bulk"
 )
 
-// inArray returns a body of POST /videos/bulk. links is a JSON array of links.
+// inArray returns a body for POST /videos/bulk. links is a JSON array of links.
 func inArray(links string) string { return `{"links":` + links + `}` }
 
-// post returns a function for hostileCase.run that sends a POST request with the given body to path.
+// post returns a function for the field run of a hostileCase. It sends a POST request with the given body to path.
 func post(path, body string) func(a *attack) {
 	return func(a *attack) { a.post(path, body) }
 }
 
-// get returns a function for hostileCase.run that sends a GET request to path.
+// get returns a function for the field run of a hostileCase. It sends a GET request to path. headers are pairs of name and value.
 func get(path string, headers ...string) func(a *attack) {
 	return func(a *attack) { a.get(path, headers...) }
 }
 
-// hostileCases returns all hostile cases in the order of the table in docs/evidence/hostile-requests.md.
+// hostileCases returns all test cases that try to overload the server, in the order of the table in docs/evidence/hostile-requests.md.
 func hostileCases() []hostileCase {
 	var all []hostileCase
 	for _, group := range [][]hostileCase{bodyCases(), connectionCases(), queryCases(), listCases(), bulkCases(), collectionCases(), repeatCases()} {
@@ -51,7 +51,7 @@ func hostileCases() []hostileCase {
 	return all
 }
 
-// bodyCases returns cases whose request bodies are expensive to parse.
+// bodyCases returns test cases whose request bodies are expensive to parse.
 func bodyCases() []hostileCase {
 	longName := `{"` + strings.Repeat("a", 500_000) + `":` + repeated("1", 100_000) + `}`
 	long := strings.Repeat("n", 30_000)
@@ -85,7 +85,7 @@ func bodyCases() []hostileCase {
 	}
 }
 
-// connectionCases returns cases with unusual connections, headers and transfers of the body, such as a body of one byte a second.
+// connectionCases returns test cases with unusual connections, headers and transfers of the body, such as a body of one byte a second.
 func connectionCases() []hostileCase {
 	slowHead := func(a *attack) string {
 		return a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", "2000000")
@@ -164,7 +164,7 @@ func connectionCases() []hostileCase {
 	}
 }
 
-// queryCases returns cases with query strings that are expensive to parse, and searches that are expensive for the database.
+// queryCases returns test cases with query strings that are expensive to parse, and searches that are expensive for the database.
 func queryCases() []hostileCase {
 	search := func(q string) func(a *attack) { return get("/videos?limit=100&q=" + url.QueryEscape(q)) }
 	return []hostileCase{
@@ -197,7 +197,7 @@ func queryCases() []hostileCase {
 	}
 }
 
-// listCases returns cases whose requests read much data.
+// listCases returns test cases whose requests read much data.
 func listCases() []hostileCase {
 	list := func(path func(a *attack) string) func(a *attack) { return func(a *attack) { a.get(path(a)) } }
 	return []hostileCase{

@@ -72,7 +72,7 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 	return b.String()
 }
 
-// honestSection returns the section of the page about the latency of honest callers.
+// honestSection returns the section of the page about the latency of normal requests, without and during an attack.
 func honestSection(honest honestResult, size hostileSize) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `
@@ -117,7 +117,8 @@ The hostile organisation sent %s requests, of which %s were refused by a rate li
 	return b.String()
 }
 
-// tableOf returns the costs in the table of a page, by the name of the request. Each value has the costs of server, PostgreSQL and memory.
+// tableOf reads the costs of requests from the table of an old page. The result maps the name of a request to a text with the time of the
+// server, the time of PostgreSQL and the memory.
 func tableOf(page string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(page) {

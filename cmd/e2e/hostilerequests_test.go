@@ -25,7 +25,7 @@ var (
 	hostileWindows = flag.Int("hostile.windows", 3, "number of windows in which honest callers are measured for the page, alone and during the hostile requests")
 )
 
-// The constants are the maximum cost of a hostile case. A case with hostileCase.large may cost more.
+// These limits hold for all requests of one hostileCase together. If its field large is true, the requests may exceed them.
 const (
 	maxProcessorTime = time.Second
 	maxMemory        = 64 << 20
@@ -34,25 +34,26 @@ const (
 // hostileSize determines the amount of data and the number of measurements in TestHostileRequests_useLittleTimeAndMemory.
 type hostileSize struct {
 	videos, days int
-	runs         int           // number of measurements of each case, of which the highest cost counts
-	retries      int           // maximum number of further measurements if a case exceeds the limits; the lowest cost then counts
-	windows      int           // number of pairs of periods: in the first, only honest callers send; in the second, hostile requests are sent too
+	runs         int           // number of measurements of each test case; the highest cost counts
+	retries      int           // maximum number of further measurements if a test case exceeds the limits; the lowest cost then counts
+	windows      int           // number of pairs of periods: only normal requests in the first, normal requests and the attack in the second
 	window       time.Duration // length of one period
 }
 
-// hostileData is the token of the hostile organisation and the ids and links of its data, which hostile requests use.
+// hostileData is the token of the organisation that tries to overload the server, and the ids and links of its data, which its requests
+// contain.
 type hostileData struct {
 	token            string
 	videos, accounts []string // ids of the videos and accounts
 	links            []string // links of the videos
 	wide             []string // ids of collections that contain every account
-	chain            []string // ids of collections with 1,000 videos each; each collection is the parent of the next
-	changeable       string   // id of a collection that hostile requests change
+	chain            []string // ids of collections with 1,000 videos each; each collection is the parent of the next collection in the list
+	changeable       string   // id of a collection that the attack changes
 	cursor           string   // next_cursor of a response of GET /collections
 	period           string   // query parameters start_date and end_date for the last 730 days
 }
 
-// wideCollections is the number of collections of the hostile organisation that contain every account.
+// wideCollections is the number of collections that contain every account of the organisation that tries to overload the server.
 const wideCollections = 400
 
 // No request may take more than a second of processor time or 64 MiB of memory, whatever it contains. Lists of up to 5,000 rows are an
@@ -118,8 +119,8 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 	require.Empty(t, honest.failed, "all requests of honest callers must succeed")
 }
 
-// measureCase runs a hostile case against a server process and returns the cost. It starts a new process, because memory that a server
-// allocated for an earlier case would change the result.
+// measureCase runs a test case against a new server process and returns the cost. It does not use a running server, because memory that the
+// server allocated for an earlier case would change the result.
 func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c hostileCase, postmaster int) (*attack, cost) {
 	t.Helper()
 	own := &stack{box: s.box, env: s.env}
@@ -144,8 +145,8 @@ type hostileRow struct {
 	responses string
 }
 
-// withinLimits reports whether the cost of the case is within the limits. A large case has no limit of processor time, and a limit of
-// memory only if hostileCase.flat is set.
+// withinLimits returns true if the cost is within the limits. If the field large of the test case is true, the processor time is not
+// limited, and the memory is limited only if the field flat is true.
 func (r hostileRow) withinLimits() bool {
 	return (r.large || r.cost.server <= maxProcessorTime && r.cost.database <= maxProcessorTime) && (r.large && !r.flat || r.cost.memory <= maxMemory)
 }
@@ -157,17 +158,17 @@ func (r hostileRow) String() string {
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// worse returns the higher value of a and b for each member of cost.
+// worse returns a cost in which each member is the higher one of the members of a and b.
 func worse(a, b cost) cost {
 	return cost{max(a.server, b.server), max(a.database, b.database), max(a.elapsed, b.elapsed), max(a.memory, b.memory)}
 }
 
-// better returns the lower value of a and b for each member of cost.
+// better returns a cost in which each member is the lower one of the members of a and b.
 func better(a, b cost) cost {
 	return cost{min(a.server, b.server), min(a.database, b.database), min(a.elapsed, b.elapsed), min(a.memory, b.memory)}
 }
 
-// database returns the URL of the stack's database.
+// database returns the URL of the stack's database, or "" if s.env has no such setting.
 func (s *stack) database() string {
 	for _, setting := range s.env {
 		if url, found := strings.CutPrefix(setting, "REELTALLY_DATABASE_URL="); found {
@@ -177,7 +178,7 @@ func (s *stack) database() string {
 	return ""
 }
 
-// seed runs the operator's seed command and returns the ids of the organisations that it filled.
+// seed runs `reeltally seed` with args, which creates organisations with made-up data, and returns the ids of the organisations.
 func (s *stack) seed(t *testing.T, args ...string) []uuid.UUID {
 	t.Helper()
 	var ids []uuid.UUID
@@ -191,8 +192,8 @@ func (s *stack) seed(t *testing.T, args ...string) []uuid.UUID {
 	return ids
 }
 
-// newHostileData creates the hostile organisation with videos, accounts and collections. It creates the collections through the API of a
-// server without rate limits.
+// newHostileData creates the organisation that tries to overload the server, with videos, accounts and collections. It creates the
+// collections through the API of a server without rate limits.
 func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	t.Helper()
 	today := time.Now().UTC()
@@ -244,7 +245,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	return d
 }
 
-// request sends a request with the stack's token and requires a successful response.
+// request sends a request with the token in s.token and requires a status below 300.
 func (s *stack) request(t *testing.T, method, path string, body any) response {
 	t.Helper()
 	a := call(t, method, s.base+path, s.token, body)
@@ -273,21 +274,22 @@ func (s *stack) addMembers(t *testing.T, collection, path, member string, ids []
 	}
 }
 
-// hostileInterval is the minimum time between the starts of two hostile cases while the latency of honest callers is measured.
+// hostileInterval is the minimum time between the starts of two test cases that try to overload the server, while the latency of normal
+// requests is measured.
 const hostileInterval = 250 * time.Millisecond
 
-// honestResult is the latency of honest callers without and with hostile requests.
+// honestResult is the latency of normal requests, without and during an attack on the server.
 type honestResult struct {
-	alone, during []timing       // requests of honest callers without and during hostile requests
+	alone, during []timing       // normal requests without and during the attack
 	ratio         float64        // p99During divided by p99Alone
-	p99Alone      time.Duration  // 99th percentile without hostile requests, median of all periods
-	p99During     time.Duration  // 99th percentile with hostile requests, median of all periods
-	hostile       map[string]int // number of responses to hostile requests, by status and problem code
-	failed        map[string]int // number of failed requests of honest callers, by reason
+	p99Alone      time.Duration  // 99th percentile without the attack, median of all periods
+	p99During     time.Duration  // 99th percentile during the attack, median of all periods
+	hostile       map[string]int // number of responses to requests of the attack, by status and problem code
+	failed        map[string]int // number of failed normal requests, by reason
 }
 
-// measureHonest measures the latency of honest callers in pairs of periods. In the first period of a pair, only the honest callers send
-// requests. In the second period, the hostile organisation sends requests too.
+// measureHonest measures the latency of normal requests in pairs of periods. In the first period of a pair, there are only normal requests.
+// In the second period, one organisation also tries to overload the server.
 func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, size hostileSize) honestResult {
 	t.Helper()
 	shared := &stack{box: s.box, env: s.env}
@@ -327,8 +329,8 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	return out
 }
 
-// attackInTurn runs the hostile cases one after the other until ctx ends, at most one case in every hostileInterval. next is the index of the
-// first case to run. attackInTurn returns the index of the case that would run next.
+// attackInTurn runs the test cases one after the other until ctx ends, at most one in every hostileInterval. next is the index of the first
+// case to run. attackInTurn returns the index of the case that would run next.
 func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, next int) int {
 	ticks := time.NewTicker(hostileInterval)
 	defer ticks.Stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// bulkCases returns cases with long lists of links or ids.
+// bulkCases returns test cases whose requests have long lists of links or ids.
 func bulkCases() []hostileCase {
 	short := func(i int) string { return fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i) }
 	return []hostileCase{
@@ -44,14 +44,14 @@ func bulkCases() []hostileCase {
 	}
 }
 
-// newVideo returns the link of a video that no test has tracked. It has an unused parameter, because its callers call such functions with the
-// number of the link.
+// newVideo returns the link of a video that no test has tracked. Its parameter, the number of the link in a request, is unused. It is there
+// because the callers expect a function with this signature.
 func newVideo(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.youtube.com/shorts/" + id[len(id)-10:] + "A"
 }
 
-// collectionCases returns cases whose requests create, change or delete collections.
+// collectionCases returns test cases whose requests create, change or delete collections.
 func collectionCases() []hostileCase {
 	change := func(body string) func(a *attack) {
 		return func(a *attack) { a.send(http.MethodPatch, "/collections/"+a.changeable, body) }
@@ -89,7 +89,7 @@ func collectionCases() []hostileCase {
 	}
 }
 
-// repeatCases returns cases that send the same request many times, or that send requests with many calls or links.
+// repeatCases returns test cases that send the same request many times, or that send one request with many MCP calls or links.
 func repeatCases() []hostileCase {
 	call := func(tool, arguments string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, uuid.NewString(), tool, arguments)

@@ -19,9 +19,9 @@ const (
 	linksPerBulk  = 25
 )
 
-// The test kills server and collector while bulk requests run. If the server acknowledged a bulk request, all its links must be tracked.
-// Otherwise, either all of its links or none must be tracked. In each round, the programs are killed after a different number of responses,
-// so that requests and fetches are interrupted at different stages.
+// The test kills server and collector while requests with many links run. If a request got a successful response, all its links must be
+// tracked. If a request got no response, either all or none of its links must be tracked. In each round, the programs are killed after a
+// different number of responses, so that requests and fetches are interrupted at different stages.
 func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -74,7 +74,7 @@ func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 }
 
 // killDuringRequests sends bulk requests concurrently and kills server and collector after the given number of responses. It returns the
-// canonical links in the requests that got a successful response.
+// canonical links of the requests that got a successful response.
 func (s *stack) killDuringRequests(t *testing.T, bulks [][]video, responses int) map[string]bool {
 	t.Helper()
 	acknowledged := map[string]bool{}

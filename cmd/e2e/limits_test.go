@@ -50,7 +50,7 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	r.Start()
 	for _, s := range both {
 		await(t, waitTimeout, 100*time.Millisecond, func() string {
-			call(t, http.MethodGet, s.base+"/videos", "", nil) // a request without a token is counted by address, so the server uses Redis
+			call(t, http.MethodGet, s.base+"/videos", "", nil) // a request without a token is counted by its IP address in Redis, so the server notices that Redis works again
 			if !strings.Contains(s.server.stderr.String(), "redis is back") {
 				return "the server has not noticed that Redis is back"
 			}
@@ -64,7 +64,8 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	}
 }
 
-// allowed sends n requests, four at a time, alternately to each of the servers. It returns the number of requests that no rate limit refused.
+// allowed sends n requests, four at a time, alternately to each of the servers. It returns the number of requests that no rate limit
+// refused.
 func allowed(t *testing.T, servers []*stack, token, path string, n int) int {
 	t.Helper()
 	var mu sync.Mutex

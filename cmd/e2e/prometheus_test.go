@@ -25,8 +25,8 @@ func metricsAddress(t *testing.T, p *process) string {
 	return strings.TrimSuffix(strings.TrimPrefix(loggedAddress(t, p, "serving metrics"), "http://"), "/metrics")
 }
 
-// startPrometheus starts Prometheus with the rules in docs/alerts.yml, but alerts fire without their delay. Prometheus reads the metrics at the
-// given addresses several times a second. startPrometheus returns the base URL of Prometheus.
+// startPrometheus starts Prometheus with the rules in docs/alerts.yml, but alerts fire without their delay. Prometheus reads the metrics at
+// the given addresses several times a second. startPrometheus returns the base URL of Prometheus.
 func startPrometheus(t *testing.T, targets ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")

@@ -40,7 +40,7 @@ http {
 }
 `
 
-// proxied is a stack with an nginx in front of its server. Tests send requests to nginx.
+// proxied is a complete system (stack) with an nginx in front of its server. Tests send requests to nginx.
 type proxied struct {
 	*stack
 	t      *testing.T
@@ -48,7 +48,8 @@ type proxied struct {
 	client *http.Client
 }
 
-// startProxied starts a server, and an nginx in front of it. The function change can modify the text of docs/nginx.conf before nginx reads it.
+// startProxied starts a server, and an nginx in front of it. The function change can modify the text of docs/nginx.conf before nginx reads
+// it.
 func startProxied(t *testing.T, change func(conf string) string) *proxied {
 	t.Helper()
 	s := &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0",
@@ -241,7 +242,8 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	})
 }
 
-// requireFoundByLink requires that the API finds a tracked video or account if a request has its link in the query string.
+// requireFoundByLink requires that the API finds the tracked video and the tracked account by their links in the query string, with each
+// suffix in linkSuffixes.
 func (p *proxied) requireFoundByLink(t *testing.T) {
 	t.Helper()
 	for _, ending := range linkSuffixes {

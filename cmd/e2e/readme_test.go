@@ -102,7 +102,7 @@ func decodeAll(t *testing.T, text string) []json.RawMessage {
 	return values
 }
 
-// keys returns the names of the members of a JSON object.
+// keys returns the names of the members of a JSON object, or nil if the JSON is not an object.
 func keys(object json.RawMessage) []string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {

@@ -119,8 +119,8 @@ func TestProxy_rollingRestartsLoseNoRequest(t *testing.T) {
 	require.Equal(t, tracked.Load(), list.Pagination.Total, "every acknowledged video is stored once")
 }
 
-// The test checks the systemd units in docs/systemd. It replaces the paths of the programs in the units by those of the built programs, because
-// systemd checks that the programs exist.
+// The test checks the systemd units in docs/systemd. It replaces the paths of the programs in the units by those of the built programs,
+// because systemd checks that the programs exist.
 func TestSystemd_unitsAreValid(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -20,7 +20,8 @@ const (
 	transferDays   = 4
 )
 
-// writeTrackerFile writes a CSV file like the export of another tracker. The file is sorted by day, so the rows of a video are far apart.
+// writeTrackerFile writes a CSV file as another tracking service could export it. The file is sorted by day, so the rows of a video are far
+// apart.
 func writeTrackerFile(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)

@@ -30,8 +30,8 @@ type eventReceiver struct {
 	arrived  chan struct{} // receives one value for each request
 }
 
-// newEventReceiver starts a receiver that refuses about every third event once. It does not refuse an event twice, because the test would then
-// wait too long: the server makes the third attempt a minute after the second, and the fourth attempt five minutes later.
+// newEventReceiver starts a receiver that refuses about every third event once. It does not refuse an event twice, because the test would
+// then wait too long: the server makes the third attempt a minute after the second, and the fourth attempt five minutes later.
 func newEventReceiver(t *testing.T) *eventReceiver {
 	t.Helper()
 	r := &eventReceiver{times: map[uuid.UUID]int{}, refused: map[uuid.UUID]bool{}, arrived: make(chan struct{}, 100_000)}
@@ -63,15 +63,15 @@ func (r *eventReceiver) handle(w http.ResponseWriter, request *http.Request) {
 	r.times[event.ID]++
 }
 
-// received returns true if each of the events was received.
+// received returns true if each of the events was received at least once.
 func (r *eventReceiver) received(events []uuid.UUID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !slices.ContainsFunc(events, func(id uuid.UUID) bool { return r.times[id] == 0 })
 }
 
-// The test kills a server after it has stored an event, or while it sends the event. Each acknowledged event must still arrive at least once,
-// always with its id and a valid signature.
+// The test kills a server after it has stored an event, or while it sends the event. Each acknowledged event must still arrive at least
+// once, always with its id and a valid signature.
 func TestKill_killedServerLosesNoEventsForWebhooks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

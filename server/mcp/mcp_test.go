@@ -58,13 +58,13 @@ func load(t *testing.T, paths string) *openapi3.T {
 	return doc
 }
 
-// connect starts an MCP server for an OpenAPI document with these paths and opens a client session. do answers the HTTP requests of the
-// tools.
-func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *sdk.ClientSession {
+// connect starts an MCP server for an OpenAPI document with the given paths and opens a client session. The function respond answers the
+// HTTP requests that the tools send.
+func connect(t *testing.T, paths string, respond func(*http.Request) mcp.Response) *sdk.ClientSession {
 	t.Helper()
 	tools, err := mcp.ReadTools(load(t, paths))
 	require.NoError(t, err)
-	s := httptest.NewServer(mcp.New(mcp.Options{Tools: tools, Version: "1", Do: do, Logger: slog.New(slog.DiscardHandler)}))
+	s := httptest.NewServer(mcp.New(mcp.Options{Tools: tools, Version: "1", Do: respond, Logger: slog.New(slog.DiscardHandler)}))
 	t.Cleanup(s.Close)
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).
 		Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.URL, MaxRetries: -1}, nil)
@@ -73,7 +73,7 @@ func connect(t *testing.T, paths string, do func(*http.Request) mcp.Response) *s
 	return session
 }
 
-// tool returns the only tool of the MCP server.
+// tool returns the only tool of the MCP server. It fails the test if the server has more tools.
 func tool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	t.Helper()
 	list, err := session.ListTools(t.Context(), nil)
@@ -82,7 +82,7 @@ func tool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	return list.Tools[0]
 }
 
-// call calls the MCP tool with this name and returns its result. arguments is a JSON object.
+// call calls the MCP tool with the given name and returns its result. arguments is a JSON object.
 func call(t *testing.T, session *sdk.ClientSession, name, arguments string) *sdk.CallToolResult {
 	t.Helper()
 	result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
@@ -97,7 +97,8 @@ func asJSON(t *testing.T, v any) string {
 	return string(out)
 }
 
-// clashingPaths are the paths of an OpenAPI document with one operation. It has arguments with the same name in path, query and body.
+// clashingPaths are the paths of an OpenAPI document with one operation. The operation has arguments with the same name in path, query and
+// body.
 const clashingPaths = `
   /things/{name}:
     put:
@@ -195,7 +196,7 @@ func TestFaultsFrom_returnsUnknownAndMissingArguments(t *testing.T) {
 	}, faults)
 }
 
-// listPaths are the paths of an OpenAPI document with one operation. Its response is an array, a page of a list, or empty.
+// listPaths are the paths of an OpenAPI document with one operation. The response of the operation is an array, a page of a list, or empty.
 const listPaths = `
   /things:
     get:

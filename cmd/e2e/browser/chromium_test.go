@@ -83,7 +83,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// recordProtocolError adds an error of the connection between the test and the browser to protocol.
+// recordProtocolError adds an error of the connection between the test and the browser to b.protocol. Its parameters are those of
+// fmt.Sprintf.
 func (b *tab) recordProtocolError(format string, arguments ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,14 +127,13 @@ func (b *tab) do(steps ...chromedp.Action) {
 	require.NoError(b.t, chromedp.Run(b, steps...))
 }
 
-// requireClean requires that the tab recorded no error of a page, and that pages sent requests only to the parameter server, which is an
-// origin.
-func (b *tab) requireClean(server string) {
+// requireClean requires that pages caused no errors, and that they sent requests only to server, an origin such as http://127.0.0.1:8080.
+func (b *tab) requireClean(origin string) {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	require.Empty(b.t, b.faults)
-	require.Equal(b.t, map[string]bool{server: true}, b.hosts)
+	require.Equal(b.t, map[string]bool{origin: true}, b.hosts)
 }
 
 // screenshot saves a screenshot as an artifact of the test. go test keeps artifacts with the flag -artifacts.

@@ -41,8 +41,8 @@ import (
 //go:embed testdata/axe-4.14.1.min.js
 var axe string
 
-// The constants imitate texts of other people, such as titles. The dashboard must show them as text. If a page contained one of them as HTML, a
-// script would run.
+// These texts are attacks in places that other people fill, such as the title of a video. The dashboard must show them as plain text. If a
+// page contained one of them as HTML, its script would run.
 const (
 	hostileTitle    = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
 	hostileUsername = `"><svg/onload=alert(1)>`
@@ -64,15 +64,15 @@ var hostileVideos = []ingest.VideoFacts{
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Likes: new(int64(5))},
 }
 
-// pictureVideos are the videos that the screenshots in docs/screenshots show.
+// pictureVideos take the place of hostileVideos in the screenshots for docs/screenshots.
 var pictureVideos = []ingest.VideoFacts{
 	{Title: new("مرحبا بكم في متجرنا الجديد 🎉 #عرض"), Username: new("matjar"), Views: new(int64(2311)), Likes: new(int64(190)), Comments: new(int64(12))},
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Views: new(int64(871)), Likes: new(int64(64)), Comments: new(int64(3))},
 }
 
-// startDashboard starts a server with made-up data. In addition to this data, the organisation has the given videos, in a collection whose name
-// is the parameter collection, and one video without numbers. The functions in change modify the options of the server.
-func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string, change ...func(*server.Options)) dashboard {
+// startDashboard starts a server for an organisation with made-up data. The organisation also has a collection with the name
+// collectionName, which contains the given videos and one video without numbers. The functions in change modify the options of the server.
+func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName string, change ...func(*server.Options)) dashboard {
 	t.Helper()
 	d := dashboard{installation: start(t, append(change, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}
 	o := d.db.Org(d.org.ID)
@@ -82,7 +82,7 @@ func startDashboard(t *testing.T, videos []ingest.VideoFacts, collection string,
 	clips := storetest.Clips(t, len(videos)+1) // the last tracked video is never fetched, so the pages also show a video without numbers
 	tracked := storetest.Track(t, o, clips...)
 	d.deliver(t, clips, videos)
-	d.collection = storetest.Collection(t, o, collection, nil)
+	d.collection = storetest.Collection(t, o, collectionName, nil)
 	ids := make([]uuid.UUID, len(tracked))
 	for n, video := range tracked {
 		ids[n] = video.VideoID
@@ -123,8 +123,8 @@ func (d dashboard) storeThumbnails(t *testing.T, box *sandbox.Sandbox) {
 	}
 }
 
-// deliver stores facts as answers of the sandbox, as a collector would: facts[i] is the answer for the video of links[i]. If facts is
-// shorter than links, the last videos get no answer.
+// deliver stores captions and counts of videos as if a collector had got them from the sandbox. facts[i] belongs to the video of links[i].
+// If facts is shorter than links, the last videos stay without numbers.
 func (d dashboard) deliver(t *testing.T, links []link.Link, facts []ingest.VideoFacts) {
 	t.Helper()
 	outcomes := make([]ingest.Outcome, len(facts))
@@ -135,7 +135,7 @@ func (d dashboard) deliver(t *testing.T, links []link.Link, facts []ingest.Video
 	require.NoError(t, d.db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(d.db.Clock.Now()), outcomes))
 }
 
-// pages returns the paths of all pages by name.
+// pages returns the path of each page. The names of the pages occur in file names of screenshots and in messages of failed tests.
 func (d dashboard) pages(t *testing.T) map[string]string {
 	t.Helper()
 	o := d.db.Org(d.org.ID)
@@ -232,7 +232,7 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 	b.do(chromedp.KeyEvent("/"), chromedp.Evaluate(`document.activeElement.id`, &at))
 	require.Equal(t, "search", at)
 
-	// Ctrl-K opens the search dialog. The results are links that the arrow keys reach.
+	// Ctrl-K opens the search dialog. The arrow keys move the focus to its results, which are links.
 	b.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(input.ModifierCtrl)), chromedp.WaitVisible("#palette-text"), chromedp.KeyEvent("4"), chromedp.KeyEvent(kb.Backspace),
 		chromedp.KeyEvent("caption"), chromedp.WaitVisible("#found a"))
 	b.requireAccessible("search dialog")
@@ -293,7 +293,7 @@ func TestDashboard_showsTextsOfOthersAsText(t *testing.T) {
 		require.Contains(t, text, shown.text, shown.path)
 		require.NotEqual(t, "owned", title)
 	}
-	b.requireClean(d.url) // requireClean also reports violations of the content security policy; an open dialog would block the next step
+	b.requireClean(d.url) // requireClean also finds violations of the content security policy; a dialog of a hostile script would have stopped the loop
 }
 
 func TestDashboard_printsReportsWithoutControls(t *testing.T) {
@@ -302,7 +302,7 @@ func TestDashboard_printsReportsWithoutControls(t *testing.T) {
 	d := startDashboard(t, hostileVideos, hostileName)
 	b := open(t)
 	b.signIn(d)
-	pages := map[string]string{"collection": "/collection/" + d.collection.ID.String(), "report": "/collection/report/" + d.freeze(t, d.collection.ID)} // the report has five videos
+	pages := map[string]string{"collection": "/collection/" + d.collection.ID.String(), "report": "/collection/report/" + d.freeze(t, d.collection.ID)} // the collection of the report has five videos
 	for name, path := range pages {
 		var shown string
 		var printed []byte

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileTexts returns 200 texts that try to run a script. Each text first tries to close the HTML construct that contains it: an attribute, a
-// title, a script, a comment or a template.
+// hostileTexts returns 200 texts that try to run a script. Each text first tries to close the HTML construct that contains it: an
+// attribute, a title, a script, a comment or a template.
 func hostileTexts() []string {
 	const run = `document.title='owned'`
 	scripts := []string{

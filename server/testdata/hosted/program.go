@@ -1,5 +1,5 @@
-// Command program calls every operation that the API of the hosted service has. It is a program for the hosted service: only the address
-// and the token are changed to those of the server under test.
+// Command program could belong to a customer of a hosted service. It calls every operation of the service's API, which ReelTally has
+// too. Only the address and the token are those of the server under test.
 package main
 
 import (

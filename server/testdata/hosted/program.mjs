@@ -1,4 +1,5 @@
-// This program calls every operation that the API of the hosted service has. Only the address and the token are those of the server under test.
+// This program could belong to a customer of a hosted service. It calls every operation of the service's API, which ReelTally has
+// too. Only the address and the token are those of the server under test.
 import assert from "node:assert";
 
 async function call(method, path, body) {

@@ -1,4 +1,7 @@
-"""Uses every operation of the hosted interface. Only the address and the token are those of this server."""
+"""Could belong to a customer of a hosted service: calls every operation of the service's API, which ReelTally has too.
+
+Only the address and the token are those of the server under test.
+"""
 
 import json
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# This program calls every operation that the API of the hosted service has. Only the address and the token are those of the server under test.
+# This program could belong to a customer of a hosted service. It calls every operation of the service's API, which ReelTally has
+# too. Only the address and the token are those of the server under test.
 set -euo pipefail
 
 # call METHOD PATH [BODY] sends a request and prints the response body.

@@ -1,10 +1,10 @@
-// This program calls every hand-written function of the client, and prints the results.
+// This program calls every hand-written function of the client library, and prints the results.
 import { ReelTally, ReelTallyError } from "@reeltally/client";
 
 const reeltally = new ReelTally();
 const out = {};
-out.organisation = (await reeltally.authenticate()).organisation.name; // the first answer is 429
-out.created = (await reeltally.createCollection({ name: "Launch" })).id; // the first answer is lost
+out.organisation = (await reeltally.authenticate()).organisation.name; // the test answers the first request with 429; the client retries
+out.created = (await reeltally.createCollection({ name: "Launch" })).id; // the test drops the first response; the client retries
 out.collections = [];
 for await (const collection of reeltally.allCollections()) out.collections.push(collection.name);
 const tracked = await reeltally.trackVideos({ links: process.argv.slice(2) });

@@ -1,4 +1,4 @@
-"""Uses every part of the client that is written by hand, and prints what it got."""
+"""Calls every hand-written function of the client library, and prints the results."""
 
 import json
 import sys
@@ -8,8 +8,8 @@ from reeltally import ReelTally, ReelTallyError
 
 reeltally = ReelTally()
 out: dict[str, Any] = {}
-out["organisation"] = reeltally.authenticate()["organisation"]["name"]  # the first answer is 429
-out["created"] = reeltally.create_collection({"name": "Launch"})["id"]  # the first answer is lost
+out["organisation"] = reeltally.authenticate()["organisation"]["name"]  # the test answers the first request with 429; the client retries
+out["created"] = reeltally.create_collection({"name": "Launch"})["id"]  # the test drops the first response; the client retries
 out["collections"] = [collection["name"] for collection in reeltally.all_collections()]
 tracked = reeltally.track_videos({"links": sys.argv[1:]})
 out["statuses"] = [result["status"] for result in tracked["results"]]
