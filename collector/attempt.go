@@ -13,21 +13,25 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// attempt is one try to fetch a target. It contains the answers of the sources that were asked so far, and is stored as JSON in
-// queue.Target.Answers.
+// attempt is one try to fetch a target (a video or account). It contains the answers of the sources that were asked so far, and is stored
+// as JSON in queue.Target.Answers.
+//
+// The sources that serve a target are asked one after the other, until one gives the numbers. The following fetches then skip the sources
+// that could not answer for the target, for up to a week.
 //
 // The sources of a target are asked one after the other, each in its own queue, until one gives the numbers. A source that cannot answer
 // for a target is then skipped for a week, as long as another source gives the numbers.
 type attempt struct {
-	// Running is true while further sources have to be asked. If it is false, the attempt has ended. Answers then contains only the answers of
-	// the sources that the next fetch skips.
+	// Running is true while a further source has to be asked. If Running is false, the attempt has ended, and Answers contains only the
+	// answers of the sources that the next fetch skips.
 	Running bool     `json:"running,omitempty"`
 	Answers []answer `json:"answers,omitempty"`
-	// Counted is set if a source gave the counts but not all details. The following sources are then asked for details only.
+	// Counted is set if a source gave the counts of a video, but not all of its details. The following sources are then asked for details
+	// only.
 	Counted *counted `json:"counted,omitempty"`
 }
 
-// answer says why a source gave no numbers.
+// answer is the answer of one source that gave no numbers of the target.
 type answer struct {
 	Source string       `json:"source"`
 	Class  source.Class `json:"class"` // class of the answer, or quota.Paused
@@ -37,17 +41,19 @@ type answer struct {
 	Pause  source.Class `json:"pause,omitempty"` // the class of the source's pause, if Class is quota.Paused
 }
 
-// counted names the source that gave the counts of a video. Facts contains what that source said about the video, without the counts.
+// counted names the source that gave the counts of a video. Facts contains the details in the answer of this source, such as title and
+// account, without the counts.
 type counted struct {
 	Source string        `json:"source"`
 	Facts  *source.Facts `json:"facts"`
 }
 
-// attemptOf returns the attempt that is stored with a target. It returns an empty attempt if the stored one cannot be read.
+// attemptOf returns the attempt that is stored with a target. It returns an empty attempt if none is stored, or if the stored attempt
+// cannot be read.
 func attemptOf(t queue.Target) attempt {
 	var a attempt
 	if t.Answers != nil && json.Unmarshal([]byte(*t.Answers), &a) != nil {
-		return attempt{} // an unreadable attempt starts again with the first source
+		return attempt{} // the sources are asked again, beginning with the first
 	}
 	if !a.Running {
 		return attempt{Answers: a.Answers}
@@ -68,14 +74,15 @@ func (a attempt) text() *string {
 	return &text
 }
 
-// withResult returns a copy of the attempt to which the result r of the worker's source is added.
-func (w *worker) withResult(a attempt, r source.Result, at time.Time) attempt {
-	because := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: at}
+// withResult returns a copy of the attempt soFar, to which the result r of this worker's source is appended. r has no numbers. The
+// parameter at is the time of r.
+func (w *worker) withResult(soFar attempt, r source.Result, at time.Time) attempt {
+	added := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: at}
 	if r.Class == quota.Paused {
-		because.Until, because.Pause = r.Failed.RetryAt, r.Failed.Class
+		added.Until, added.Pause = r.Failed.RetryAt, r.Failed.Class
 	}
-	a.Answers = append(slices.Clone(a.Answers), because)
-	return a
+	soFar.Answers = append(slices.Clone(soFar.Answers), added)
+	return soFar
 }
 
 // find returns the first answer of the given class, or nil if there is none.
@@ -88,50 +95,52 @@ func (a attempt) find(class source.Class) *answer {
 	return nil
 }
 
-// nextSource returns the first source that serves the target and has not answered in the attempt. It returns nil if no source is left.
-func (c *Collector) nextSource(t queue.Target, a attempt) source.Source {
+// nextSource returns the first configured source that serves the target t and has not yet answered in the current attempt. It returns nil
+// if all sources that serve t have answered.
+func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	for _, s := range c.Sources {
 		_, serves := s.Serves(t)
-		counted := a.Counted != nil && a.Counted.Source == s.Name()
-		if serves && !counted && !slices.ContainsFunc(a.Answers, func(r answer) bool { return r.Source == s.Name() }) {
+		counted := current.Counted != nil && current.Counted.Source == s.Name()
+		if serves && !counted && !slices.ContainsFunc(current.Answers, func(r answer) bool { return r.Source == s.Name() }) {
 			return s
 		}
 	}
 	return nil
 }
 
-// end ends the attempt a. It sets o.Route to the first source that the next fetch does not skip, and o.Answers to the answers of the
-// skipped sources. A source is skipped if it gave an answer of a class in keep less than a week before the next fetch. If every source
-// would be skipped, o.Route is the first source that serves the target.
-func (c *Collector) end(o *ingest.Outcome, a attempt, keep ...source.Class) {
+// end completes the outcome o of an attempt that asks no further source. It sets o.Route to the source that the next fetch asks first, and
+// o.Answers to the answers of the sources before it, which the next fetch skips. A source is skipped if the attempt ended has an answer of
+// this source whose class is in keep, and if the next fetch is less than a week after this answer. If every source would be skipped, none
+// is skipped.
+func (c *Collector) end(o *ingest.Outcome, ended attempt, keep ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {
 		if _, ok := s.Serves(o.Target); !ok {
 			continue
 		}
-		at := slices.IndexFunc(a.Answers, func(r answer) bool {
+		at := slices.IndexFunc(ended.Answers, func(r answer) bool {
 			return r.Source == s.Name() && slices.Contains(keep, r.Class) && o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
 		})
 		if at < 0 {
 			o.Route, o.Answers = s.Name(), skipped.text()
 			return
 		}
-		skipped.Answers = append(skipped.Answers, a.Answers[at])
+		skipped.Answers = append(skipped.Answers, ended.Answers[at])
 	}
 	if first := c.nextSource(o.Target, attempt{}); first != nil { // every source would be skipped
 		o.Route, o.Answers = first.Name(), nil
 	}
 }
 
-// continued returns the outcome o with changes that continue the attempt a at another source: the target is due now, and its route is the source
-// next.
-func continued(o ingest.Outcome, a attempt, next source.Source, now time.Time) ingest.Outcome {
-	a.Running = true
-	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), next.Name(), a.text(), true
+// continued returns a copy of the outcome o with which the attempt goes on: the target is due at once, and the source s is asked for it.
+// now is the current time.
+func continued(o ingest.Outcome, current attempt, s source.Source, now time.Time) ingest.Outcome {
+	current.Running = true
+	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), s.Name(), current.text(), true
 	return o
 }
 
-// unchanged returns an outcome that leaves the stored fields of a target as they are.
+// unchanged returns an outcome that leaves the fields of the target t as they are stored, except for the fields that the caller then sets.
 func unchanged(t queue.Target) ingest.Outcome {
 	return ingest.Outcome{Target: t, State: t.State, Pace: t.Pace, Attempts: t.Attempts, RefusedAs: t.RefusedAs, Refusals: t.Refusals,
 		Suspect: t.Suspect, Answers: t.Answers}

@@ -1,12 +1,13 @@
 // Package collector fetches the numbers of videos and accounts. It claims due targets from the queue, asks a source for their numbers, and
 // stores the answers.
 //
-// Each source has its own queue and its own workers. A worker runs one loop (worker.go). It claims a batch of targets for one call and
-// calls the source (package quota). It decides what each answer means (outcome.go, package verify) and when the target is due next (package
-// schedule). It stores the results and the time of the next fetch in one transaction.
+// Each source has its own queue and its own workers. A worker runs one loop (worker.go). It claims a batch of due targets, which are then
+// leased to this collector for a limited time, and calls the source (package quota). It decides what each answer means (outcome.go, package
+// verify) and when the target is due next (package schedule). It stores the results and the time of the next fetch in one transaction.
 //
-// If a source cannot answer for a target, the target moves to the queue of the next source (attempt.go). If a collector dies, its leases
-// expire, or other collectors free them after its heartbeat stops. An answer that is stored twice changes nothing.
+// If a source cannot answer for a target, the target moves to the queue of the next source (attempt.go). If a collector dies, other
+// collectors free its targets after its heartbeat stops, or the leases of the targets expire. An answer that is stored twice changes
+// nothing.
 //
 // The main type is [Collector]. Start reading at worker.round. docs/architecture.md draws the path of one answer.
 package collector
@@ -39,16 +40,18 @@ type Options struct {
 	Store *store.Store
 	// Sources are the configured sources. They are asked for a target in this order, until one source gives the target's numbers.
 	Sources []source.Source
-	// Now is the collector's clock.
+	// Now returns the current time. Tests set it to a simulated clock.
 	Now    func() time.Time
 	Logger *slog.Logger
 	// Concurrency is the number of calls that each source gets at the same time. If it is 0, the Concurrency method of each source decides.
 	Concurrency int
-	// Poll is how long a worker waits if nothing is due; 0 means DefaultPoll.
+	// Poll is how long a worker waits before it looks again for due targets, if no target was due; 0 means DefaultPoll.
 	Poll time.Duration
-	// Intervals are the times between two fetches of a target, by lane. A lane without an interval has schedule.DefaultInterval.
+	// Intervals are the times between two fetches of a target, by lane (the priority of the target in the queue). A lane without an interval
+	// has schedule.DefaultInterval.
 	Intervals schedule.Intervals
-	// Heartbeat is the time between two heartbeats; 0 means two seconds. A collector that wrote no heartbeat for deadAfter counts as dead.
+	// Heartbeat is the time between two heartbeats; 0 means two seconds. If a collector has written no heartbeat for deadAfter, the other
+	// collectors treat it as dead and free its targets.
 	Heartbeat time.Duration
 	// Thumbnails fetches the pictures of videos. If it is nil, no pictures are fetched.
 	Thumbnails *thumbnail.Fetcher
@@ -56,15 +59,17 @@ type Options struct {
 	Panicked func()
 }
 
-// DefaultPoll is how long a worker waits if nothing is due.
+// DefaultPoll is the default of Options.Poll: how long a worker waits before it looks again for due targets.
 const DefaultPoll = 500 * time.Millisecond
 
 const deadAfter = 10 * time.Second
 
-// laneWeights are the relative probabilities with which a claim serves each lane first. If that lane is empty, another lane is served.
+// laneWeights are the weights of the lanes (the priorities of targets in the queue). The larger the weight of a lane, the more often a
+// claim looks for due targets in this lane first: see weightedOrder.
 var laneWeights = map[queue.Lane]float64{queue.LaneInteractive: 50, queue.LanePremium: 30, queue.LaneBasic: 15, queue.LaneFree: 5}
 
-// Collector fetches due targets in this process. Several collectors can use one database at the same time.
+// Collector fetches due targets in one process. Several collectors, in the same or in other processes, can use one database at the same
+// time.
 type Collector struct {
 	Options
 	id         uuid.UUID
@@ -92,7 +97,7 @@ func New(o Options) (*Collector, error) {
 }
 
 // Run fetches due targets until ctx ends. Before it returns, it stores or releases all claimed targets. Run stops early and returns a
-// *store.DataKindError if a source gives made-up numbers and the database has real ones, or the other way round.
+// *store.DataKindError if it would mix the made-up numbers of a sandbox with real numbers in one database.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -131,8 +136,8 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// start prepares Run. It ends the pauses that refused credentials have caused, publishes the routes, and writes the first heartbeat. The
-// heartbeat lists what the sources can fetch.
+// start prepares Run. It ends the pauses that refused credentials have caused, stores which source is asked first for which targets, and
+// writes the first heartbeat. The heartbeat lists what the sources can fetch.
 func (c *Collector) start(ctx context.Context) error {
 	if err := c.quota.Restart(ctx, c.Sources); err != nil {
 		return err
@@ -143,7 +148,7 @@ func (c *Collector) start(ctx context.Context) error {
 	return c.heartbeat(ctx)
 }
 
-// publishRoutes stores which source is asked first for the videos and for the accounts of each platform.
+// publishRoutes stores which source is asked first for the videos, and which for the accounts, of each platform.
 func (c *Collector) publishRoutes(ctx context.Context) error {
 	var routes []queue.Route
 	for _, p := range link.Platforms {
@@ -156,7 +161,8 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 	return c.queue.PublishRoutes(ctx, routes, c.sourceNames())
 }
 
-// serves returns the forms of targets that at least one of the configured sources can fetch.
+// serves returns the forms of targets that at least one of the configured sources can fetch. A form is a platform, a kind (video or
+// account), and whether the handle of the account is known.
 func (c *Collector) serves() []queue.Form {
 	var forms []queue.Form
 	for _, p := range link.Platforms {
@@ -171,7 +177,8 @@ func (c *Collector) serves() []queue.Form {
 	return forms
 }
 
-// exampleIDs are possible ids of a video and an account of each platform. A source is asked whether it serves them.
+// exampleIDs are possible ids of a video and an account of each platform. servesForm uses them to ask a source which forms of targets it
+// serves.
 var exampleIDs = map[link.Platform]map[source.Kind]string{
 	link.TikTok:    {source.KindVideo: "7338812345678901234", source.KindAccount: "6748451240264420610"},
 	link.Instagram: {source.KindVideo: "C3xYz12AbCd", source.KindAccount: "17841400000000000"},
@@ -179,7 +186,8 @@ var exampleIDs = map[link.Platform]map[source.Kind]string{
 	link.Facebook:  {source.KindVideo: "1234567890123456", source.KindAccount: "100044000000000"},
 }
 
-// servesForm returns true if a source can fetch targets of the form f.
+// servesForm returns true if the source s can fetch targets with the platform and kind of f. If f.ByHandle is false, s must be able to
+// fetch them without the handle of the account.
 func servesForm(s source.Source, f queue.Form) bool {
 	t := source.Target{Platform: f.Platform, Kind: f.Kind, ExternalID: exampleIDs[f.Platform][f.Kind]}
 	switch {
@@ -195,8 +203,8 @@ func servesForm(s source.Source, f queue.Form) bool {
 	return ok && (f.ByHandle || f.Kind == source.KindAccount || !s.AsksByHandle(t))
 }
 
-// Published describes sources and their budgets at the time now. A heartbeat stores the result, so that other processes can show the status
-// of collecting.
+// Published returns the names of the sources, with the name, the limit and the current window of each of their budgets. now is the current
+// time. A heartbeat stores the result, so that other processes can show the state of the sources.
 func Published(sources []source.Source, now time.Time) []queue.Source {
 	out := make([]queue.Source, len(sources))
 	for i, s := range sources {
@@ -222,23 +230,23 @@ func (c *Collector) sourceNames() []string {
 	return names
 }
 
-// repeat runs a task again and again until ctx ends, and waits for the duration every after each run. It logs the errors and the panics of
+// repeat runs a task again and again until ctx ends, and pauses for the given interval after each run. It logs the errors and the panics of
 // the task.
-func (c *Collector) repeat(ctx context.Context, every time.Duration, task string, run func(ctx context.Context) error) {
+func (c *Collector) repeat(ctx context.Context, interval time.Duration, task string, run func(ctx context.Context) error) {
 	for {
 		err := c.safely(ctx, func() error { return run(ctx) }, "task", task)
 		if err != nil && ctx.Err() == nil {
 			c.Logger.ErrorContext(ctx, "task failed", "task", task, "error", err)
 		}
-		if !wait(ctx, every, nil) {
+		if !wait(ctx, interval, nil) {
 			return
 		}
 	}
 }
 
 // heartbeat writes one heartbeat and frees the targets of dead collectors. It also assigns a source to targets that have none, because they
-// were tracked while the routes were being published. It returns an error after deadAfter, because other collectors then treat this
-// collector as dead.
+// were tracked while publishRoutes was running. heartbeat gives up and returns an error after deadAfter, because other collectors then
+// treat this collector as dead.
 func (c *Collector) heartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
@@ -252,8 +260,8 @@ func (c *Collector) heartbeat(ctx context.Context) error {
 	return err
 }
 
-// weightedOrder returns the lanes in a random order. The probability that a lane comes before others is proportional to its weight: each lane
-// gets a random arrival time, with a mean that is inversely proportional to the weight.
+// weightedOrder returns the lanes in a random order. Lanes with a larger weight in laneWeights tend to come first. Each lane gets a random
+// arrival time whose mean is inversely proportional to its weight, so that the probability to be first is proportional to the weight.
 func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	arrival := map[queue.Lane]float64{}
 	for _, l := range lanes {
@@ -262,7 +270,7 @@ func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(arrival[a], arrival[b]) })
 }
 
-// wait blocks for the duration d, or until a value arrives on wake, which may be nil. It returns false if ctx ended first.
+// wait blocks for the duration d. It returns true earlier if a value arrives on wake, which may be nil. It returns false if ctx ends first.
 func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

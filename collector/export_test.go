@@ -8,10 +8,11 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Start prepares the collector like Run, but fetches nothing. Tests then call Round, so that their clock does not move during fetches.
+// Start prepares the collector in the same way as Run, but fetches nothing. Tests then call Round, so that they can advance their clock
+// between the fetches.
 func (c *Collector) Start(ctx context.Context) error { return c.start(ctx) }
 
-// Round claims and fetches due targets once for each source. It returns true if any target was due.
+// Round claims and fetches due targets once for each source. It returns true if a target was due at any source.
 func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
 	for _, s := range c.Sources {
 		fetched, err := c.workers(s)[0].round(ctx, false)
@@ -26,7 +27,7 @@ func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
 // RunJobs runs the upkeep jobs that are due.
 func (c *Collector) RunJobs(ctx context.Context) error { return c.jobs.RunDue(ctx) }
 
-// Throttle returns how strongly the fetches of a platform's videos are throttled at present.
+// Throttle returns the current throttle of a platform's videos, from 0 (not throttled) to schedule.MaxThrottle.
 func (c *Collector) Throttle(p link.Platform) schedule.Throttle {
 	return c.throttle(source.Target{Platform: p, Kind: source.KindVideo})
 }

@@ -12,11 +12,13 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Some sources find a video only through its account. The handle in a caller's link can be wrong, by mistake or on purpose, and all
-// organisations share one target. A source is therefore asked with each handle that a subscriber claims, until it finds the video. From
-// then on, only the handle in the source's answer is used, for all organisations.
+// Some sources find a video only through the handle of its account. The handle in a caller's link can be wrong, by mistake or on purpose,
+// and all organisations that track the video share one target. The handle in a link is therefore only a claimed handle. The source is asked
+// with one claimed handle after the other, until it finds the video. The handle in its answer is the confirmed handle, and from then on it
+// is used for all organisations.
 
-// request returns the target as it is sent to its source: with its confirmed handle, or else with its first claimed handle.
+// request returns the target t with the fields that a source needs. If no source has confirmed the handle of the account yet, request sets
+// it to the first handle from a caller's link.
 func (c *Collector) request(t queue.Target, now time.Time) source.Target {
 	t.NeedDetails = schedule.NeedsDetails(t, now) || attemptOf(t).Counted != nil
 	if t.Handle == "" && len(t.Handles) > 0 {
@@ -31,16 +33,16 @@ func (c *Collector) request(t queue.Target, now time.Time) source.Target {
 	return t
 }
 
-// search is the search for one video at one source that needs the handle of the video's account. Each call tries another handle.
+// search is the search for one video at a source that needs the handle of the video's account. Each call tries one of the known handles.
 type search struct {
-	tried     []string       // the claimed handles that were tried; "" for a link without a handle
-	confirmed *source.Result // the result under the confirmed handle; nil if no handle is confirmed
+	tried     []string       // handles from callers' links that were tried; "" for a link without a handle
+	confirmed *source.Result // result of a call with the confirmed handle that did not find the video; nil if there was no such call
 }
 
-// searches contains the searches for the videos of one claim. The keys are the external ids of the videos.
+// searches contains one search for each video of a batch. The keys are the external ids of the videos.
 type searches map[string]*search
 
-// of returns the search that belongs to the target t. If the map does not contain a search for t yet, of adds a new one.
+// of returns the search for the target t. The first call for a target creates the search.
 func (all searches) of(t source.Target) *search {
 	if all[t.ExternalID] == nil {
 		all[t.ExternalID] = &search{}
@@ -51,14 +53,15 @@ func (all searches) of(t source.Target) *search {
 // notFound contains the classes of answers after which a search tries another handle.
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// next evaluates r, which the source by has returned for the video t under one handle. If the source did not find the video and further
-// handles are claimed, again is the request with the next handle. Otherwise again is nil and final is the result of the search.
-func (s *search) next(by source.Source, t source.Target, r source.Result) (final source.Result, again *source.Target) {
+// next decides how the search goes on after the call whose result is r. t is the video as it was requested from the source src, with one
+// handle. If the video was not found and further handles from callers' links are left, again is the request with the next handle. Otherwise
+// again is nil, and final is the result of the whole search.
+func (s *search) next(src source.Source, t source.Target, r source.Result) (final source.Result, again *source.Target) {
 	rest := t
 	switch {
 	case r.Class == quota.Paused:
 		return s.result(r), nil // the remaining handles are tried in the next fetch
-	case t.Kind != source.KindVideo || r.Class == source.OK || r.Failed != nil || !by.AsksByHandle(t):
+	case t.Kind != source.KindVideo || r.Class == source.OK || r.Failed != nil || !src.AsksByHandle(t):
 		return r, nil
 	case len(t.Handles) > 0 && t.Handle == t.Handles[0]:
 		s.tried = append(s.tried, t.Handle)
@@ -76,15 +79,16 @@ func (s *search) next(by source.Source, t source.Target, r source.Result) (final
 	return r, &rest
 }
 
-// result returns the result of a search that ends with r: the result under the confirmed handle, or Unconfirmed if the video was not found
-// under the claimed handles.
-func (s *search) result(r source.Result) source.Result {
-	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (r.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFound, r.Class))
+// result returns the result of a search whose last call returned last. If a call with the confirmed handle was made, its result is the
+// result of the search. Otherwise, if the video was not found under the handles from callers' links, the class of the result is
+// Unconfirmed: the video may exist under another handle.
+func (s *search) result(last source.Result) source.Result {
+	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (last.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFound, last.Class))
 	switch {
 	case s.confirmed != nil:
 		return *s.confirmed
 	case unconfirmed:
-		r.Class, r.Detail, r.Failed = source.Unconfirmed, "not found under the claimed account names: "+r.Detail, nil
+		last.Class, last.Detail, last.Failed = source.Unconfirmed, "not found under the claimed account names: "+last.Detail, nil
 	}
-	return r
+	return last
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer is the longest time for which a target waits for a paused source. Then the pause is checked again, because operators can end
-// some pauses early.
+// longestDefer is the longest time until the next fetch of a target whose source is paused. A longer pause is checked again after this
+// time, because operators can end some pauses early.
 const longestDefer = 5 * time.Minute
 
 // lastingClasses contains the classes of answers that are not expected to change within a week. If a source gives such an answer for a
 // target, the source is skipped for a week, as long as another source gives the target's numbers.
 var lastingClasses = []source.Class{source.AuthFailed, source.BadRequest, source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
-// refusalRules contains a rule for each class of answers with which a source refuses a target. waits are the delays before the next fetch,
-// by the number of consecutive refusals. confirmed is the number of consecutive refusals after which the target gets the state in the field
-// state. Refusals whose rules have the same name are counted together.
+// refusalRules has a rule for each class of answers with which a source refuses a target. Refusals whose rules have the same name are
+// counted together. waits are the delays before the next fetch: one after the first consecutive refusal, one after the second, and so on.
+// After confirmed consecutive refusals, the target gets the state in the field state.
 var refusalRules = map[source.Class]struct {
 	name      string
 	waits     schedule.Waits
@@ -34,14 +34,14 @@ var refusalRules = map[source.Class]struct {
 	source.Gone:        {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
 	source.Missing:     {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
 	source.OtherOwner:  {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
-	source.Unconfirmed: {"unconfirmed", schedule.GoneWaits, 1, queue.StateActive}, // never gone, because another claimed handle may be right
+	source.Unconfirmed: {"unconfirmed", schedule.GoneWaits, 1, queue.StateActive}, // not gone, because the video may exist under another handle
 	source.Private:     {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
 	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
 }
 
-// outcome returns what to store for a target after the result r of its source, and when the target is due next. If r has no numbers but
-// another source may have them, the target is due at once, and that source is asked next. mixedUp is true if the views in r are probably
-// those of another video of the same batch.
+// outcome returns what to store for the target t after the result r of its source, and when t is due next. If r has no numbers but the next
+// source may have them, t is due at once at the next source. mixedUp is true if the views in r are probably those of another video of the
+// same batch.
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	a := attemptOf(t)
 	if r.Class == source.OK && a.Counted == nil {
@@ -64,9 +64,10 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	return w.refusedOutcome(t, asked, r, now)
 }
 
-// needsNextSource returns true if the next source must be asked after r, a result without numbers. This is always so if the class of r is
-// in lastingClasses. After a failed call, the next source is asked only if an organisation waits for the target. During a pause of the
-// source, the next source is also asked if the pause would delay the fetch by more than half of the target's interval.
+// needsNextSource returns true if the next source must be asked after r, a result without numbers. There are three cases. First, the class
+// of r is in lastingClasses, so that a retry at this source would not help. Second, the call failed or the source is paused, and an
+// organisation waits for the target. Third, the source is paused so long that the fetch would be late by more than half of the target's
+// interval.
 func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	lasting := slices.Contains(lastingClasses, r.Class)
 	if lasting || r.Failed == nil {
@@ -95,8 +96,8 @@ func (w *worker) numbersOutcome(t queue.Target, a attempt, r source.Result, mixe
 	return o
 }
 
-// checkedOutcome returns the outcome after the source gave the numbers in r. The outcome stores them only if they are neither suspicious
-// nor older than the stored numbers.
+// checkedOutcome returns the outcome after the source gave the numbers in r. The outcome stores these numbers only if they are plausible
+// and not older than the stored numbers.
 func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Pace: t.Pace,
 		Fetch: &queue.FetchChange{Status: queue.FetchOK, Attempted: true}}
@@ -124,7 +125,8 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	return o
 }
 
-// detailsOutcome returns the outcome after the last source was asked for the missing details of a video. An earlier source gave the counts.
+// detailsOutcome returns the outcome at the end of an attempt in which one source gave the counts of a video and further sources were asked
+// for its missing details. r is the result of the source that was asked last.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchanged(t)
 	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
@@ -138,7 +140,8 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 	return o
 }
 
-// pausedOutcome returns the outcome for a target that waits for its paused source.
+// pausedOutcome returns the outcome for a target whose source is paused. The target is due when the pause ends, or after about longestDefer
+// if the pause is longer.
 func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
 	o := unchanged(t)
 	o.Fetch = fetchstatus.Paused(t, w.source.Name(), r.Failed.RetryAt, r.Failed.Class, r.Detail, now)
@@ -149,8 +152,8 @@ func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) i
 	return o
 }
 
-// lastOutcome returns the outcome after the last source could not answer for a target either. If the call of an earlier source failed, or
-// if an earlier source is paused, the target does not count as refused, because the earlier source will be asked again later.
+// lastOutcome returns the outcome after no source could answer for a target. If a call to an earlier source failed, or if an earlier source
+// is paused, the target does not count as refused, because that source will be asked again.
 func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed := a.find(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
@@ -171,7 +174,7 @@ func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now tim
 	return o
 }
 
-// refusedOutcome returns the outcome of a final result without numbers, after which no other source is asked.
+// refusedOutcome returns the outcome of a result without numbers after which no further source is asked.
 func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
 	lasting, delay := []source.Class{source.Unsupported}, schedule.Weekly
@@ -208,7 +211,8 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	return o
 }
 
-// provenance returns the source name that is stored with the history points of a result.
+// provenance returns the source name that is stored with the history points of a result: the name of the worker's source, or
+// store.SandboxSource if a sandbox answered.
 func (w *worker) provenance(r source.Result) string {
 	if r.Sandbox {
 		return store.SandboxSource
@@ -216,8 +220,8 @@ func (w *worker) provenance(r source.Result) string {
 	return w.source.Name()
 }
 
-// withoutAuthor returns facts without the author if the target needs only counts. A call for counts can use another API key than a call
-// with details. The result of a call for counts must therefore never rename an author or move a video to another account.
+// withoutAuthor returns the facts of a video without its author if the target needs only counts. Some sources use another API key for
+// counts than for details. An answer to a call for counts must therefore never rename an author or move a video to another account.
 func withoutAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	if t.NeedDetails {
 		return facts
@@ -227,24 +231,24 @@ func withoutAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	return &f
 }
 
-// lacksDetails returns true if the facts lack a detail that every video has.
+// lacksDetails returns true if the facts lack the title, the username, the time of the upload or the length. Every video has these details.
 func lacksDetails(f *source.Facts) bool {
 	return f.Title == nil || f.Username == nil || f.UploadedAt == nil || f.LengthSeconds == nil
 }
 
-// fillDetails sets the missing details of f to the values in from, which another source gave. It copies no counts, and no account, because
-// each source has its own account ids.
-func fillDetails(f *source.Facts, from *source.Facts) {
-	fill(&f.Title, from.Title)
-	fill(&f.Username, from.Username)
-	fill(&f.UploadedAt, from.UploadedAt)
-	fill(&f.LengthSeconds, from.LengthSeconds)
-	fill(&f.SongName, from.SongName)
-	fill(&f.SongLink, from.SongLink)
-	fill(&f.ThumbnailURL, from.ThumbnailURL)
-	fill(&f.IsAd, from.IsAd)
-	fill(&f.ShopAd, from.ShopAd)
-	fill(&f.ShopProductID, from.ShopProductID)
+// fillDetails sets each missing detail of f to its value in other, the answer of another source. It copies no counts, and no account ids,
+// because each source has its own account ids.
+func fillDetails(f *source.Facts, other *source.Facts) {
+	fill(&f.Title, other.Title)
+	fill(&f.Username, other.Username)
+	fill(&f.UploadedAt, other.UploadedAt)
+	fill(&f.LengthSeconds, other.LengthSeconds)
+	fill(&f.SongName, other.SongName)
+	fill(&f.SongLink, other.SongLink)
+	fill(&f.ThumbnailURL, other.ThumbnailURL)
+	fill(&f.IsAd, other.IsAd)
+	fill(&f.ShopAd, other.ShopAd)
+	fill(&f.ShopProductID, other.ShopProductID)
 }
 
 func fill[T any](to **T, from *T) {

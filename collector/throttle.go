@@ -15,16 +15,19 @@ import (
 )
 
 const (
-	// throttleLife is how long throttles are used before they are computed again from the whole queue.
+	// throttleLife is how long the throttles are used before they are computed again from the whole queue. A throttle says how strongly the
+	// number of fetches is reduced, because the budgets of the sources are too small.
 	throttleLife = 15 * time.Minute
 	// throttleRetry is the delay before throttles are computed again after an error.
 	throttleRetry = time.Minute
-	// headroom is the fraction of a budget that is reserved for retries, refreshes and calls with a partly filled batch. Twice the square
-	// root of the budget is reserved in addition, because the number of due targets varies from day to day.
+	// headroom is the fraction of a budget that the throttles reserve for retries, refreshes and calls with a partly filled batch. Twice the
+	// square root of the budget is reserved in addition, because the number of due targets varies from day to day.
 	headroom = 0.1
 )
 
-// throttles contains the current throttles. They are replaced only while the mutex updating is locked.
+// throttles contains the current throttle of each group of targets: how strongly the number of their fetches is reduced, because the
+// budgets of the sources are too small. A group is the videos or the accounts of one platform. The throttles are replaced only while the
+// mutex updating is locked.
 type throttles struct {
 	of       atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
 	updating sync.Mutex
@@ -36,7 +39,7 @@ func (c *Collector) plan(t queue.Target) schedule.Plan {
 	return schedule.Plan{Intervals: c.Intervals, Throttle: c.throttle(t)}
 }
 
-// throttle returns the throttle that applies to a target.
+// throttle returns the throttle of the group of a target. It returns 0, which means no reduction, before the first update.
 func (c *Collector) throttle(t queue.Target) schedule.Throttle {
 	if of := c.throttles.of.Load(); of != nil {
 		return (*of)[schedule.Group{Platform: t.Platform, Kind: t.Kind}]
@@ -44,8 +47,8 @@ func (c *Collector) throttle(t queue.Target) schedule.Throttle {
 	return 0
 }
 
-// updateThrottles computes the throttles from the queue and the budgets if they are outdated. It also publishes the routes again, so that a
-// target whose source is no longer configured starts again with the first source.
+// updateThrottles computes the throttles from the queue and the budgets if they are outdated. It also publishes again which source is asked
+// first for which targets, so that a target whose source is no longer configured gets another source.
 func (c *Collector) updateThrottles(ctx context.Context) error {
 	now := c.Now()
 	if !c.throttles.updating.TryLock() {
@@ -78,7 +81,8 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 	return nil
 }
 
-// supply returns the available units a day of each limited budget, by budget key.
+// supply returns how many units of each limited budget are available per day, after the headroom is subtracted. The keys are those of
+// quota.Key.
 func (c *Collector) supply(now time.Time) map[string]float64 {
 	supply := map[string]float64{}
 	for _, s := range c.Sources {
@@ -95,7 +99,7 @@ func (c *Collector) supply(now time.Time) map[string]float64 {
 	return supply
 }
 
-// needs returns the targets of each group, together with what it costs to fetch one of them.
+// needs groups the demand by platform and kind of target. For each group, it adds what it costs to fetch one of the targets.
 func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
 	for _, d := range demand {
@@ -111,8 +115,9 @@ func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need 
 	return needs
 }
 
-// costs returns what it costs to fetch one target like sample, with one element for each possible plan of calls. An element has the units
-// of the calls divided by the batch size, by budget key.
+// costs returns what it costs to fetch one target like sample. Each source can offer several lists of calls for this (Source.Plan), and the
+// result has one map for each list, in the order in which they are tried. A map has the units that one target takes from each budget, by
+// the key of the budget. All targets of a full batch share the units of a call evenly.
 func (c *Collector) costs(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64

@@ -23,11 +23,11 @@ import (
 const (
 	// claimTimeout is the time limit for all database queries that one claim needs.
 	claimTimeout = 30 * time.Second
-	// leaseMargin is added to the timeout of a fetch, so that the lease also covers storing the answers.
+	// leaseMargin is added to the timeout of a fetch to get the length of the lease, so that the lease also covers storing the answers.
 	leaseMargin = time.Minute
 	// accountTimeout is the timeout of the fetch of one account. It is long because some sources list thousands of videos ten at a time.
 	accountTimeout = time.Hour
-	// minCandidates is the minimum number of due targets from which a batch is chosen: see workerGroup.candidates.
+	// minCandidates is the smallest value of workerGroup.candidates, the number of due targets from which the targets of one call are chosen.
 	minCandidates = 10
 )
 
@@ -38,20 +38,21 @@ type worker struct {
 	group  *workerGroup
 }
 
-// workerGroup is the state that all workers of one source share. The last free worker serves only organisations that have no claimed target
-// in the queue of this source. The targets of one organisation therefore never occupy all workers of a slow source.
+// workerGroup is the state that all workers of one source share. If only one worker is free, it claims only targets for which an
+// organisation waits, and only of organisations that have no other claimed target in the queue of the source. The targets of one
+// organisation therefore never occupy all workers of a slow source.
 type workerGroup struct {
 	workers  int
 	claiming sync.Mutex    // held while a worker claims or waits for the next poll, so that an idle source causes few queries
 	busy     atomic.Int32  // number of workers with a claimed batch
 	accounts atomic.Int32  // number of workers with a claimed account
 	free     chan struct{} // receives a value when a worker becomes free, so that the waiting worker looks for due targets again
-	// candidates is the number of due targets from which a batch is chosen. It is twice the largest batch, because some targets may need a
-	// separate call.
+	// candidates is the number of due targets from which the targets of one call are chosen. It is at least twice the largest batch, because
+	// some of them may need a separate call.
 	candidates int
 }
 
-// workers returns the workers of the source s. Their number is Options.Concurrency or, if that is 0, the concurrency of the source.
+// workers returns new workers for the source s. Their number is Options.Concurrency or, if that is 0, the result of s.Concurrency.
 func (c *Collector) workers(s source.Source) []*worker {
 	g := &workerGroup{workers: max(1, s.Concurrency()), candidates: minCandidates, free: make(chan struct{}, 1)}
 	if c.Concurrency > 0 {
@@ -70,8 +71,8 @@ func (c *Collector) workers(s source.Source) []*worker {
 	return workers
 }
 
-// run calls round again and again until ctx ends, so that this worker fetches due targets. It calls stop if the numbers of the source must
-// not be stored in the database.
+// run calls round again and again until ctx ends. It calls stop if the numbers of the source must not be stored in the database, because
+// either the numbers or the database are made up by a sandbox.
 func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		err := w.safely(ctx, func() error { _, err := w.round(ctx, true); return err }, "source", w.source.Name())
@@ -85,8 +86,8 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// round claims one batch, fetches it and stores the answers. If nothing is due, it returns false. If poll is true, it then waits for the
-// poll interval before it returns.
+// round claims the targets of one call, fetches them and stores the answers. It returns busy = false if no target was due. In this case, if
+// poll is true, it waits for the poll interval before it returns.
 func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	claim, err := w.claim(ctx, poll)
 	if err != nil || len(claim.Targets) == 0 {
@@ -118,8 +119,8 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	return true, w.fetch(ctx, claim, due, searches{})
 }
 
-// claim leases the targets of one call and counts the worker as busy until workerGroup.release. If nothing is due, the claim is empty, and
-// claim waits for the poll interval if poll is true.
+// claim leases the targets of one call to this collector, and counts the worker as busy until workerGroup.release is called. If no target
+// is due, the returned claim is empty. In this case, if poll is true, claim waits for the poll interval.
 func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
@@ -148,8 +149,8 @@ func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, err e
 	return claim, nil
 }
 
-// kinds returns whether a worker may claim videos and accounts now, or only videos. At most half of the workers, but at least one, fetch
-// accounts, because an account can take long.
+// kinds returns the kinds of targets that a worker may claim now: videos and accounts, or only videos. At most half of the workers, but at
+// least one, may fetch accounts at the same time, because fetching an account can take long.
 func (g *workerGroup) kinds() []source.Kind {
 	if int(g.accounts.Load()) < max(1, g.workers/2) {
 		return []source.Kind{source.KindVideo, source.KindAccount}
@@ -157,8 +158,8 @@ func (g *workerGroup) kinds() []source.Kind {
 	return []source.Kind{source.KindVideo}
 }
 
-// count adds change to the number of busy workers. If c is the claim of an account, it also adds change to the number of workers that
-// fetch accounts.
+// count adds change to the number of busy workers. If the claimed target in c is an account, it also adds change to the number of workers
+// that fetch accounts.
 func (g *workerGroup) count(c queue.Claim, change int32) {
 	g.busy.Add(change)
 	if c.Targets[0].Kind == source.KindAccount {
@@ -166,7 +167,8 @@ func (g *workerGroup) count(c queue.Claim, change int32) {
 	}
 }
 
-// release counts the worker of a claim as free again, and lets the waiting worker claim at once.
+// release counts the worker that has processed the claim c as free again. It also wakes the worker that waits for the next poll, so that
+// this worker looks for due targets at once.
 func (g *workerGroup) release(c queue.Claim) {
 	g.count(c, -1)
 	select {
@@ -175,7 +177,7 @@ func (g *workerGroup) release(c queue.Claim) {
 	}
 }
 
-// call describes one call to a source. All targets that are requested by the call have these properties in common.
+// call describes a request to a source. Targets with equal call values can be requested together.
 type call struct {
 	platform link.Platform
 	kind     source.Kind
@@ -183,7 +185,7 @@ type call struct {
 	group    string
 }
 
-// callFor returns the call that can request a target.
+// callFor returns the call by which the worker's source is asked for the target t.
 func (w *worker) callFor(t source.Target) call {
 	size, served := w.source.Serves(t)
 	if !served {
@@ -192,9 +194,9 @@ func (w *worker) callFor(t source.Target) call {
 	return call{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
 }
 
-// chooseBatch chooses the targets of one call: the first due target and the due targets that fit into the same call. Each failed attempt of
-// a target halves the size of the batch that may contain it. A target that makes its calls fail is therefore requested alone after a few
-// attempts.
+// chooseBatch chooses the targets of one call: the first due target, and further due targets that can be requested together with it. lease
+// is how long the batch must be leased. The failed attempts of a target limit the size of its batch: each of them halves the size. A target
+// that makes its calls fail is therefore requested alone after a few attempts.
 func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease time.Duration) {
 	now := w.Now()
 	first := w.request(due[0], now)
@@ -215,7 +217,8 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease ti
 	return batch, w.timeout(first) + leaseMargin
 }
 
-// timeout returns the longest duration of a fetch. A fetch of videos has time for two calls, because some sources need a second call.
+// timeout returns the time limit for a fetch of targets like t. A fetch of videos has time for two calls, because some sources need a
+// second call.
 func (w *worker) timeout(t source.Target) time.Duration {
 	if t.Kind == source.KindAccount {
 		return accountTimeout
@@ -223,8 +226,9 @@ func (w *worker) timeout(t source.Target) time.Duration {
 	return 2 * w.source.Timeout()
 }
 
-// fetch asks the source for a batch and stores the answers. If the batch is refused as a whole, or if its handling panics, fetch asks again
-// for each half. If a video is not found under one handle, fetch asks again with the next handle.
+// fetch asks the source for a batch of targets and stores the answers. If the source refuses the batch as a whole, fetch asks again for
+// each half. A panic while a batch is handled has the same effect as a refusal. If a video is not found under one handle, fetch asks again
+// with the next handle. tried has the handles that were tried so far.
 func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, tried searches) error {
 	writing := context.WithoutCancel(ctx)
 	var again [][]source.Target
@@ -261,7 +265,8 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	return errors.Join(errs...)
 }
 
-// storeReply stores what a reply says about its targets. It returns the batches that must be fetched again at once.
+// storeReply stores the results in reply. It returns the batches that must be fetched again at once: the halves of a batch that the source
+// refused as a whole, or videos that must be requested with another handle.
 func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searches) (again [][]source.Target, err error) {
 	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
 	switch {
@@ -304,7 +309,8 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	return again, err
 }
 
-// addToBatch adds a target to the first batch that the same call can request and that is not full, or else to a new batch.
+// addToBatch adds the target t to the first of the batches that is not full and can be requested together with t. If there is no such
+// batch, it adds a new batch.
 func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]source.Target {
 	wanted := w.callFor(t)
 	for i, b := range batches {
@@ -316,12 +322,13 @@ func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]sour
 	return append(batches, []source.Target{t})
 }
 
-// panicError is the error for a recovered panic. value is what the code panicked with.
+// panicError is the error for a recovered panic. value is the argument of panic.
 type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// safely runs f. If f panics, safely logs the panic with its stack and attrs, and returns it as a *panicError.
+// safely runs f and returns its error. If f panics, safely logs the panic with its stack and attrs (keys and values for the logger), and
+// returns the panic as a *panicError.
 func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

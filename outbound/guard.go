@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxHeaderBytes is the maximum size of the headers of a response.
+	// maxHeaderBytes is the maximum size of the headers of a response in bytes.
 	maxHeaderBytes = 64 << 10
 	// connectTimeout is the time limit for trying all addresses of a host. Without it, the transport of net/http would continue to dial after
 	// the request was cancelled.
@@ -28,7 +28,7 @@ const (
 	addressTimeout = 3 * time.Second
 )
 
-// Reach is the set of IP addresses that a host may resolve to.
+// Reach is the kind of IP addresses to which a host may resolve.
 type Reach int
 
 const (
@@ -143,8 +143,8 @@ func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// dial connects to an allowed address. If last is false, it stops after addressTimeout, so that time is left for the host's other
-// addresses.
+// dial connects to an allowed address of the host t. last is true for the last address of the host. For any other address, dial gives up
+// after addressTimeout, so that time is left for the remaining addresses.
 func (g *Guard) dial(ctx context.Context, t target, network, address string, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc
@@ -158,14 +158,13 @@ func (g *Guard) dial(ctx context.Context, t target, network, address string, las
 	return d.DialContext(ctx, network, address)
 }
 
-// target is the host that DialContext connects to, and the range of IP addresses that the host may have.
+// target is the host to which DialContext connects, and the IP addresses to which this host may resolve.
 type target struct {
 	host  string
 	reach Reach
 }
 
-// control is the function for net.Dialer.Control. It checks the IP address immediately before the system connects to it, in addition to the
-// check in DialContext.
+// control is the function for net.Dialer.Control. It checks the IP address once more, immediately before the system connects to it.
 func (t target) control(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -183,8 +182,8 @@ func (t target) check(addr netip.Addr) error {
 	return &RefusedError{Host: t.host, Addr: addr, Why: why}
 }
 
-// Instead returns a function for Guard.Reach that allows only the server of baseURL. Programs use it if this server, for example the sandbox,
-// replaces all other hosts. Instead returns an error if baseURL is not an http or https URL, or if it has a query or fragment.
+// Instead returns a function for Guard.Reach that allows only the server of baseURL. It is for programs in which one server, for example
+// the sandbox, replaces all other hosts. Instead returns an error if baseURL is not an http or https URL, or if it has a query or fragment.
 func Instead(baseURL string) (func(address string) Reach, error) {
 	base, err := url.Parse(baseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" || base.Fragment != "" {

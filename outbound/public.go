@@ -7,7 +7,8 @@ import "net/netip"
 // not public, except NAT64 addresses of public IPv4 addresses.
 func IsPublic(addr netip.Addr) bool { return nonPublicReason(addr) == "" }
 
-// specialRanges lists the ranges in IANA's registries of special-purpose addresses for which netip has no check.
+// specialRanges lists the ranges of special-purpose addresses (from IANA's registries and one of a cloud) for which the package netip has
+// no method such as IsPrivate.
 var specialRanges = [...]struct {
 	prefix netip.Prefix
 	why    string // the reason for refusing the range, which completes the sentence "the address is …"
@@ -40,7 +41,8 @@ var metadataRanges = [...]netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd00:c1::/32"), netip.MustParsePrefix("fd20:ce::/32"),
 }
 
-// isLocal returns true for loopback and private addresses, except the addresses in metadataRanges.
+// isLocal returns true for loopback and private addresses, to which a host that the operator configured may resolve. It returns false for
+// the addresses in metadataRanges.
 func isLocal(addr netip.Addr) bool {
 	for _, prefix := range metadataRanges {
 		if prefix.Contains(addr) {

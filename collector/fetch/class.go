@@ -12,9 +12,9 @@ import (
 // MaxRetryAfter is the longest wait that is accepted from a Retry-After header. A longer wait is probably a mistake of the server.
 const MaxRetryAfter = 24 * time.Hour
 
-// ClassOf returns the class of an answer by its HTTP status. Call ClassOf only if the platform's own error code does not decide the class.
-// ClassOf never returns a class that concerns one target only, such as Gone, because a 404 can also mean a wrong base URL. It does not
-// decide whether the credential is at fault; see NamesCredential.
+// ClassOf returns the class of an answer by its HTTP status. It is for answers whose class is not decided by an error code of the platform.
+// ClassOf never returns a class that concerns one target only, such as Gone, because a 404 can also mean a wrong base URL. An AuthFailed of
+// ClassOf does not prove that the credential is wrong; see NamesCredential.
 //
 // isJSON is true if the body is JSON, which shows that the platform itself answered. An HTML page usually comes from a proxy, a load
 // balancer or a login portal. A 403 or 404 without JSON therefore gets the class Temporary.
@@ -43,8 +43,8 @@ func NamesCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 
-// RetryAfter parses the Retry-After header, which contains a number of seconds or an HTTP date. It returns a time between now and now plus
-// MaxRetryAfter. It returns the zero time if the header is absent or malformed.
+// RetryAfter returns the time in the Retry-After header, which contains a number of seconds or an HTTP date. now is the current time. The
+// result is at least now and at most MaxRetryAfter later. RetryAfter returns the zero time if the header is absent or malformed.
 func RetryAfter(h http.Header, now time.Time) time.Time {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {

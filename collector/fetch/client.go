@@ -27,10 +27,10 @@ const (
 	DefaultMaxBody = 8 << 20
 )
 
-// SandboxHeader is the header that a sandbox sets to "true" in every answer.
+// SandboxHeader is the header that a sandbox (a simulated platform) sets to "true" in every answer.
 const SandboxHeader = "ReelTally-Sandbox"
 
-// These errors are the causes of the failures that Endpoint.Do returns. Check for a cause with errors.Is.
+// These errors are causes of the failures that Endpoint.Do returns. Use errors.Is to find out whether a failure has one of these causes.
 var (
 	ErrTimeout     = fmt.Errorf("%w in time", source.ErrNoAnswer)
 	ErrTooLarge    = errors.New("the body of the answer is too large")
@@ -56,7 +56,7 @@ type Options struct {
 }
 
 // Client holds the settings and connections that all endpoints share. It follows no redirects, stores no cookies, accepts gzip and never
-// retries. Requests are sent through an Endpoint. All methods may be called concurrently.
+// retries. Requests are sent through an Endpoint (see Client.Endpoint). All methods may be called concurrently.
 type Client struct {
 	options   Options
 	timeout   time.Duration
@@ -221,8 +221,8 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 	}, nil
 }
 
-// callError returns the error of Do for a call that got no complete answer. ctx is the caller's context, and callCtx is derived
-// from ctx with the timeout of the call.
+// callError returns the error that Do returns for a call without a complete answer. err is the reason. ctx is the context of the caller of
+// Do, and callCtx is derived from ctx with the timeout of the call.
 func callError(ctx, callCtx context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // the outer error contains the URL, whose query can contain an API key

@@ -31,7 +31,7 @@ type Endpoint struct {
 // Endpoint returns an endpoint for the server with the URL in base. If base is empty, it uses the URL in standard, the public URL of the
 // platform or vendor. It returns an error if base is not an http or https URL, or if base has a query or credentials.
 //
-// If base has the same host as standard, the host must resolve to a public address. Any other host was configured by the operator and may
+// If base has the same host as standard, this host must resolve to public addresses. Any other host was configured by the operator, and may
 // also resolve to this machine or to a private network. A literal IP address and localhost are always allowed.
 func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 	base = cmp.Or(base, standard)
@@ -108,8 +108,8 @@ func proxyAddress(proxy *url.URL) string {
 	return outbound.AddressOf(proxy)
 }
 
-// checkServer returns a failure if u is not on the endpoint's server. The transport cannot check this if a proxy is used, because the
-// transport then connects to the proxy only.
+// checkServer returns a failure if u is not a URL on the endpoint's server, and nil otherwise. If a proxy is used, the transport cannot
+// check this, because it connects only to the proxy.
 func (e *Endpoint) checkServer(u *url.URL) *source.Failure {
 	if originOf(u) == e.origin && u.User == nil {
 		return nil

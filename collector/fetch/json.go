@@ -12,13 +12,13 @@ import (
 // MaxDepth is the deepest nesting of JSON that an answer may have. Real answers have up to about fifteen levels.
 const MaxDepth = 64
 
-// MaxItems is the largest number of items that an answer may list. No request asks for more than 500 items.
+// MaxItems is the largest number of items that a list in an answer may have. No source requests more than 500 items at once.
 const MaxItems = 1000
 
 var errItems = fmt.Errorf("the answer lists more than %d items", MaxItems)
 
-// Items is a list of items that are not decoded yet. The caller decodes each item separately, so that a malformed item does not affect the
-// other items.
+// Items is a JSON list whose items are not decoded yet. The caller decodes each item separately, so that a malformed item does not affect
+// the other items.
 type Items []json.RawMessage
 
 // UnmarshalJSON accepts null or a list of at most MaxItems elements. It stops at element MaxItems+1, because a few megabytes of tiny
@@ -122,8 +122,8 @@ func checkDepth(text []byte) error {
 	return nil
 }
 
-// Count decodes a count in an answer: a JSON number or a decimal string. Decoding never returns an error, so an invalid count affects one
-// item only. After decoding, call Invalid to detect an invalid count.
+// Count decodes a count in an answer: a JSON number or a decimal string. Decoding an invalid count returns no error, because an error would
+// make the whole answer unreadable. After decoding, call Invalid to detect an invalid count.
 type Count struct {
 	value   *int64
 	invalid bool
@@ -161,8 +161,8 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 // an overflow of int64 when all counts of an organisation are added.
 const MaxCount = 10_000_000_000_000_000
 
-// ParseCount parses a decimal count of at most MaxCount, and returns false for any other text. It does not use float64, which would round
-// numbers above 2^53.
+// ParseCount parses a decimal count. It returns false if text is not a number from 0 to MaxCount. It does not use float64, which would
+// round numbers above 2^53.
 func ParseCount(text string) (int64, bool) {
 	if text == "" || len(text) > len("9223372036854775807") || strings.Trim(text, "0123456789") != "" {
 		return 0, false

@@ -17,8 +17,8 @@ const (
 	maxLength = 366 * 24 * time.Hour
 )
 
-// Text cleans a text such as a title. It removes invalid UTF-8, and control characters except line feed and tab, because PostgreSQL does
-// not accept NUL. It truncates a text of more than 5,000 characters. It returns nil for nil and a pointer to "" for "".
+// Text cleans a text such as a title. It removes invalid UTF-8, and control characters except line feed and tab; PostgreSQL does not accept
+// the control character NUL. It truncates a text of more than 5,000 characters. It returns nil for nil and a pointer to "" for "".
 func Text(text *string) *string {
 	if text == nil {
 		return nil
@@ -76,7 +76,7 @@ func Link(text *string) *string {
 }
 
 // OptionalLink decodes a link in a JSON object. It contains the link if the function Link accepts it, and nil otherwise. A value of another
-// type causes no error, so that the other members of the object can be read.
+// type than string causes no error, so that the other members of the object can be read.
 type OptionalLink struct{ *string }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It never fails.
@@ -98,8 +98,8 @@ func Length(seconds float64) *float64 {
 	return &seconds
 }
 
-// UploadTime returns t in UTC. It returns nil if t cannot be an upload time, because it is before 2004, when no platform existed, or more
-// than two days after now.
+// UploadTime returns the time of an upload in UTC. It returns nil if t cannot be such a time: before 2004, when no platform existed, or
+// more than two days after the current time now.
 func UploadTime(t, now time.Time) *time.Time {
 	if t.Year() < 2004 || t.After(now.Add(48*time.Hour)) {
 		return nil

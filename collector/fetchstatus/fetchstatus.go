@@ -18,10 +18,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Refused returns the change of the fetch status of o's target after an answer without numbers. o is the outcome of the fetch, class is the
-// class of the answer, and by is the name of the source that answered. sources are all configured sources.
-func Refused(sources []source.Source, o ingest.Outcome, class source.Class, by string) *queue.FetchChange {
-	t, change, title := o.Target, &queue.FetchChange{Attempted: true}, sourceTitle(by)
+// Refused returns how the fetch status of a video or account changes after an answer without numbers. o is the outcome of the fetch, class
+// is the class of the answer, and answeredBy is the name of the source that answered. sources are all configured sources.
+func Refused(sources []source.Source, o ingest.Outcome, class source.Class, answeredBy string) *queue.FetchChange {
+	t, change, title := o.Target, &queue.FetchChange{Attempted: true}, sourceTitle(answeredBy)
 	if o.Attempts >= queue.FailingAfter {
 		change.Status = queue.FetchFailing
 	}
@@ -52,7 +52,8 @@ func Refused(sources []source.Source, o ingest.Outcome, class source.Class, by s
 	return change
 }
 
-// failureReason returns a sentence that says why the last attempts failed. attempts is the number of consecutive failed attempts.
+// failureReason returns a sentence that says why the last attempts to fetch a target failed. title is the name of the source as sourceTitle
+// returns it. attempts is the number of consecutive failed attempts.
 func failureReason(class source.Class, title string, attempts int) string {
 	last := "The last attempt failed"
 	if attempts > 1 {
@@ -95,15 +96,16 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 // pauses are not stored, because they would cause too many writes: one for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
-// Paused returns the change of the fetch status of a target whose source is paused. It returns nil if the pause is short or already stored.
-// by is the name of the source, until is the end of the pause, why is the class of the pause, and detail is the detail of the outcome.
-func Paused(t queue.Target, by string, until time.Time, why source.Class, detail string, now time.Time) *queue.FetchChange {
+// Paused returns how the fetch status of a target changes while its source is paused. It returns nil if the pause is shorter than
+// shortestPause, or if the pause is already stored. name is the name of the source, until is the end of the pause, class is the class of
+// the pause, and detail is the detail of the outcome.
+func Paused(t queue.Target, name string, until time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
 	if until.Sub(now) < shortestPause || t.Detail == detail {
 		return nil
 	}
-	title := sourceTitle(by)
+	title := sourceTitle(name)
 	reason := fmt.Sprintf("%s is not asked for a while, because it failed repeatedly", title)
-	switch why {
+	switch class {
 	case source.QuotaSpent:
 		reason = fmt.Sprintf("%s is not asked for a while, because its quota is spent", title)
 	case source.RateLimited:
@@ -115,16 +117,17 @@ func Paused(t queue.Target, by string, until time.Time, why source.Class, detail
 	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}
 }
 
-// PrivateAccount returns the reason that is shown with the status of a private account. by is the name of the source that reported the
-// account as private.
-func PrivateAccount(by string) string {
-	return sourceTitle(by) + " says that the account is private, so its videos are not listed"
+// PrivateAccount returns the reason that is shown with the fetch status of a private account. name is the name of the source that reported
+// the account as private.
+func PrivateAccount(name string) string {
+	return sourceTitle(name) + " says that the account is private, so its videos are not listed"
 }
 
 // platformTitles are the names of the platforms in sentences.
 var platformTitles = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// sourceTitle returns the name of a source at the beginning of a sentence: the platform's name for the platform's own sources.
+// sourceTitle returns how the source with the given name is called at the beginning of a sentence. A source that belongs to a platform is
+// called by the name of the platform, such as "YouTube".
 func sourceTitle(name string) string {
 	if vendor, ok := strings.CutPrefix(name, "vendor:"); ok {
 		return "The vendor " + vendor

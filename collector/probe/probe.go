@@ -13,7 +13,7 @@ import (
 // Answer is the answer to a test request.
 type Answer struct {
 	Source string
-	// Result is the answer of the source. If the source did not answer, or cannot be asked for a single video, Failed is set.
+	// Result is the answer of the source. If the source did not answer, or cannot be asked for a single video, Result.Failed says why.
 	source.Result
 	// OwnAccountsOnly is true if the source answers only for the operator's own accounts. A working source then answers with the class
 	// Unsupported.
@@ -28,8 +28,8 @@ var links = []string{
 	"https://www.facebook.com/reel/100000000000001",
 }
 
-// Send sends one test request to a source. The request spends units of the same budgets as every call. Send stores nothing except the spent
-// units. It returns an error only if a database query failed.
+// Send sends one test request to the source s. The request takes units from the budgets of s, like any other request. Send stores nothing
+// except the spent units. It returns an error only if a database query failed.
 func Send(ctx context.Context, q *quota.Quota, s source.Source) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
 	defer cancel()

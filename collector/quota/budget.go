@@ -11,22 +11,22 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer is the longest delay of a call for which its budget has too few units left. The call is tried again before the window ends,
-// because other calls may return unused units.
+// longestDefer is the longest delay of a call that needs more units than its budget has left. The call is tried again before the window of
+// the budget ends, because other calls may return unused units.
 const longestDefer = 15 * time.Minute
 
-// reservation is a list of the units that were taken from budgets for one call.
+// reservation has the units that were taken from budgets for one fetch, with one element for each call.
 type reservation []reserved
 
-// reserved describes the units that were taken from one budget for one call.
+// reserved has the units that were taken for one call, and the budget from which they were taken.
 type reserved struct {
 	call    source.Call
 	key     string // the key of the budget; "" if the budget is not counted
-	window  string
-	limited bool
+	window  string // the id of the window of time in which the units were taken
+	limited bool   // true if the budget has a known limit
 }
 
-// calls returns the calls of a reservation, with the reserved units.
+// calls returns the calls of a reservation. Call.Units is the number of reserved units, which can be smaller than the planned number.
 func (r reservation) calls() []source.Call {
 	calls := make([]source.Call, len(r))
 	for i, p := range r {
@@ -35,15 +35,16 @@ func (r reservation) calls() []source.Call {
 	return calls
 }
 
-// reserve takes the units for one fetch of a batch from the budgets. Source.Plan returns alternative plans, each a list of calls. reserve
-// uses the first plan for which the budgets have enough units. If there is none, pause says why and when the source may be asked again.
+// reserve takes the units for one fetch of a batch from the budgets. The source offers several plans, each a list of calls (Source.Plan).
+// reserve uses the first plan for which the budgets have enough units. If no plan is possible, pause says why and when the source may be
+// asked again.
 func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, pause *source.Failure, err error) {
 	now := q.now()
 	if pause = st.pause(s.Name(), now); pause != nil {
 		return nil, pause, nil
 	}
 	for _, plan := range s.Plan(batch) {
-		var longest *source.Failure // of the pauses of the plan's budgets, the one that ends last
+		var longest *source.Failure // the longest pause of the budgets that the plan needs; nil if none is paused
 		for _, call := range plan {
 			if p := st.pause(Key(s, call.Bucket), now); p != nil && (longest == nil || p.RetryAt.After(longest.RetryAt)) {
 				longest = p
@@ -64,12 +65,13 @@ func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []
 	return nil, pause, nil
 }
 
-// spentUntil returns the failure of a call that is not made because a budget has too few units until the time t.
+// spentUntil returns the failure for a call that is not made, because its budget has too few units before the time t.
 func spentUntil(t time.Time) *source.Failure {
 	return &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent, by the count of the collectors", RetryAt: t}
 }
 
-// take reserves all calls of a plan, or none. If it reserves none, pause says when to try again.
+// take reserves the units of all calls of a plan. If a budget has too few units for its call, take reserves nothing, and pause says when to
+// try again.
 func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (taken reservation, pause *source.Failure, err error) {
 	for _, call := range plan {
 		r := reserved{call: call}
@@ -84,9 +86,9 @@ func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (
 	return taken, nil, nil
 }
 
-// takeUnits reserves the units of a call in the current window of the budget b. If the budget has too few units left, pause says when to try
-// again. takeUnits pauses the budget if it has no unit left. A call that needs more units than the limit of the whole window gets the
-// available units, if these are at least half of the limit. Otherwise such a call could never be made.
+// takeUnits reserves the units of a call in the current window of the budget b. If b has too few units left, pause says when to try again;
+// if b has no unit left, takeUnits also pauses b. A call that needs more units than the limit of a whole window could never be made. Such a
+// call gets the units that are left, if they are at least half of the limit.
 func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
 	now := q.now()
 	window, ends := b.Window(now)
@@ -128,7 +130,8 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 	return r, spentUntil(ends), nil
 }
 
-// firstWarning returns true only for its first call in each window of the budget with the given key.
+// firstWarning returns true for its first call in each window of the budget with the given key, and false for all further calls, so that a
+// warning is logged once a window.
 func (q *Quota) firstWarning(key, window string) bool {
 	last, known := q.warned.Swap(key, window)
 	return !known || last != window
@@ -148,7 +151,8 @@ func (q *Quota) pauseSpent(ctx context.Context, key, window string, limit int64,
 	return q.queue.LiftPause(ctx, key)
 }
 
-// returnUnits returns the units of a reservation that were not spent to the windows from which they were taken.
+// returnUnits gives the unspent units of a reservation back to the windows from which they were taken. spent has the spent units of each
+// call, in the order of the reservation.
 func (q *Quota) returnUnits(ctx context.Context, r reservation, spent []source.Call) error {
 	var errs []error
 	for i, p := range r {
@@ -165,8 +169,8 @@ func (q *Quota) returnUnits(ctx context.Context, r reservation, spent []source.C
 	return errors.Join(errs...)
 }
 
-// deleteOldWindows deletes old counts when a window begins. It keeps the previous window, because the clock of another collector can be
-// slow.
+// deleteOldWindows deletes the stored counts of old windows of a budget when its current window begins. It keeps the previous window,
+// because the clock of another collector can be slow.
 func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error {
 	last, _ := q.windows.Swap(key, window)
 	if before, known := last.(string); known && before < window {

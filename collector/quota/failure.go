@@ -25,15 +25,17 @@ import (
 // to single targets.
 
 const (
-	// authRefusals is the number of consecutive calls with the class AuthFailed after which a source is paused.
+	// authRefusals is the number of consecutive calls that failed with the class AuthFailed after which a source is paused.
 	authRefusals = 2
-	// otherRefusals is the number of consecutive calls with another class of failure after which a source is paused.
+	// otherRefusals is the number of consecutive calls that failed with a class other than AuthFailed after which a source is paused.
 	otherRefusals = 3
-	// longestRefusalPause is the longest pause after refusals that the targets may have caused.
+	// longestRefusalPause is the longest pause of a source after refusals of the class AuthFailed that the targets, and not the credential,
+	// may have caused.
 	longestRefusalPause = 5 * time.Minute
 )
 
-// fail decides what a failed call means for its source and its targets. If necessary, it pauses the source or one of its budgets.
+// fail decides what a failed call means for its source and its targets. If necessary, it pauses the source or one of its budgets. The reply
+// has a result for each target, or Divided = true if each half of the batch must be requested separately.
 func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []source.Target, f *source.Failure) (Reply, error) {
 	key, now := Key(s, f.Bucket), q.now()
 	reply := Reply{Targets: batch, At: now}
@@ -83,7 +85,8 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
-// pauseAfter returns the end of the pause after a failure that concerns the source. strikes is the number of consecutive earlier pauses.
+// pauseAfter returns the end of the source's pause after a failure that concerns the source and not a target. strikes is the number of
+// consecutive earlier pauses.
 func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
 	if f.Class == source.RateLimited {
 		if f.RetryAt.After(now) {
@@ -109,7 +112,7 @@ func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (until ti
 	return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1))), false
 }
 
-// refusalsConcernSource returns true if there were so many consecutive refusals that the source must be the cause.
+// refusalsConcernSource returns true if so many consecutive calls for different targets were refused that the source must be the cause.
 func refusalsConcernSource(r queue.Refusals) bool {
 	if r.Class == string(source.AuthFailed) {
 		return r.Targets > 1 && r.Calls >= authRefusals
@@ -117,8 +120,8 @@ func refusalsConcernSource(r queue.Refusals) bool {
 	return r.Targets > 1 && r.Calls >= otherRefusals
 }
 
-// refusalSubject returns the name under which a refusal of a target is counted: the name of its group if it has one, and of the target
-// otherwise.
+// refusalSubject returns the name under which a refusal of the target t is counted. Videos of one group (Source.Group), such as the videos
+// of one account, have a common name, because the group may be the cause of the refusal. Any other target has its own name.
 func refusalSubject(s source.Source, t source.Target) string {
 	if group := s.Group(t); group != "" && t.Kind == source.KindVideo {
 		return fmt.Sprintf("%s/group/%s", t.Platform, group)
@@ -126,8 +129,8 @@ func refusalSubject(s source.Source, t source.Target) string {
 	return fmt.Sprintf("%s/%s/%s", t.Platform, t.Kind, t.ExternalID)
 }
 
-// hasSeveralSubjects returns true if the refusals of the targets of a batch are counted under different names (see refusalSubject). One
-// half of such a batch can be answered although the other half is refused.
+// hasSeveralSubjects returns true if refusals of the targets in batch are counted under more than one name (see refusalSubject). One half
+// of such a batch may be answered although the other half is refused.
 func hasSeveralSubjects(s source.Source, batch []source.Target) bool {
 	first := refusalSubject(s, batch[0])
 	return slices.ContainsFunc(batch[1:], func(t source.Target) bool { return refusalSubject(s, t) != first })

@@ -23,20 +23,20 @@ type Quota struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	windows sync.Map // the id of the last window of each budget, by budget key
-	warned  sync.Map // the last window of each budget for which a warning was logged, by budget key
+	windows sync.Map // the id of the window in which each budget was last used, by key of the budget
+	warned  sync.Map // the id of the last window for which a warning was logged, by key of the budget
 	refused sync.Map // keys of the sources and budgets for which a refusal is recorded
 }
 
-// New returns a Quota. now is its clock.
-func New(qu *queue.Queue, now func() time.Time, log *slog.Logger) *Quota {
-	return &Quota{queue: qu, now: now, log: log}
+// New returns a Quota that stores budgets and pauses through the queue. clock returns the current time.
+func New(qu *queue.Queue, clock func() time.Time, log *slog.Logger) *Quota {
+	return &Quota{queue: qu, now: clock, log: log}
 }
 
 // Paused is the class of a result if the source was not asked because it is paused, or if the source was paused after the call.
 const Paused source.Class = "paused"
 
-// Reply says how a call ended for some of its targets.
+// Reply says how a call ended for some or all of its targets.
 type Reply struct {
 	Targets []source.Target
 	At      time.Time // the time of the call
@@ -48,7 +48,7 @@ type Reply struct {
 	Results []source.Result
 }
 
-// withResult returns the reply with the result r for each target.
+// withResult returns a copy of the reply in which each target has the result r.
 func (reply Reply) withResult(r source.Result) Reply {
 	for _, t := range reply.Targets {
 		r.Target = t
@@ -57,7 +57,8 @@ func (reply Reply) withResult(r source.Result) Reply {
 	return reply
 }
 
-// pausedResult returns the result for targets of a source that is paused because of f.
+// pausedResult returns the result for a target whose source s is paused. f is the failure that caused the pause, and f.RetryAt is the end
+// of the pause.
 func pausedResult(s source.Source, f source.Failure) source.Result {
 	return source.Result{Class: Paused, Detail: s.Name() + " is paused until " + f.RetryAt.UTC().Format(time.RFC3339), Failed: &f}
 }
@@ -104,7 +105,8 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	return q.splitAnswered(writing, s, st, reply, results)
 }
 
-// fetch asks the source for a batch within the reserved units, and returns the units that were not spent to their budgets.
+// fetch asks the source for a batch. The source may spend the reserved units in taken. Afterwards, fetch gives the unspent units back to
+// their budgets.
 func (q *Quota) fetch(ctx context.Context, s source.Source, batch []source.Target, taken reservation) ([]source.Result, error) {
 	budget := source.NewCallBudget(taken.calls())
 	defer func() {
@@ -115,7 +117,8 @@ func (q *Quota) fetch(ctx context.Context, s source.Source, batch []source.Targe
 	return s.Fetch(ctx, batch, budget)
 }
 
-// splitAnswered returns a reply for the answered targets, and a second reply for the other targets if later calls for the batch failed.
+// splitAnswered returns a reply for the targets that the source answered. If some calls for the batch failed, it returns a second reply for
+// the targets of these calls.
 func (q *Quota) splitAnswered(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
 	var unanswered []source.Target
 	var failure *source.Failure
@@ -135,8 +138,8 @@ func (q *Quota) splitAnswered(ctx context.Context, s source.Source, st state, re
 	return []Reply{reply, rest}, err
 }
 
-// Fail handles a batch in the same way as Call does after a call that failed with f. It is for a batch whose handling failed outside of the
-// call to the source, for example by a panic.
+// Fail does for a batch what Call does after a call that failed with f. It is for a batch whose failure happened outside of the call to the
+// source, for example a panic in the code that handles the answer.
 func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
 	st, err := q.state(ctx)
 	if err != nil {
@@ -180,7 +183,7 @@ type state struct {
 	refusals []queue.Refusals
 }
 
-// state reads the recorded pauses and refusals from the database.
+// state returns the recorded pauses and refusals, which it reads from the database.
 func (q *Quota) state(ctx context.Context) (st state, err error) {
 	if st.pauses, err = q.queue.Pauses(ctx); err != nil {
 		return st, err
@@ -200,7 +203,8 @@ func (st state) pause(key string, now time.Time) *source.Failure {
 	return nil
 }
 
-// Key returns the key of a source's budget in the database. The bucket "" means the source itself.
+// Key returns the key under which a budget of the source is stored in the database. bucket is the name of the budget; "" means the source
+// itself, whose key is used for pauses of the whole source.
 func Key(s source.Source, bucket string) string {
 	if bucket == "" {
 		return s.Name()
@@ -208,8 +212,8 @@ func Key(s source.Source, bucket string) string {
 	return s.Name() + "/" + bucket
 }
 
-// recordAnswer records a successful answer of a source. It ends the pauses of the source and of the budgets in taken, and resets their
-// refusals. began is the time of the call; pauses that began later are not ended.
+// recordAnswer records a successful answer of a source. It ends the pauses of the source and of the budgets from which the call took units,
+// and deletes their recorded refusals. began is the time of the call. Pauses that began after this time are not ended.
 func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, began time.Time) error {
 	for _, call := range append(taken.calls(), source.Call{}) {
 		key := Key(s, call.Bucket)

@@ -19,11 +19,12 @@ const (
 	MaxInterval = longestDays * 24 * time.Hour
 )
 
-// Intervals are the times between two fetches of a target, by lane. Targets whose counts change fast are fetched at least four times a day,
-// unless the interval is longer than a day.
+// Intervals are the times between two fetches of a target, by lane (the priority of the target in the queue). Targets whose counts change
+// fast are fetched at least four times a day, unless the interval is longer than a day.
 type Intervals map[queue.Lane]time.Duration
 
-// of returns the interval of a lane. The interactive lane needs no interval, because a target leaves it after one fetch.
+// of returns the interval of a lane, or DefaultInterval if the lane has no entry. The interactive lane needs no entry, because a target
+// leaves this lane after one fetch.
 func (i Intervals) of(lane queue.Lane) time.Duration {
 	if interval, ok := i[lane]; ok {
 		return interval
@@ -31,7 +32,7 @@ func (i Intervals) of(lane queue.Lane) time.Duration {
 	return DefaultInterval
 }
 
-// tierLanes maps each tier to the lane of the targets of its organisations.
+// tierLanes maps the tier of an organisation (its level of service) to the lane in which the targets of this organisation are fetched.
 var tierLanes = map[string]queue.Lane{"limited": queue.LaneFree, "basic": queue.LaneBasic, "premium": queue.LanePremium}
 
 // ParseIntervals converts intervals of tiers (limited, basic or premium) to Intervals. It returns an error for an unknown tier, and for an

@@ -7,14 +7,16 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Waits are waiting times after consecutive events, such as failures. The last entry is used for all further events.
+// Waits are the waiting times after the first, the second and each further consecutive event, such as a failure. The last entry is used
+// again for all further events.
 type Waits []time.Duration
 
 // Nth returns the waiting time after the nth consecutive event. n counts from 1.
 func (w Waits) Nth(n int) time.Duration { return w[max(0, min(n-1, len(w)-1))] }
 
 var (
-	// FailureWaits are the waiting times after failed fetches of a target. The last one is for parked targets: see FailedParked.
+	// FailureWaits are the waiting times after consecutive failed fetches of a target. The last one is used for parked targets, which are
+	// fetched only rarely because their fetches failed FailedParked times.
 	FailureWaits = Waits{2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
 		2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 25 * time.Minute, 25 * time.Minute, 25 * time.Minute, 24 * time.Hour}
 	// RefusedWaits are the waiting times after a source answered that a target is private or restricted.
@@ -35,17 +37,19 @@ var (
 const (
 	// GoneConfirmed is how many consecutive answers must say that a target does not exist before the target counts as gone.
 	GoneConfirmed = 3
-	// RefusedParked is the number of consecutive refusals after which a target is parked.
+	// RefusedParked is the number of consecutive answers that a target is private or restricted after which it is parked: it is then fetched
+	// only once a week.
 	RefusedParked = 4
-	// FailedParked is the number of consecutive failed fetches after which a target is parked.
+	// FailedParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
 	FailedParked = 12
 	// Weekly is the time between two fetches of a target that no source can fetch. It is also the time after which a source that could not
 	// answer for a target is asked for it again.
 	Weekly = 7 * 24 * time.Hour
 )
 
-// After returns the time of the next fetch of a target after the waiting time wait. If wait is at least a day, the result is moved by at
-// most half a day to the target's usual time of day. A shorter wait is changed at random by up to a tenth.
+// After returns the time of the next fetch of a target that waits for the duration wait after now. A wait of less than a day is changed at
+// random by up to a tenth. After a longer wait, the next fetch is at the target's fixed time of the day, at most half a day earlier or
+// later.
 func After(t queue.Target, wait time.Duration, now time.Time) time.Time {
 	if wait < 24*time.Hour {
 		return now.Add(Jitter(wait))

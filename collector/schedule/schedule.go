@@ -19,8 +19,8 @@ import (
 const (
 	newVideo  = 3 * 24 * time.Hour  // the age below which a video counts as fast, because the counts of a video change most in its first days
 	slowVideo = 30 * 24 * time.Hour // the age below which a video never counts as slow
-	// fastGrowth and slowGrowth are fractions of a video's views, and fastViews is a number of views. A video is fast if its views grow by
-	// at least fastGrowth and by at least fastViews a day. A video is slow if its views grow by less than slowGrowth a day.
+	// fastGrowth and slowGrowth are fractions of a video's views, and fastViews is a number of views. A video is fast if its views grow by at
+	// least fastGrowth a day and by at least fastViews a day. A video is slow if its views grow by less than slowGrowth a day.
 	fastGrowth = 0.1
 	fastViews  = 100
 	slowGrowth = 0.01
@@ -32,11 +32,12 @@ const (
 	longestDays = 7
 	// detailsDays is the number of days after which the details of a video, such as title and account, are fetched again.
 	detailsDays = 7
-	// Early is how long before its scheduled time a target may be fetched, if a call for other targets can take one more target.
+	// Early is how long before its scheduled time a target may be fetched. It is fetched early only if a call for due targets has room for a
+	// further target.
 	Early = 15 * time.Minute
 )
 
-// PaceOf returns how fast the views of a video change. It compares the stored views in t with the new views in f.
+// PaceOf returns how fast the views of a video change: fast, steady or slow. It compares the stored views in t with the new views in f.
 func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	if f.UploadedAt != nil && now.Sub(*f.UploadedAt) < newVideo {
 		return queue.PaceFast
@@ -59,8 +60,8 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	return queue.PaceSteady
 }
 
-// Next returns the time of the next fetch of a target that was fetched successfully at now. The fetches of a day start at the target's
-// fixed second of the day and are spread evenly. A late fetch therefore does not delay the following fetches.
+// Next returns the time of the next fetch of a target after a successful fetch. now is the time of this fetch. The fetches of a day start
+// at the target's fixed second of the day and are spread evenly over the day. A late fetch therefore does not delay the following fetches.
 func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	today, every := store.DateOf(now), p.days(t.BaseLane, pace)
 	day := today + 1
@@ -68,7 +69,8 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 		day++
 	}
 	next := slotOn(t, day)
-	// The mean number of fetches a day is rounded up or down for each target: if it is 2.7, seven of ten targets have three fetches a day.
+	// The mean number of fetches a day is rounded up or down for each target. If it is 2.7, seven of ten targets have three fetches a day, and
+	// the others have two.
 	fetches := int(p.fetches(t.BaseLane, pace) + fraction(t, "turn"))
 	if fetches <= 1 {
 		return next
@@ -86,8 +88,8 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 }
 
 // Due returns due = true if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due
-// can be false, and next is the new time of the fetch. A target is always due if an organisation waits for the fetch, if the last fetch
-// failed, or if the last counts were suspicious.
+// can be false; next is then the new time of the fetch. A target is always due in three cases: an organisation waits for the fetch, the
+// last fetch failed, or the last counts were suspicious.
 func (p Plan) Due(t queue.Target, now time.Time) (next time.Time, due bool) {
 	if p.Throttle == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true
@@ -101,25 +103,25 @@ func (p Plan) Interval(t queue.Target) time.Duration {
 	return time.Duration(float64(24*time.Hour) / p.PerDay(t.BaseLane, t.Pace))
 }
 
-// NeedsDetails returns true if the fetch of a video at now must include details such as title and account. Details are fetched once in
-// detailsDays days. Targets with similar times of the day have the same day for details, so that one call can fetch the details of many
-// targets.
+// NeedsDetails returns true if the next fetch of a video must include details such as title and account, and false if the counts are
+// enough. now is the time of the fetch. Details are fetched once in detailsDays days. Targets with similar times of the day have the same
+// day for details, so that one call can fetch the details of many targets.
 func NeedsDetails(t queue.Target, now time.Time) bool {
 	return t.DetailsAt == nil || detailsUntil(t, now) > detailsUntil(t, t.DetailsAt.Time())
 }
 
-// detailsUntil returns how many fetches of the target's details were scheduled from 1970 until the time at.
-func detailsUntil(t queue.Target, at time.Time) int64 {
+// detailsUntil returns how many fetches of the target's details were scheduled between 1970 and the time end.
+func detailsUntil(t queue.Target, end time.Time) int64 {
 	const day, early = 24 * 60 * 60, 60 * 60 // both in seconds; a fetch may happen up to early before its scheduled time
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
 	own := detailsDays * slot / day // number of the day, within each period of detailsDays, on which the details of the target are fetched
-	return (at.Unix() - (slot - early + own*day)) / (detailsDays * day)
+	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// fetchDays returns on how many days between 1970 and the given day a fetch of the target is scheduled. every is the mean interval in days.
-// A hash of the target spreads the targets over the days.
-func fetchDays(t queue.Target, day store.Date, every float64) float64 {
-	return math.Floor((float64(day) + fraction(t, "day")*every) / every)
+// fetchDays returns on how many days from 1970 to the given day at least one fetch of the target is scheduled. interval is the mean number
+// of days between two of these days. A hash of the target decides which days they are, so that the targets are spread over the days.
+func fetchDays(t queue.Target, day store.Date, interval float64) float64 {
+	return math.Floor((float64(day) + fraction(t, "day")*interval) / interval)
 }
 
 // slotOn returns the time at which the first fetch of the target on the given day is scheduled.
@@ -127,7 +129,8 @@ func slotOn(t queue.Target, day store.Date) time.Time {
 	return day.Time().Add(queue.SlotOf(t.Platform, t.ExternalID))
 }
 
-// fraction returns a hash of the target and the purpose as a number in [0, 1).
+// fraction returns a number in [0, 1) that is derived from a hash of the target and the purpose. Different purposes give independent
+// numbers.
 func fraction(t queue.Target, purpose string) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(purpose + "/" + string(t.Platform) + "/" + t.ExternalID))

@@ -11,15 +11,15 @@ import (
 )
 
 // Throttle is how strongly the number of fetches is reduced because the budgets are too small for the schedule. It ranges from 0 (no
-// reduction) to MaxThrottle. Lanes are throttled one after the other, the free lane first. Within a lane, targets whose numbers
-// hardly change are reduced first, down to one fetch a week. Then targets whose numbers change fast are reduced down to one fetch a day.
-// Finally all targets are reduced down to one fetch a week.
+// reduction) to MaxThrottle. The lanes (priorities of targets) are throttled one after the other, the free lane first. Within a lane,
+// targets whose numbers hardly change are reduced first, down to one fetch a week. Then targets whose numbers change fast are reduced, down
+// to one fetch a day. Finally all targets are reduced, down to one fetch a week.
 type Throttle float64
 
 // throttledLanes are the lanes in the order in which they are throttled.
 var throttledLanes = []queue.Lane{queue.LaneFree, queue.LaneBasic, queue.LanePremium}
 
-// A lane is throttled in these stages, which are applied in this order.
+// These are the stages in which a lane is throttled, in this order: first the slow targets, then the fast targets, then all targets.
 const (
 	stageSlow = iota
 	stageFast
@@ -30,7 +30,7 @@ const (
 // MaxThrottle is the largest Throttle. All targets are then fetched once a week.
 var MaxThrottle = Throttle(stages * len(throttledLanes))
 
-// throttleStep is the smallest difference between two throttles that Fit can return.
+// throttleStep is the precision of Fit: the throttles that it returns are multiples of throttleStep.
 const throttleStep Throttle = 1.0 / 256
 
 // stage returns how far the throttle s applies a stage to a lane, from 0 (not at all) to 1 (completely).
@@ -42,14 +42,14 @@ func (s Throttle) stage(stage int, lane queue.Lane) float64 {
 	return min(1, max(0, float64(s)-float64(at*stages+stage)))
 }
 
-// Plan says how often targets are fetched.
+// Plan has the settings that decide how often targets are fetched.
 type Plan struct {
 	Intervals Intervals // intervals while the budgets are large enough
 	Throttle  Throttle
 }
 
-// days returns after how many days a target is fetched again, on average. Several fetches on one day count as one. The result is between 1
-// and longestDays.
+// days returns the mean number of days from one day on which a target is fetched to the next such day. The result is between 1 and
+// longestDays.
 func (p Plan) days(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
 	if pace == queue.PaceSlow {
@@ -84,14 +84,15 @@ type Group struct {
 type Need struct {
 	Group   Group
 	Targets []queue.Demand
-	// Counts is the cost of fetching one target without details, and Details is the cost with details. Both have one entry for each source,
-	// in the order in which the sources are asked. An entry maps the key of a budget to the units that a fetch spends from this budget.
+	// Counts is the cost of fetching one target without details, and Details is the cost with details. Both have one entry for each way to
+	// fetch the target (each list of calls that a source offers), in the order in which the ways are tried. An entry maps the key of a budget
+	// to the units that one fetch takes from this budget.
 	Counts, Details []map[string]float64
 }
 
 // Fit returns, for each group, the smallest throttle with which the units in supply are enough for all fetches of a day. supply maps the
-// key of a budget to the units that are available each day. Groups that can spend from the same budget get the same throttle. A lane is
-// then throttled on all platforms of these groups before the next lane is throttled.
+// key of a budget to the units that are available each day. Groups that can spend from the same budget get the same throttle, so that the
+// free lane is throttled in all these groups before a more important lane is throttled in any of them.
 func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
@@ -105,8 +106,8 @@ func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group
 	return throttles
 }
 
-// splitConnected divides needs into pool and rest. pool contains the first need, and each need that shares a budget with another need in
-// pool. rest contains all other needs.
+// splitConnected divides needs into pool and rest. pool contains the first need and all needs that share a budget with it, directly or
+// through further needs in pool. rest contains all other needs.
 func splitConnected(needs []Need, supply map[string]float64) (pool, rest []Need) {
 	pool, rest = needs[:1:1], needs[1:]
 	for at := 0; at < len(pool); at++ {
@@ -136,7 +137,7 @@ func (n Need) sharesBudget(other Need, supply map[string]float64) bool {
 	return false
 }
 
-// fits returns true if the units in supply are enough for all fetches of a day with the plan p.
+// fits returns true if the units in supply are enough for a day in which the targets in pool are fetched as often as the plan p says.
 func fits(pool []Need, supply map[string]float64, p Plan) bool {
 	left := make(map[string]float64, len(supply))
 	maps.Copy(left, supply)
@@ -154,9 +155,10 @@ func fits(pool []Need, supply map[string]float64, p Plan) bool {
 	return true
 }
 
-// pay subtracts the cost of a number of fetches from the units in left. It pays with the first entry of costs until a budget of that entry
-// is spent, then with the next entry. It returns false if the units are not enough for all fetches.
-func pay(fetches float64, costs []map[string]float64, left map[string]float64) bool {
+// pay subtracts the cost of a number of fetches from the available units. Each entry of costs is an alternative price of one fetch. pay
+// uses the first entry until one of its budgets is spent, then the next entry. It returns false if the units are not enough for all
+// fetches.
+func pay(fetches float64, costs []map[string]float64, available map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {
 		return true // no source serves the targets, so their fetches spend no units
@@ -164,14 +166,14 @@ func pay(fetches float64, costs []map[string]float64, left map[string]float64) b
 	for _, cost := range costs {
 		most := math.Inf(1)
 		for bucket, units := range cost {
-			if have, limited := left[bucket]; limited && units > 0 {
+			if have, limited := available[bucket]; limited && units > 0 {
 				most = min(most, have/units)
 			}
 		}
 		paid := min(fetches, most)
 		for bucket, units := range cost {
-			if _, limited := left[bucket]; limited {
-				left[bucket] -= paid * units
+			if _, limited := available[bucket]; limited {
+				available[bucket] -= paid * units
 			}
 		}
 		if fetches -= paid; fetches <= nothing {

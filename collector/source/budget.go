@@ -26,7 +26,7 @@ type Call struct {
 // ErrNoUnits is the cause of a Failure if a request was not sent because no unit of the CallBudget was left.
 var ErrNoUnits = errors.New("no unit of the call budget is left")
 
-// CallBudget has the units that the collector has reserved for one call of Fetch. If the source calls none of the methods Meter,
+// CallBudget has the units that the collector has reserved for one call of Source.Fetch. If the source calls none of the methods Meter,
 // MeterWithoutLimit and SetSpent, all reserved units count as spent. A nil *CallBudget allows any number of requests and counts none.
 type CallBudget struct {
 	calls    []Call
@@ -54,7 +54,8 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter makes every call of Spend take one unit of each reserved call. When no unit is left, Spend returns false.
+// Meter makes every later call of Spend count one request, which takes one unit of each reserved call. When one of these calls has no unit
+// left, Spend returns false.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
 // MeterWithoutLimit makes Spend count requests like Meter, but Spend also returns true when no unit is left. A source uses it if it cannot
@@ -66,8 +67,8 @@ func (b *CallBudget) SetSpent(bucket string, units int64) {
 	b.setSpent = append(b.setSpent, Call{bucket, units})
 }
 
-// Spend must be called before each request. It takes the units of the request. If it returns false, no unit is left and the request must
-// not be sent.
+// Spend must be called before each request. It counts the request if Meter or MeterWithoutLimit was called. If it returns false, no unit is
+// left and the request must not be sent.
 func (b *CallBudget) Spend() bool {
 	if b == nil || b.meter.Load() == unmetered {
 		return true

@@ -16,7 +16,7 @@ type Class string
 const (
 	OK          Class = "ok"
 	Gone        Class = "gone"          // the target does not exist: it was deleted, or is private and the source cannot tell the difference
-	Missing     Class = "missing"       // this source does not return the target, but another source may; without another source, the target counts as Gone
+	Missing     Class = "missing"       // this source does not return the target, but another source may; without another source, Missing has the effect of Gone
 	OtherOwner  Class = "handle_reused" // another account has the target's handle now; the next source is asked, because it may find the account by id
 	Private     Class = "private"       // the source says that the target is private
 	Restricted  Class = "restricted"    // the source refuses the target because of its age or region restriction
@@ -45,7 +45,7 @@ type Result struct {
 	// Facts is set for a video and Account is set for an account, if Class is OK.
 	Facts   *Facts
 	Account *AccountFacts
-	// Sandbox is true if a sandbox answered instead of the platform. The numbers are then made up.
+	// Sandbox is true if a sandbox (a simulated platform) answered instead of the platform. The numbers are then made up.
 	Sandbox bool
 	// Lags is true if the source's numbers can be days old. Such numbers never replace newer numbers of another source.
 	Lags bool
@@ -72,7 +72,8 @@ func IsOtherAccount(t Target, f *AccountFacts) bool {
 	return store.DifferentAccounts(t.AccountID, t.SourceID, id, sourceID)
 }
 
-// HandleReused returns the result for an account target whose handle now belongs to another account.
+// HandleReused returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner.
+// sandbox is true if a sandbox answered.
 func HandleReused(t Target, sandbox bool) Result {
 	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the handle " + t.Handle + " belongs to another account now: nothing of it is written"}
 }

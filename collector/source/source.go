@@ -30,10 +30,10 @@ type Source interface {
 	// without ExternalID represents all targets of its platform and kind.
 	Serves(t Target) (batch int, ok bool)
 	// Group returns the group of a target. All targets of one call of Fetch must have the same group, platform, kind and batch size. Most
-	// sources return "". A source that finds videos in the list of their account returns the handle of that account.
+	// sources return "" for every target. A source that finds a video in the video list of its account returns the handle of this account.
 	Group(t Target) string
-	// AsksByHandle returns true if the source needs the handle of the target to find it. If no source has confirmed this handle, an answer
-	// without numbers does not mean that the video is gone.
+	// AsksByHandle returns true if the source needs the handle of the account to find the target. If no source has confirmed that this handle
+	// is right, an answer without numbers does not mean that the video is gone.
 	AsksByHandle(t Target) bool
 	// Timeout returns the duration after which one call to the source is cancelled.
 	Timeout() time.Duration

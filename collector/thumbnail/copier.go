@@ -8,17 +8,17 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 )
 
-// batchSize is the number of pictures that are claimed at once.
+// batchSize is the maximum number of pictures that CopyDue claims at once.
 const batchSize = 10
 
-// Copier copies the pictures of videos into the store. If Fetcher is nil, Copier copies nothing.
+// Copier copies the pictures of videos into the store. If Fetcher is nil, Request does nothing, and CopyDue must not be called.
 type Copier struct {
 	Fetcher *Fetcher
 	Store   *store.Store
 	Logger  *slog.Logger
 }
 
-// Request saves the addresses of the pictures of stored videos. CopyDue copies these pictures later.
+// Request saves the addresses of the pictures of the fetched videos in outcomes. CopyDue copies these pictures later.
 func (c Copier) Request(ctx context.Context, outcomes []ingest.Outcome) error {
 	if c.Fetcher == nil {
 		return nil
@@ -32,7 +32,8 @@ func (c Copier) Request(ctx context.Context, outcomes []ingest.Outcome) error {
 	return c.Store.RequestThumbnails(ctx, wanted)
 }
 
-// CopyDue fetches all pictures that are due, and stores small copies of them.
+// CopyDue fetches all pictures whose copy is due, and stores small copies of them. If a picture cannot be fetched, a later call tries
+// again.
 func (c Copier) CopyDue(ctx context.Context) error {
 	for ctx.Err() == nil {
 		due, err := c.Store.DueThumbnails(ctx, batchSize)

@@ -39,7 +39,7 @@ const (
 
 	maxBytes  = 4 << 20 // maximum size of a fetched picture in bytes
 	maxPixels = 8 << 20 // maximum number of pixels of a fetched picture; decoded, they take up to 64 MiB
-	maxHops   = 3       // maximum number of addresses that are requested for one picture
+	maxHops   = 3       // maximum number of requests for one picture: the first one and two redirects
 	quality   = 75      // quality of the JPEG; most copies take 4 to 9 KB
 	timeout   = 10 * time.Second
 	userAgent = "ReelTally (+https://github.com/reeltally/reeltally)"
@@ -88,7 +88,8 @@ func New(o Options) (*Fetcher, error) {
 // Close closes the idle connections.
 func (f *Fetcher) Close() { f.transport.CloseIdleConnections() }
 
-// reachPlatforms allows connections to the hosts of pictures at port 443 only.
+// reachPlatforms is the function for Guard.Reach if no BaseURL is set. It allows connections only to the platforms' hosts of pictures, at
+// port 443.
 func reachPlatforms(address string) outbound.Reach {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port != "443" {
@@ -169,7 +170,7 @@ func (f *Fetcher) request(ctx context.Context, at *url.URL) (body []byte, locati
 	return body, "", err
 }
 
-// ErrTooManyPixels is the error for a picture that is too large to be decoded.
+// ErrTooManyPixels is the error of Shrink for a picture with more than 8 Mi pixels, which would need too much memory.
 var ErrTooManyPixels = errors.New("the picture has too many pixels")
 
 // Shrink returns a copy of a JPEG, PNG or WebP picture as a JPEG of at most MaxWidth by MaxHeight pixels. The copy has the proportions of

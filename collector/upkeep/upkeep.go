@@ -1,9 +1,9 @@
 // Package upkeep deletes old data and rolls daily history points up into weekly points.
 //
-// [Jobs] has two jobs that are claimed in the database, so that one collector runs a job for all collectors. The daily job rolls daily
-// points up into weekly points and deletes old points. The hourly job deletes all other expired records. Processes that are only servers
-// run no jobs. They need none, because points are written only while a collector runs, and the number of idempotency keys has a separate
-// limit. Start reading at Jobs.RunDue.
+// [Jobs] has two jobs. A collector claims a due job in the database and runs it for all collectors. The daily job rolls daily points up
+// into weekly points and deletes old points. The hourly job deletes all other expired records. A process that is only a server runs no
+// jobs. It needs none, because points are written only while a collector runs, and the number of idempotency keys has a separate limit.
+// Start reading at Jobs.RunDue.
 package upkeep
 
 import (
@@ -22,11 +22,11 @@ const (
 	Every = time.Minute
 
 	retentionJob = "upkeep" // the name of the daily job in the database
-	expiryJob    = "expiry"
+	expiryJob    = "expiry" // the name of the hourly job in the database
 	// leaseTime is how long a job stays claimed if its collector stops without releasing it. The lease is extended after each transaction.
 	leaseTime = 15 * time.Minute
-	// retryDelay is the delay after a failed job. It is also the delay after a job that could not drop the partition of a month, because a
-	// query used the partition.
+	// retryDelay is the time after which a failed job is run again. The daily job also runs again after this time if it could not drop the
+	// partition of a month, because a query was using the partition.
 	retryDelay = time.Hour
 	// retentionAt says how long after midnight UTC the daily job is due.
 	retentionAt = 3 * time.Hour
@@ -49,7 +49,8 @@ func (j Jobs) PrepareDays(ctx context.Context) {
 	}
 }
 
-// Check runs the due jobs. If the clock may be wrong, Check deletes nothing, logs a warning and returns after retryDelay.
+// Check runs the due jobs. If the clock of this machine may be wrong, Check deletes nothing, logs a warning, and returns only after
+// retryDelay.
 func (j Jobs) Check(ctx context.Context) error {
 	err := j.RunDue(ctx)
 	if _, wrong := errors.AsType[*store.ClockError](err); !wrong {
@@ -68,8 +69,9 @@ func (j Jobs) RunDue(ctx context.Context) error {
 	return errors.Join(j.run(ctx, expiryJob, j.deleteExpired), j.run(ctx, retentionJob, j.applyRetention))
 }
 
-// run runs the function job if the job with the given name is due. The function returns the time at which the job is due next.
-func (j Jobs) run(ctx context.Context, name string, job func(ctx context.Context, alive func() error) (next time.Time, err error)) error {
+// run calls the function job if the job with the given name is due and not running elsewhere. job returns the time at which the job is due
+// next. It must call extendLease after each transaction, so that no other collector starts the job.
+func (j Jobs) run(ctx context.Context, name string, job func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
 	lease, ok, err := j.Store.Queue.ClaimJob(ctx, name, leaseTime)
 	if err != nil || !ok {
 		return err
@@ -102,14 +104,15 @@ func (j Jobs) applyRetention(ctx context.Context, extendLease func() error) (tim
 	return next, err
 }
 
-// deleteExpired deletes all other expired records, such as idempotency keys. It returns the time of the next run.
+// deleteExpired deletes expired records other than history points, such as idempotency keys. It returns the time of the next run.
 func (j Jobs) deleteExpired(ctx context.Context, extendLease func() error) (time.Time, error) {
 	deleted, err := j.Writer.DeleteExpired(ctx, extendLease)
 	j.logDeleted(ctx, deleted)
 	return j.Now().Add(expiryEvery), err
 }
 
-// logDeleted logs how many rows of each table were deleted, if any.
+// logDeleted logs the number of deleted rows of each table. rows maps the name of a table to this number. Tables without deleted rows are
+// not logged.
 func (j Jobs) logDeleted(ctx context.Context, rows map[string]int64) {
 	for table, n := range rows {
 		if n > 0 {

@@ -47,8 +47,8 @@ const (
 
 const otherVideosViews = "the views of another video"
 
-// Check returns nil if the facts of the result r may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise
-// it returns the suspicion to store with the target t. mixedUp must be true if MixedUp returned the index of r.
+// Check returns nil if the facts in r may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise it returns
+// the suspicion to store with the target t. mixedUp is true if MixedUp has found that r probably contains the views of another video.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
@@ -60,8 +60,8 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 		why = doubtAccount(t, r.Account)
 	case r.Facts != nil:
 		why = doubtVideo(t, r.Facts, now)
-		// Views that were suspected once stay suspected while they are implausible. mixedUp can be false although the views are still those
-		// of another video, because the other video may not be in this batch.
+		// Views that were suspected once stay suspected while they are implausible. mixedUp can be false although the views still belong to
+		// another video, because that video may not be in this batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
 		if why == "" && (mixedUp || still) {
 			why = otherVideosViews
@@ -129,30 +129,30 @@ func doubtAccount(t source.Target, a *source.AccountFacts) string {
 	return ""
 }
 
-// MixedUp returns the indexes of the results that probably contain the views of another video of the batch. Either videos have swapped
-// their views, or one video has a copy of another video's views. Videos without stored views are not compared.
+// MixedUp returns the indexes of the results that probably contain the views of another video of the batch: two videos have exchanged their
+// views, or one video has a copy of the views of another video. Videos without stored views are not compared.
 func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
-	type pair struct{ was, is int64 }
-	views := make(map[int]pair, len(batch))
+	type viewCounts struct{ stored, fetched int64 }
+	views := make(map[int]viewCounts, len(batch))
 	for i, r := range results {
-		if was := batch[i].Views; r.Class == source.OK && r.Facts != nil && r.Facts.Views != nil && was != nil && *was >= comparableViews {
-			views[i] = pair{*was, *r.Facts.Views}
+		if stored := batch[i].Views; r.Class == source.OK && r.Facts != nil && r.Facts.Views != nil && stored != nil && *stored >= comparableViews {
+			views[i] = viewCounts{*stored, *r.Facts.Views}
 		}
 	}
 	mixedUp, swapped := map[int]bool{}, []int{}
 	fell := false
 	for i, v := range views {
-		if isPlausibleGrowth(v.is, v.was) {
+		if isPlausibleGrowth(v.fetched, v.stored) {
 			continue
 		}
 		for j, other := range views {
-			otherPlausible := isPlausibleGrowth(other.is, other.was)
+			otherPlausible := isPlausibleGrowth(other.fetched, other.stored)
 			switch {
 			case i == j:
-			case otherPlausible && v.is == other.is && v.is >= comparableViews:
+			case otherPlausible && v.fetched == other.fetched && v.fetched >= comparableViews:
 				mixedUp[i] = true
-			case !otherPlausible && isPlausibleGrowth(v.is, other.was):
-				swapped, fell = append(swapped, i), fell || v.is < v.was
+			case !otherPlausible && isPlausibleGrowth(v.fetched, other.stored):
+				swapped, fell = append(swapped, i), fell || v.fetched < v.stored
 			}
 		}
 	}
@@ -164,13 +164,15 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	return mixedUp
 }
 
-// isPlausibleGrowth returns true if views can grow from was to is between two fetches: they must not fall or exceed expectedGrowth.
-func isPlausibleGrowth(is, was int64) bool {
-	return is >= was && float64(is) <= expectedGrowth*float64(was)
+// isPlausibleGrowth returns true if the fetched views are plausible after the stored views: they are not lower, and at most expectedGrowth
+// times as high.
+func isPlausibleGrowth(fetched, stored int64) bool {
+	return fetched >= stored && float64(fetched) <= expectedGrowth*float64(stored)
 }
 
-// Account returns the result r if it is about the requested account. If another account has the handle now, Account returns a result of
-// class OtherOwner. If another account may have the handle, it returns a result of class Missing. asked is the requested target.
+// Account decides whether r is about the requested account, whose handle may have been taken over by another account. It returns r if r is
+// about the requested account. It returns a result of class OtherOwner if the ids show that the handle now belongs to another account. It
+// returns a result of class Missing if the ids cannot be compared and the account was not fetched within the last handleTrusted.
 func Account(asked source.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:
@@ -183,15 +185,16 @@ func Account(asked source.Target, r source.Result, now time.Time) source.Result 
 	return r
 }
 
-// incomparableIDs returns true if both the target and the facts have ids, but no ids of the same kind.
+// incomparableIDs returns true if both t and f have ids of the account, but no id of the same kind, so that nothing shows whether they are
+// the same account.
 func incomparableIDs(t source.Target, f *source.AccountFacts) bool {
 	common := t.AccountID != "" && f.ID != nil || t.SourceID != "" && f.SourceID != nil
 	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
 }
 
-// IsOlder returns true if a result is probably older than the stored counts. Some sources give counts that are hours old (Result.Lags). Such
-// a result counts as older if it has fewer views than stored. If the stored counts were fetched more than longestLag ago, IsOlder returns
-// false: no source is that late, so the number of views must really have fallen.
+// IsOlder returns true if the counts in r are probably older than the stored counts. Only sources with Result.Lags give old counts. A
+// result of such a source counts as older if it has fewer views than stored. If the stored counts were fetched more than longestLag ago,
+// IsOlder returns false: no source is that late, so the number of views must really have fallen.
 func IsOlder(t source.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag

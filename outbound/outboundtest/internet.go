@@ -23,9 +23,9 @@ var Public = netip.MustParseAddr("93.184.215.14")
 
 var errUnreachable = errors.New("no server at this address")
 
-// Internet simulates the internet. The simulated internet has one public address, Public, where a server at port 443 answers the requests
-// for all hosts. Any other address is dialled on the real network. A forbidden connection to this machine therefore succeeds, and Inside
-// counts it.
+// Internet simulates the internet for a test. It has one public address, Public, where a server at port 443 answers the requests for all
+// hosts. A connection to any other address is made on the real network. If the tested code wrongly connects to this machine, the connection
+// therefore succeeds, and Inside counts it.
 type Internet struct {
 	*NameServer
 
@@ -39,7 +39,7 @@ type Internet struct {
 }
 
 // NewInternet starts a simulated internet, which is stopped at the end of the test. Its name server answers with AttackerZone(isPublic):
-// hosts for which isPublic returns true have the address Public. h handles the requests to the server at PublicAddress.
+// hosts for which isPublic returns true have the address Public. The handler h answers the requests to the server at PublicAddress.
 func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) *Internet {
 	t.Helper()
 	n := &Internet{NameServer: NewNameServer(t, AttackerZone(isPublic)), Authority: NewAuthority(t), Inside: NewLocalListener(t)}
@@ -132,9 +132,9 @@ func NewLocalListener(t *testing.T) *LocalListener {
 // Address returns the "ip:port" of the listener at 127.0.0.1.
 func (c *LocalListener) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
 
-// Visits stops the listener and returns the number of connections to it. Before it stops the listener, it makes a connection itself and
-// waits until the listener has accepted it. By then, the listener has counted all earlier connections. Visits does not count its own
-// connection.
+// Visits stops the listener and returns the number of connections that it has accepted. Before it stops the listener, Visits makes a
+// connection itself and waits until the listener has accepted it. By then, the listener has counted all earlier connections. The connection
+// of Visits itself is not counted.
 func (c *LocalListener) Visits(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
@@ -150,11 +150,11 @@ func (c *LocalListener) Visits(t *testing.T) int {
 	return c.count
 }
 
-// AttackerZone returns the function that NewNameServer needs to simulate the name server of an attacker. The first label of a host name can
-// contain an IP address, as in "ip-10-0-0-1" and "ip-v6-fe80--1". Such a host resolves to this address. A label that begins with "cname-"
-// resolves to the address through a CNAME record, and a label that begins with "mixed-" resolves to the address and to Public. A host whose
-// label begins with "gone-" does not exist. Any other host resolves to Public if isPublic returns true, and otherwise to the loopback
-// addresses.
+// AttackerZone returns the function that NewNameServer needs to simulate the name server of an attacker. The first label of a host name
+// decides the answer. A label such as "ip-10-0-0-1" or "ip-v6-fe80--1" resolves to the IP address in it. A label that begins with "cname-"
+// resolves to the IP address in it through a CNAME record. A label that begins with "mixed-" resolves to the IP address in it and to
+// Public. A host whose label begins with "gone-" does not exist. Any other host resolves to Public if isPublic returns true for it, and
+// otherwise to the loopback addresses.
 func AttackerZone(isPublic func(host string) bool) func(string) Answer {
 	return func(host string) Answer {
 		label, _, _ := strings.Cut(host, ".")

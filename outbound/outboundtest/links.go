@@ -13,8 +13,9 @@ import (
 //go:embed links.txt
 var linksFile string
 
-// Link is a hostile link and the names of the checks that must refuse it. The possible names are the constants Parse, Name, Path, Address,
-// Unresolvable and Platform.
+// Link is a hostile link with the names of the checks that must refuse it. There are three names, because a link can come from a caller or
+// from a redirect, or can reach the dialer unchecked. The possible names are the constants Parse, Name, Path, Address, Unresolvable and
+// Platform.
 type Link struct {
 	URL string
 	// Caller is the name of the check that refuses the link if a caller of the API sends it.
@@ -35,7 +36,7 @@ const (
 	Platform     = "platform"     // no check refuses the link, because it leads to the platform at its public address
 )
 
-// Links returns the links in links.txt. It replaces the word PORT in a link by the port of listener.
+// Links returns the hostile links in links.txt. It replaces the word PORT in a link by the port of listener.
 func Links(t *testing.T, listener *LocalListener) []Link {
 	t.Helper()
 	var links []Link
@@ -57,7 +58,8 @@ func Links(t *testing.T, listener *LocalListener) []Link {
 	return links
 }
 
-// In returns a function that reports whether a host is one of the domains or a subdomain of them. The host may have a port.
+// In returns a function that reports whether a host is one of the domains or a subdomain of one of them. The host may be followed by a
+// port.
 func In(domains ...string) func(host string) bool {
 	return func(host string) bool {
 		if h, _, err := net.SplitHostPort(host); err == nil {

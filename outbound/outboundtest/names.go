@@ -50,7 +50,7 @@ func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 
 // Lookup asks this name server for the addresses of a host. It uses no cache.
 func (s *NameServer) Lookup(ctx context.Context, network, host string) ([]netip.Addr, error) {
-	return s.resolver.LookupNetIP(ctx, network, strings.TrimSuffix(host, ".")+".") // the trailing dot prevents that the resolver appends the search domains of this machine
+	return s.resolver.LookupNetIP(ctx, network, strings.TrimSuffix(host, ".")+".") // with the trailing dot, the resolver appends no search domain
 }
 
 // Resolver returns a resolver that uses this name server.
