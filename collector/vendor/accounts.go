@@ -16,37 +16,39 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// areAccounts returns true if the batch consists of accounts. All targets of a batch have the same kind.
+// areAccounts returns true if the targets of the batch are accounts. All targets of a batch have the same kind, so the first one decides.
 func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wantedEntries returns how many of the newest entries of an account's list to request: depth, Fresh or Page, whichever is largest.
+// wantedEntries returns how many of the newest videos in an account's list to request: depth, Fresh or Page, whichever is largest. depth is
+// the number that the collector requires.
 func (l *List) wantedEntries(depth int) int {
 	return max(depth, l.Fresh, l.Page)
 }
 
-// units returns the value of the placeholder {units} in a call that requests the wanted number of entries. A unit has Page entries. The
-// value is from 1 to MaxUnits.
-func (l *List) units(wanted int) int {
-	return max(1, min((wanted+l.Page-1)/l.Page, l.MaxUnits))
+// units returns the number of page units to request in one call, to get the given number of list entries. A unit has Page entries. The
+// result is from 1 to MaxUnits.
+func (l *List) units(entries int) int {
+	return max(1, min((entries+l.Page-1)/l.Page, l.MaxUnits))
 }
 
-// calls returns the maximum number of calls that request the wanted number of entries. It is larger than the number of full pages, because
-// a page can be short or empty although more pages follow. It is 0 if the list is in the answer with the profile.
-func (l *List) calls(wanted int) int {
+// calls returns the maximum number of calls to get the given number of list entries. It is larger than the number of full pages, because a
+// page can be short or empty although more pages follow. It is 0 if the list is in the same answer as the profile.
+func (l *List) calls(entries int) int {
 	switch {
 	case l.Path == "":
 		return 0
 	case len(l.Next) == 0:
 		return 1
 	}
-	size := l.Page * l.units(wanted)
-	full := (wanted + size - 1) / size
+	size := l.Page * l.units(entries)
+	full := (entries + size - 1) / size
 	return full + full/10 + 2
 }
 
-// accountCalls returns the largest number of calls that a batch of accounts can need.
+// accountCalls returns the largest number of calls that a batch of accounts can need: one for each profile, and those for the lists of
+// videos.
 func (s *Source) accountCalls(batch []source.Target) int {
 	calls := 0
 	for _, t := range batch {
@@ -62,8 +64,8 @@ func (s *Source) accountCalls(batch []source.Target) int {
 	return calls
 }
 
-// fetchAccounts requests accounts, one after the other. If a call fails after the first account was answered, the remaining targets get the
-// result source.Unanswered.
+// fetchAccounts requests accounts, one after the other. If the first account fails, fetchAccounts returns the error. If a later account
+// fails, no further calls are made, and this and all remaining accounts get the result source.Unanswered.
 func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error
@@ -86,7 +88,7 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	return results, nil
 }
 
-// fetchAccount requests the profile of an account, and the list of its videos if the account is not private.
+// fetchAccount requests the profile of an account, and the list of its videos if the vendor has one and the account is not private.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	at := s.callFor(t)
 	if at < 0 || t.ExternalID == "" {
@@ -130,8 +132,9 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// account returns the result for the account t. items are the items in the answer with the profile, of which the first is used. requested
-// are the placeholder values of the request. If the handle now belongs to another account, the result is source.HandleReused.
+// account returns the result for the account t. items are the items (JSON objects of accounts) in the answer with the profile. Only the
+// first is used. requested are the placeholder values of the request. If the handle now belongs to another account, the result is
+// source.HandleReused.
 func (c Call) account(items []gjson.Result, t source.Target, requested values) source.Result {
 	if len(items) == 0 {
 		if c.Missing == source.Temporary {
@@ -160,7 +163,7 @@ func (c Call) account(items []gjson.Result, t source.Target, requested values) s
 	}
 	switch {
 	case source.IsOtherAccount(t, f):
-		return source.HandleReused(t, false) // the sandbox argument is false here, because the caller sets Sandbox in the result
+		return source.HandleReused(t, false) // the argument false means "not from the sandbox"; the caller sets the right value
 	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.asksByHandle():
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
 	case t.AccountID == "" && c.asksByHandle() && f.Username != nil &&
@@ -176,8 +179,8 @@ func (c Call) asksByHandle() bool {
 }
 
 // addVideos adds the newest videos of an account to r, the result with the account's profile. It stops when it has v.count videos or when
-// the list ends. If the calls are used up before depth videos are found, the result is Temporary, so that the next fetch tries again to
-// find the remaining videos.
+// the list ends. If the budget of calls is used up before depth videos are found, the result has the class Temporary. The collector then
+// fetches the account again.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllFor(l.Request) {
@@ -209,7 +212,7 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 		}
 		found = removeDuplicates(append(found, entries...))
 		next := l.next(page.body)
-		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget has no unit for the next page; the list then ends with this page
+		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget does not allow the call for the next page; no more pages are then requested
 		if more = next != "" && next != v.cursor && !outOfBudget; !more || len(found) >= v.count {
 			break
 		}
@@ -222,8 +225,8 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	return r, nil
 }
 
-// removeDuplicates removes all entries of a video except the first one. A list can contain a pinned video twice: at the top and at its
-// place by date.
+// removeDuplicates removes the second entry of each video that the list contains twice. This happens to pinned videos, which are at the top
+// and also at their place by date.
 func removeDuplicates(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	return slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
@@ -233,7 +236,7 @@ func removeDuplicates(found []ingest.FoundVideo) []ingest.FoundVideo {
 	})
 }
 
-// entries returns the videos on a page of the list, without malformed entries. It returns a failure if all entries are malformed.
+// entries returns the videos on a page of the list. It leaves out malformed entries, and returns a failure if all entries are malformed.
 func (l *List) entries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]ingest.FoundVideo, error) {
 	items, err := findItems(body, l.Items, l.Unwrap)
 	if err != nil {
@@ -267,7 +270,7 @@ func (l *List) entries(body gjson.Result, p link.Platform, handle string, now ti
 	return out, nil
 }
 
-// videoLink returns the URL of the video with the given id. Only TikTok's URL contains the handle of the account.
+// videoLink returns the URL of the video with the given id. handle is the handle of its account, which only TikTok's URL contains.
 func videoLink(p link.Platform, id, handle string) string {
 	switch p {
 	case link.TikTok:
@@ -301,7 +304,7 @@ func (l *List) next(body gjson.Result) string {
 	return ""
 }
 
-// page is an answer to a call for one account: either a success, or an error that concerns only this account.
+// page is the answer to one call for one account. It is either a success or an error that concerns only this account, such as "private".
 type page struct {
 	body    gjson.Result
 	class   source.Class // class of the error, or OK if the answer is a success
@@ -309,12 +312,13 @@ type page struct {
 	sandbox bool
 }
 
-// result returns the result for the account if the page is an error.
+// result returns the result of an account for a page that is an error.
 func (p page) result() source.Result {
 	return source.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
 }
 
-// fetchPage makes one call for one account. It returns a *source.Failure if there is no answer or if the answer concerns the whole source.
+// fetchPage makes one call for one account. It returns a *source.Failure if no answer arrives, or if the answer concerns the whole source,
+// such as a rate limit.
 func (s *Source) fetchPage(ctx context.Context, budget *source.CallBudget, r Request, v values) (page, error) {
 	res, err := s.send(ctx, budget, r, batchValues{targets: []values{v}})
 	if err != nil {

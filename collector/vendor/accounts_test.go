@@ -237,8 +237,8 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandbox.AccountTruth, r source.Result) {
 	t.Helper()
 	if name == "apify" {
-		// Apify's actor returns videos only. For an account without videos it returns nothing. For private and for missing accounts it
-		// returns the same error.
+		// Apify's TikTok scraper returns videos only. For an account without videos it returns nothing. For a private account it returns
+		// the same error as for a missing one.
 		switch truth.Category {
 		case sandbox.AccountEmpty:
 			require.Equal(t, source.Temporary, r.Class)
@@ -284,7 +284,7 @@ func requireAccount(t *testing.T, name string, world *sandbox.World, truth sandb
 	require.ElementsMatch(t, world.Uploads(truth.Platform, truth.Handle, sourcetest.Now), ids)
 }
 
-// minimalAccount is the smallest valid vendor description with a call for accounts.
+// minimalAccount is the smallest valid vendor description (JSON that describes a vendor's API) with a call for accounts.
 const minimalAccount = `{
 	"name": "mine", "base_url": "https://vendor.example", "auth": {"in": "bearer"},
 	"calls": [{

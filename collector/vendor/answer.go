@@ -13,12 +13,12 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// classOf returns the class of an answer, or the constant split. The first matching rule gives the class. If no rule matches, the HTTP
-// status gives the class. body is the zero Result if the answer is not JSON. The rules do not apply to such an answer, because it does not
-// come from the vendor itself.
+// classOf returns the class of an answer, such as "gone" or "rate_limited", or the constant split if the call had too many targets. The
+// first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. body is the zero Result if
+// the answer is not JSON. The rules do not apply to such an answer, because it does not come from the vendor itself.
 //
-// ofSource is true if the status or a rule means that the credential is refused. A rule for status 403 without a condition in When is not
-// sufficient, because vendors also return 403 if the platform refuses one target.
+// ofSource is true if the vendor refused the credential. A rule for status 403 without a condition on the body does not prove this, because
+// vendors also return 403 if the platform refuses one target.
 func (c Config) classOf(status int, body gjson.Result) (class string, ofSource bool) {
 	isJSON := body.Exists()
 	for _, r := range c.Rules {
@@ -30,7 +30,8 @@ func (c Config) classOf(status int, body gjson.Result) (class string, ofSource b
 	return string(fetch.ClassOf(status, isJSON)), fetch.NamesCredential(status)
 }
 
-// message returns the error text in an answer, or "" if the answer has no error text.
+// message returns the error text in an answer, from the first of the paths c.Message that has a text. It returns "" if none of them has
+// one.
 func (c Config) message(body gjson.Result) string {
 	for _, path := range c.Message {
 		if v := body.Get(path); v.Type == gjson.String && v.Str != "" {
@@ -40,9 +41,9 @@ func (c Config) message(body gjson.Result) string {
 	return ""
 }
 
-// findItems returns the items of a successful answer, from the first of the paths that has an object or a list. If an item has an object
-// at a path in unwrap, this object is returned instead of the item. findItems returns an error if no path has an object or a list, or if
-// the list has more than fetch.MaxItems items.
+// findItems returns the items of a successful answer: the JSON objects of videos or accounts. They are at the first of the paths that has
+// an object or a list. If an item has an object at a path in unwrap, this object replaces the item. findItems returns an error if no path
+// has an object or a list, or if the list has more than fetch.MaxItems items.
 func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error) {
 	for _, path := range paths {
 		v := body
@@ -77,9 +78,9 @@ func findItems(body gjson.Result, paths, unwrap []string) ([]gjson.Result, error
 	return nil, fmt.Errorf("the answer has no items at %s", strings.Join(paths, ", "))
 }
 
-// results returns the result for each requested id. A requested id without an item gets the class in c.Missing, or Gone by default. If an
-// item has an id that was not requested, the ids without an item get the class Temporary. If two items have the same id, the first item is
-// used.
+// results returns the result for each requested id. If two items have the same id, the first item is used. A requested id without an item
+// gets the class c.Missing, which is Gone by default. It gets the class Temporary if the answer has an item with an id that was not
+// requested, because the vendor may then have mixed up the videos.
 func (c Call) results(items []gjson.Result, requested []string, now time.Time) map[string]source.Result {
 	out := make(map[string]source.Result, len(requested))
 	unrequested := false // true if an item belongs to no requested id
@@ -108,9 +109,9 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 	return out
 }
 
-// match returns the requested id to which an item belongs, or "" if the item belongs to no requested id. all are the items of the answer.
-func (c Call) match(item gjson.Result, all []gjson.Result, requested []string) string {
-	if c.Match.Sole && len(all) == 1 && len(requested) == 1 && item.IsObject() {
+// match returns the requested id to which an item belongs, or "" if the item belongs to no requested id. items are all items of the answer.
+func (c Call) match(item gjson.Result, items []gjson.Result, requested []string) string {
+	if c.Match.Sole && len(items) == 1 && len(requested) == 1 && item.IsObject() {
 		return requested[0]
 	}
 	for _, path := range c.Match.ID {
@@ -129,7 +130,8 @@ func (c Call) match(item gjson.Result, all []gjson.Result, requested []string) s
 	return ""
 }
 
-// state returns the result for an item that matches one of the call's states, such as deleted. ok is false if the item matches no state.
+// state returns the result for an item that says that the video or account is not available, such as a deleted video. ok is false if none
+// of the call's States matches the item.
 func (c Call) state(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
 		if s.isTrue(item) {
@@ -193,7 +195,8 @@ func (c Call) result(item gjson.Result, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// reportsHidden returns true if the vendor's answers show whether the platform hides the count with the given name.
+// reportsHidden returns true if the vendor's answers show whether the platform hides a count. name is the name of the count, such as
+// "likes".
 func (c Call) reportsHidden(name string) bool {
 	return slices.Contains(c.HiddenWhenAbsent, name) ||
 		slices.ContainsFunc(c.Fields[name], func(a Alternative) bool { return a.Withheld != nil || a.HiddenIf != nil })

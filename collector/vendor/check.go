@@ -21,7 +21,8 @@ const (
 	maxFresh = 1000
 )
 
-// split is the class of an answer which means that a call had too many targets and must be split. Only rules can give this class.
+// split is the class of an answer which says that a call had too many targets. The collector then makes calls with fewer targets. Only the
+// rules of a vendor description can give this class.
 const split = "split"
 
 var (
@@ -30,15 +31,16 @@ var (
 	placeholder   = regexp.MustCompile(`\{[^{}]*\}`)
 )
 
-// problems are the errors of a vendor description. The text of each error begins with the name of the wrong member.
+// problems are the errors found in a vendor description (JSON that describes a vendor's API). Each error begins with the name of the wrong
+// member.
 type problems []error
 
-// add adds an error about a member of the description. The text of the error is the name of the member followed by the formatted text.
+// add adds an error. Its text is the name of the member of the vendor description, followed by the formatted text.
 func (p *problems) add(member, format string, args ...any) {
 	*p = append(*p, fmt.Errorf("%s %s", member, fmt.Sprintf(format, args...)))
 }
 
-// check returns all errors of a vendor description, joined to one error, or nil.
+// check returns all errors of a vendor description, joined to one error, or nil if it has none.
 func (c Config) check() error {
 	var p problems
 	if !shippedName.MatchString(c.Name) || len(c.Name) > 40 {
@@ -90,11 +92,12 @@ func (c Config) check() error {
 	return errors.Join(p...)
 }
 
-// checkBase adds an error if base is not an http or https URL, or if it has credentials, a query or a fragment.
-func checkBase(p *problems, member, base string) {
-	u, err := url.Parse(base)
+// checkBase adds an error if baseURL is not an http or https URL, or if it has credentials, a query or a fragment. member is the name of
+// the member that has the URL.
+func checkBase(p *problems, member, baseURL string) {
+	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" || u.Fragment != "" {
-		p.add(member, "must be an http or https address without query, not %q", base)
+		p.add(member, "must be an http or https address without query, not %q", baseURL)
 	}
 }
 
@@ -107,20 +110,20 @@ func checkPeriod(p *problems, member string, period Period) {
 
 var notPlain = regexp.MustCompile(`^$|^\.|@|\||(^|\.)!|^[{\[]`)
 
-// checkPath adds an error if path is not a simple gjson path. A path with a gjson modifier could parse a JSON text inside the answer
-// without a check of its nesting depth. Alternative.Inside is the safe way to read such a text.
+// checkPath adds an error if path is not a simple gjson path. With a modifier, gjson could parse a JSON text inside the answer without a
+// limit on its nesting. Alternative.Inside is the safe way to read such a text.
 func checkPath(p *problems, member, path string) {
 	if notPlain.MatchString(path) {
 		p.add(member, "must be a path such as data.items without modifiers, pipes and multipaths, not %q", path)
 	}
 }
 
-// check adds an error if the path of the condition is not valid.
+// check adds an error if the path of the condition is not valid. member is the name of the member that has the condition.
 func (w When) check(p *problems, member string) {
 	checkPath(p, member+".path", w.Path)
 }
 
-// check adds an error for each invalid member of the rule.
+// check adds an error for each invalid member of the rule. member is the rule's place in the vendor description, such as "rules[0]".
 func (r Rule) check(p *problems, member string) {
 	if len(r.Status) == 0 && r.When == nil {
 		p.add(member, "must name a status or a condition in when")
@@ -145,7 +148,7 @@ func (r Rule) check(p *problems, member string) {
 	}
 }
 
-// check adds an error for each invalid member of the call.
+// check adds an error for each invalid member of the call. member is the call's place in the vendor description, such as "calls[0]".
 func (c Call) check(p *problems, member string) {
 	if !slices.Contains(link.Platforms, c.Platform) {
 		p.add(member+".platform", "must be %s, not %q", words.Or(link.Platforms), c.Platform)
@@ -174,7 +177,7 @@ func (c Call) check(p *problems, member string) {
 	}
 }
 
-// checkVideos checks the members of a call for videos. It refuses members that only calls for accounts use.
+// checkVideos checks the members of a call that requests videos. It adds an error for a member that is only for accounts.
 func (c Call) checkVideos(p *problems, member string) {
 	c.Request.check(p, member, videoPlaceholders)
 	c.checkBatch(p, member)
@@ -209,8 +212,8 @@ func (c Call) checkVideos(p *problems, member string) {
 	}
 }
 
-// checkAccount checks the members of a call for accounts. It refuses members that only calls for videos use, such as Batch and Match,
-// because accounts are requested one at a time.
+// checkAccount checks the members of a call that requests an account. It adds an error for a member that is only for videos, such as Batch
+// and Match, because accounts are requested one at a time.
 func (c Call) checkAccount(p *problems, member string) {
 	if c.size() > 1 {
 		p.add(member+".batch", "is for videos only: accounts are requested one at a time")
@@ -243,7 +246,7 @@ func (c Call) checkAccount(p *problems, member string) {
 	}
 }
 
-// check adds an error for each invalid member of the list.
+// check adds an error for each invalid member of the list. member is the list's place in the vendor description, such as "calls[0].list".
 func (l List) check(p *problems, member string) {
 	if l.Path != "" {
 		l.Request.check(p, member, listPlaceholders)
@@ -297,7 +300,7 @@ func checkItems(p *problems, member string, items, unwrap []string) {
 	}
 }
 
-// checkBatch adds an error if a call for several targets has a request that cannot contain the values of several targets.
+// checkBatch adds an error if a call requests several targets but its request has no place for the values of several targets.
 func (c Call) checkBatch(p *problems, member string) {
 	if c.size() == 1 {
 		return
@@ -312,8 +315,8 @@ func (c Call) checkBatch(p *problems, member string) {
 	}
 }
 
-// placeholders are the placeholders that a request may contain. The first three, {id}, {link} and {handle}, identify the target. A request
-// must contain at least one of these three placeholders.
+// placeholders are the placeholders that a request template may contain. The first three, {id}, {link} and {handle}, identify the target. A
+// request must contain at least one of these three.
 type placeholders []string
 
 var (
@@ -323,8 +326,8 @@ var (
 	listPlaceholders            = placeholders{"{id}", "{link}", "{handle}", "{cursor}", "{units}", "{count}"}
 )
 
-// check adds an error for each invalid member of the request. known are the placeholders that the request may contain.
-func (r Request) check(p *problems, member string, known placeholders) {
+// check adds an error for each invalid member of the request. allowed are the placeholders that the request may contain.
+func (r Request) check(p *problems, member string, allowed placeholders) {
 	if r.Method != "" && r.Method != http.MethodGet && r.Method != http.MethodPost {
 		p.add(member+".method", "must be GET or POST, not %q", r.Method)
 	}
@@ -334,13 +337,13 @@ func (r Request) check(p *problems, member string, known placeholders) {
 	if !strings.HasPrefix(r.Path, "/") || strings.ContainsAny(r.Path, "?#") {
 		p.add(member+".path", "must begin with / and have no query, not %q", r.Path)
 	}
-	used := known.check(p, member+".path", r.Path)
+	used := allowed.check(p, member+".path", r.Path)
 	for i, q := range r.Query {
 		at := fmt.Sprintf("%s.query[%d]", member, i)
 		if q.Name == "" {
 			p.add(at+".name", "is missing")
 		}
-		used = known.check(p, at+".value", q.Value) || used
+		used = allowed.check(p, at+".value", q.Value) || used
 	}
 	if r.Body != nil {
 		var body any
@@ -348,7 +351,7 @@ func (r Request) check(p *problems, member string, known placeholders) {
 			p.add(member+".body", "must be JSON")
 		}
 		for _, text := range texts(body) {
-			used = known.check(p, member+".body", text) || used
+			used = allowed.check(p, member+".body", text) || used
 		}
 	}
 	if !used {
@@ -356,7 +359,8 @@ func (r Request) check(p *problems, member string, known placeholders) {
 	}
 }
 
-// check adds an error for each unknown placeholder in text. It returns true if one of the placeholders identifies the target.
+// check adds an error for each placeholder in text that is not one of these placeholders. It returns true if text has a placeholder that
+// identifies the target.
 func (known placeholders) check(p *problems, member, text string) (identifies bool) {
 	for _, f := range placeholder.FindAllString(text, -1) {
 		if !slices.Contains(known, f) {
@@ -367,7 +371,7 @@ func (known placeholders) check(p *problems, member, text string) (identifies bo
 	return identifies
 }
 
-// texts returns all strings in a decoded JSON value, except the names of members.
+// texts returns all strings in a decoded JSON value, without the names of members.
 func texts(v any) []string {
 	var out []string
 	switch v := v.(type) {

@@ -17,23 +17,23 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Config describes the API of a vendor. Paths into answers are gjson paths without modifiers and pipes, such as statistics.play_count,
-// data.0.id or anchors.#(key=="x").id.
+// Config describes the API of a vendor: a vendor description. Paths into answers are gjson paths without modifiers and pipes, such as
+// statistics.play_count, data.0.id or anchors.#(key=="x").id.
 type Config struct {
 	Name    string `json:"name"`            // name of the vendor in lower case; part of the source's name
 	Notes   string `json:"notes,omitempty"` // text for people who read the description; not used by the program
 	BaseURL string `json:"base_url"`
 	Auth    Auth   `json:"auth"`
-	// Timeout is the timeout of one call, such as "60s". If it is absent, the timeout of the HTTP client is used.
+	// Timeout is the timeout of one call, such as "60s". If it is absent, the timeout of the program's HTTP client is used.
 	Timeout     Duration `json:"timeout,omitempty"`
 	Concurrency int      `json:"concurrency,omitempty"` // maximum number of concurrent calls of one collector; 0 means 4
 	Limits      []Limit  `json:"limits,omitempty"`
-	// QuotaResets is the period of the vendor's quota. A spent quota is available again at the end of the period. QuotaResets is used only
-	// if the vendor's answer does not say when the quota is available again.
+	// QuotaResets is the period of the vendor's quota. If the quota is used up, no calls are made until the period ends. An answer of the
+	// vendor that says when the quota is available again has precedence.
 	QuotaResets Period   `json:"quota_resets,omitempty"`
 	Message     []string `json:"message,omitempty"` // possible paths of the error text in an error answer
-	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer; if no rule matches, the HTTP status gives the class
-	Calls       []Call   `json:"calls"`             // a target uses the first call that can request the target
+	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer, such as "gone"; if no rule matches, the HTTP status gives it
+	Calls       []Call   `json:"calls"`             // kinds of calls; a video or account is requested with the first one that fits
 
 	standard string // the vendor's public base URL if the description is shipped with the program; "" otherwise
 }
@@ -52,8 +52,8 @@ type Limit struct {
 	Per   Period `json:"per"`
 }
 
-// Rule gives the class of an answer that is JSON. The rule matches if Status contains the HTTP status, and When and And are true. A
-// condition that is not set counts as true.
+// Rule gives the class of an answer that is JSON, such as "gone" or "rate_limited". The rule matches if Status contains the HTTP status,
+// and When and And are true. A condition that is not set counts as true.
 type Rule struct {
 	Status []int  `json:"status,omitempty"`
 	When   *When  `json:"when,omitempty"`
@@ -61,53 +61,54 @@ type Rule struct {
 	Class  string `json:"class"`         // class of the answer: a source.Class, or "split" if the call had too many targets
 }
 
-// State is a rule for an item that is not available, such as a deleted or private video. If the condition is true for the item, the target
-// gets the class.
+// State is a rule for a JSON object of a video or account that is not available, such as a deleted or private video. If the condition When
+// is true for the object, the video or account gets the class.
 type State struct {
 	When
-	Class source.Class `json:"class"` // class of the target: gone, private, restricted, unsupported or temporary
+	Class source.Class `json:"class"` // gone, private, restricted, unsupported or temporary
 }
 
-// When is a condition on the value at Path in an answer or item. If OneOf and Contains are empty, the condition is true if the value exists
-// and is not null.
+// When is a condition on the value at Path in a JSON value. If OneOf and Contains are empty, the condition is true if the value exists and
+// is not null. If both are set, both must be true.
 type When struct {
 	Path     string   `json:"path"`
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts
 	Contains []string `json:"contains,omitempty"` // true if the value, as text, contains one of these texts; upper and lower case are the same
 }
 
-// Request is a template of an HTTP request. The placeholders {id}, {link} and {handle} in Path, Query and Body are replaced by the values
-// of the target.
+// Request is a template of an HTTP request. The placeholders {id}, {link} and {handle} in Path, Query and Body are replaced by the id, the
+// link and the handle of the requested video or account.
 type Request struct {
 	Method string  `json:"method,omitempty"` // HTTP method: GET or POST; "" means GET
 	Path   string  `json:"path"`
 	Query  []Param `json:"query,omitempty"` // query parameters, sent in this order
-	// Body is a JSON template. If an element of a list is a string with a placeholder, the element is repeated for each target. In any
-	// other string, a placeholder is replaced by the joined values of all targets. The strings "{count}" and "{units}" are replaced by
-	// numbers.
+	// Body is a JSON template. If an element of a list is a string with a placeholder, the element is repeated for each requested target.
+	// In any other string, a placeholder is replaced by the values of all targets, joined with Batch.Join. The strings "{count}" and
+	// "{units}" are replaced by numbers.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Call describes an API call for targets of one platform and kind. A call for accounts requests one account at a time and can have a List.
-// If the answer with the profile also contains the list, the placeholder {count} is the number of wanted entries.
+// Call describes a kind of API call, for videos or accounts of one platform. A call for accounts requests one account at a time and can
+// have a List. If the answer with the profile also contains the list, the placeholder {count} is the number of videos to request.
 type Call struct {
 	Platform link.Platform `json:"platform"`
 	Kind     source.Kind   `json:"kind"`
-	// Details is true if only targets that need details use this call. Other targets use another Call, later in the vendor's description.
-	// It has larger batches but returns fewer facts.
+	// Details is true if this call is used only for targets of which the collector does not know all data yet (NeedDetails). Other targets
+	// then use a later Call of the vendor description, which has larger batches but returns less data.
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
-	// An item is the JSON object of one video or account. Items are the possible paths of the item, or of the list of items, in the answer.
+	// An item is the JSON object of one video or account in the answer. Items are the possible paths of the item, or of the list of items.
 	// The first path that exists is used. "." is the path of the whole answer.
 	Items []string `json:"items"`
-	// Unwrap are the possible paths of an object inside an item. If one of the paths exists, the object is used instead of the item.
+	// Unwrap are the possible paths of an object inside an item. If one of these paths has an object, this object is used instead of the
+	// item.
 	Unwrap []string `json:"unwrap,omitempty"`
 	Match  Match    `json:"match"`
-	// Missing is the class of a target that is missing from a successful answer: gone (the default) or temporary.
+	// Missing is the class of a requested target that is missing from a successful answer: gone (the default) or temporary.
 	Missing source.Class `json:"missing,omitempty"`
 	States  []State      `json:"states,omitempty"`
-	// HiddenWhenAbsent are names of counts, such as likes. If an item has the views but lacks one of these counts, the platform hides the
+	// HiddenWhenAbsent are names of counts, such as likes. If an item has the views but lacks one of these counts, the platform hides that
 	// count.
 	HiddenWhenAbsent []string `json:"hidden_when_absent,omitempty"`
 	// Rounds is true if the vendor may round large counts, such as 573,942 to 573,900. History points with such counts are then marked as
@@ -118,57 +119,59 @@ type Call struct {
 	List *List `json:"list,omitempty"`
 }
 
-// List describes the list of an account's newest videos. Its request can contain the placeholders {id}, {link} and {handle} of the account,
-// whose values come from the profile. It can also contain {cursor}, the start of the page, {units}, the number of units of the page, and
-// {count}, the total number of wanted entries. A query parameter with {cursor} is left out for the first page, because this page has no
-// cursor.
+// List describes how to request the list of an account's newest videos. Its request can contain the placeholders {id}, {link} and {handle},
+// whose values come from the profile. It can also contain {cursor} (where the page begins), {units} (how many units of Page entries to
+// return) and {count} (how many entries are wanted in total). A query parameter with {cursor} is left out for the first page, because this
+// page has no cursor.
 type List struct {
-	// Request is the request for a page of the list. If Request has no Path, the entries of the list are in the answer with the profile.
+	// Request is the request for a page of the list. If Request has no Path, the list is in the same answer as the profile.
 	Request
 	Items  []string `json:"items"`
 	Unwrap []string `json:"unwrap,omitempty"`
-	// Page is the number of entries on a page. If the vendor's pages consist of units, Page is the number of entries in one unit.
+	// Page is the number of entries on a page. If a call can choose the length of its page with {units}, Page is the number of entries in
+	// one unit.
 	Page int `json:"page"`
-	// MaxUnits is the largest number of page units in one call. It is required if the request contains {units}, and must be 0 otherwise.
+	// MaxUnits is the largest number of units of Page entries in one call. It is required if the request contains {units}, and must be 0
+	// otherwise.
 	MaxUnits int `json:"max_units,omitempty"`
 	// Fresh is the number of newest entries that are requested to find new videos. 0 means the number of entries on one page.
 	Fresh int `json:"fresh,omitempty"`
-	// Next are the possible paths of the cursor of the next page, the value of {cursor}. If no path has a value, the page is the last one.
+	// Next are the possible paths of the cursor of the next page in the answer. If no path has a value, the page is the last one.
 	Next []string `json:"next,omitempty"`
 	// More is a condition on the answer. If More is set and the condition is false, the page is the last one. nil means no condition.
 	More *When `json:"more,omitempty"`
-	// Empty is a condition on an entry. If the condition is true, the entry is not a video but a message that the account has no videos.
-	// nil means that all entries are videos.
+	// Empty is a condition on an entry. If it is true, the entry is not a video but a message that the account has no videos. nil means
+	// that all entries are videos.
 	Empty  *When            `json:"empty,omitempty"`
-	Fields map[string]Field `json:"fields"` // paths of the facts of an entry: "id" and "uploaded_at"
+	Fields map[string]Field `json:"fields"` // where an entry has the video's "id" and its upload time, "uploaded_at"
 }
 
-// Param is a query parameter of a request. If a call has several targets, Value is expanded for each target, and the results are joined
-// with Batch.Join.
+// Param is a query parameter of a request. If a call requests several targets, the placeholders in Value are replaced for each target, and
+// the results are joined with Batch.Join.
 type Param struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Batch is the maximum number of targets in one call, and the separator between the values of several targets.
+// Batch is the maximum number of targets (videos or accounts) in one call, and the separator between the values of several targets.
 type Batch struct {
 	Size int    `json:"size"`
 	Join string `json:"join,omitempty"`
 }
 
-// Match says how to find the requested target to which an item of the answer belongs.
+// Match says how to find the requested target (video or account) to which an item of the answer belongs.
 type Match struct {
 	ID   []string `json:"id,omitempty"`   // possible paths of the target's id in an item
 	Link []string `json:"link,omitempty"` // possible paths of a link in an item; the link contains the target's id
-	// Sole is true if the only item of an answer belongs to the only requested target, whatever id the item has. Some vendors return an id
-	// that differs from the id in the link.
+	// Sole is true if the only item of an answer belongs to the only requested target, even if the item has a different id. Some vendors
+	// return an id that differs from the id in the link.
 	Sole bool `json:"sole,omitempty"`
 }
 
 // Period is a calendar period in UTC: "minute", "hour", "day" or "month".
 type Period string
 
-// window returns the id of the period that contains now, such as 2026-12 for a month, and the end of the period.
+// window returns the id of the period that contains the time now, such as "2026-12" for a month, and the end of the period.
 func (p Period) window(now time.Time) (id string, ends time.Time) {
 	now = now.UTC()
 	switch p {
@@ -209,7 +212,7 @@ var shipped embed.FS
 
 var shippedName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// Shipped returns the names of the vendors whose descriptions are part of the program.
+// Shipped returns the names of the vendors whose descriptions are built into the program.
 func Shipped() []string {
 	entries, err := shipped.ReadDir("configs")
 	if err != nil {
@@ -222,8 +225,8 @@ func Shipped() []string {
 	return names
 }
 
-// Load returns the description of a vendor. nameOrPath is the name of a vendor in Shipped, or the path of a JSON file. If the description
-// has an unknown member, a wrong type or an invalid value, the error names the member.
+// Load returns the description of a vendor's API. nameOrPath is one of the names in Shipped, or the path of a JSON file. If the description
+// has an unknown member, a wrong type or an invalid value, the error contains the name of the member.
 func Load(nameOrPath string) (Config, error) {
 	var text []byte
 	var err error

@@ -31,7 +31,7 @@ func TestLoad_readsDescriptionsByVendorNameAndByPath(t *testing.T) {
 	require.ErrorContains(t, err, "vendor: "+file+": base_url must be an http or https address without query, not \"\"")
 }
 
-// minimal is the smallest valid vendor description.
+// minimal is the smallest valid vendor description (JSON that describes a vendor's API).
 const minimal = `{
 	"name": "mine", "base_url": "https://vendor.example", "auth": {"in": "bearer"},
 	"calls": [{

@@ -15,33 +15,34 @@ import (
 	"github.com/reeltally/reeltally/internal/words"
 )
 
-// Field describes where an item has a fact. The first alternative with a value is used. In JSON, a field is a path, an Alternative, or a
-// list of paths and Alternatives.
+// Field describes where a JSON object of a video or account has one of its data, such as the views. The first alternative with a value is
+// used. In JSON, a field is a path, an Alternative, or a list of paths and Alternatives.
 //
-// For a boolean fact, all alternatives are used. The fact is true if one alternative is true. It is false if at least one alternative is
-// false and no alternative is true. Otherwise it is unknown.
+// For a boolean, all alternatives are used. The result is true if one alternative is true. It is false if at least one alternative is false
+// and no alternative is true. Otherwise it is unknown.
 type Field []Alternative
 
-// Alternative describes one place in an item at which a fact can be found.
+// Alternative describes one place where a JSON object of a video or account can have a value.
 type Alternative struct {
 	Path string `json:"path"`
-	// Inside is a path inside the JSON text at Path. It is used only if the value at Path is a string that contains JSON.
+	// Inside is a path inside the JSON text at Path. It is used if the value at Path is a string, which must then contain JSON.
 	Inside string `json:"inside,omitempty"`
 	// Unit is the unit of a time ("unix", "unix_ms" or "rfc3339") or of a length ("s", the default, or "ms").
 	Unit string `json:"unit,omitempty"`
-	// OneOf is for boolean facts. The fact is true if the value, or an element of the value if it is a list, equals one of these texts.
-	// Otherwise the fact is false.
+	// OneOf is for booleans. The boolean is true if the value, or an element of it if it is a list, equals one of these texts. Otherwise it
+	// is false.
 	OneOf []string `json:"one_of,omitempty"`
-	// NotEmpty is for boolean facts. The fact is true if the value is a string or list that is not empty, and false if the string or list
-	// is empty.
+	// NotEmpty is for booleans. The boolean is true if the value is a string or list that is not empty, and false if the string or list is
+	// empty.
 	NotEmpty bool `json:"not_empty,omitempty"`
-	// Withheld is for counts. If the value equals one of these texts, the platform hides the count. "null" also stands for a member that is
-	// null. A member that does not exist is never withheld.
+	// Withheld is for counts. If the value equals one of these texts, the platform hides the count. "null" stands for a JSON null. A value
+	// that does not exist is never regarded as hidden.
 	Withheld []string `json:"withheld,omitempty"`
-	// HiddenIf is a condition on the item, for counts. If it is true, the platform hides the count, and the value means nothing.
+	// HiddenIf is for counts. If this condition is true for the JSON object of the video, the platform hides the count, and the value means
+	// nothing.
 	HiddenIf *When `json:"hidden_if,omitempty"`
-	// Minus is the path of another count, which is included in the value and is subtracted from it. If the item does not have the other count,
-	// the alternative has no value.
+	// Minus is the path of a second count, which the value includes. The second count is subtracted from the value. If the second count is
+	// missing, this alternative has no value.
 	Minus string `json:"minus,omitempty"`
 	// InLink is true if the value is a link that contains the id. The id is the last segment of the link's path that has only digits.
 	InLink bool `json:"in_link,omitempty"`
@@ -68,7 +69,7 @@ func (f *Field) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// factKind is the type of a fact, such as count, text or time.
+// factKind is the type of a fact. A fact is one of the data of a video or account, such as its views or its title.
 type factKind int
 
 const (
@@ -83,10 +84,11 @@ const (
 	flagFact
 )
 
-// factNames maps the names of facts to the types of these facts. A description may use only these names in fields.
+// factNames maps the names of facts (data of a video or account, such as "views") to their types. A vendor description may use only these
+// names.
 type factNames map[string]factKind
 
-// facts maps the name of each fact that a video can have to its type.
+// facts are the facts that a video can have, such as its views and its title.
 var facts = factNames{
 	"views": countFact, "likes": countFact, "comments": countFact, "shares": countFact, "bookmarks": countFact,
 	"title": textFact, "username": handleFact, "account_id": idFact, "account_name": nameFact, "uploaded_at": timeFact,
@@ -94,21 +96,22 @@ var facts = factNames{
 	"hidden_stats": flagFact, "is_ad": flagFact, "shop_ad": flagFact, "shop_product_id": idFact,
 }
 
-// accountFacts maps the name of each fact that the profile of an account can have to its type.
+// accountFacts are the facts that the profile of an account can have, such as its name and its followers.
 var accountFacts = factNames{
 	"account_id": idFact, "username": handleFact, "account_name": nameFact, "bio": nameFact, "profile_link": linkFact,
 	"followers": countFact, "following": countFact, "private": flagFact,
 }
 
-// entryFacts are the facts that an entry of an account's list can have, by name.
+// entryFacts are the facts that a video can have in the list of an account's videos.
 var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact}
 
-// check adds an error if name is not in known, or if an alternative of the field is not valid for the fact's type.
-func (f Field) check(p *problems, member, name string, known factNames) {
-	kind, ok := known[name]
+// check adds an error if name is not a key of allowed, or if an alternative of the field is not valid for the type of the fact. member is
+// the place of the field in the vendor description.
+func (f Field) check(p *problems, member, name string, allowed factNames) {
+	kind, ok := allowed[name]
 	if !ok {
-		names := make([]string, 0, len(known))
-		for known := range known {
+		names := make([]string, 0, len(allowed))
+		for known := range allowed {
 			names = append(names, known)
 		}
 		slices.Sort(names)
@@ -154,7 +157,8 @@ func (f Field) check(p *problems, member, name string, known factNames) {
 	}
 }
 
-// value returns the value in an item at the place that the alternative describes. ok is false if the value does not exist or is null.
+// value returns the value that an item (the JSON object of a video or account) has at the place that the alternative describes. ok is false
+// if the value does not exist or is null.
 func (a Alternative) value(item gjson.Result) (v gjson.Result, ok bool) {
 	v = item.Get(a.Path)
 	if a.Inside != "" && v.Type == gjson.String {
@@ -179,7 +183,7 @@ func scalar(v gjson.Result) (text string, ok bool) {
 }
 
 // count returns the count in an item, or nil if the item has no count. withheld is true if the platform hides the count. wrong is true if
-// the value is not a count.
+// the value is not a whole number from 0 on.
 func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -210,7 +214,7 @@ func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	return nil, false, false
 }
 
-// isRounded returns true if n is probably a number that was written with a letter and at most one decimal place, such as 573.9K or 1.2M.
+// isRounded returns true if n was probably written with a letter and at most one decimal place before, such as 573.9K or 1.2M.
 func isRounded(n int64) bool {
 	for unit := int64(1e9); unit >= 1e3; unit /= 1e3 {
 		if n >= unit {
@@ -281,7 +285,8 @@ func lastNumber(raw string) string {
 	return ""
 }
 
-// time returns the first valid time in an item. It returns nil if no time is valid, or if the time cannot be an upload time.
+// time returns the upload time in an item, from the first alternative with a valid time. It returns nil if no alternative has one, or if
+// the time cannot be an upload time, such as a time in the future.
 func (f Field) time(item gjson.Result, now time.Time) *time.Time {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -329,7 +334,7 @@ func (f Field) length(item gjson.Result) *float64 {
 	return nil
 }
 
-// flag returns the boolean fact of an item, or nil if no alternative has a boolean value.
+// flag returns the boolean in an item, or nil if no alternative has a boolean value. It returns true if any alternative is true.
 func (f Field) flag(item gjson.Result) *bool {
 	var result *bool
 	for _, a := range f {
@@ -383,7 +388,7 @@ func (a Alternative) isOneOf(v gjson.Result) bool {
 	return ok && slices.Contains(a.OneOf, text)
 }
 
-// isTrue returns true if the condition w is true for the JSON value v.
+// isTrue returns true if the condition is true for the JSON value v.
 func (w When) isTrue(v gjson.Result) bool {
 	found := v.Get(w.Path)
 	if !found.Exists() || found.Type == gjson.Null {
@@ -402,7 +407,7 @@ func (w When) isTrue(v gjson.Result) bool {
 	})
 }
 
-// quoteAll returns the texts in quotation marks.
+// quoteAll returns each text in quotation marks.
 func quoteAll(texts []string) []string {
 	quoted := make([]string, len(texts))
 	for i, text := range texts {

@@ -17,8 +17,8 @@ import (
 // size returns the largest number of targets in one call. It is at least 1.
 func (c Call) size() int { return max(c.Batch.Size, 1) }
 
-// canRequest returns true if the call is for the platform and kind of the target, and the target has all values that the request needs. If
-// the target has no id, canRequest checks only the platform and the kind.
+// canRequest returns true if the call is for the platform and kind of the target, and the target has all values that the request needs. A
+// target without an id stands for any target of its platform and kind, so canRequest then checks only these two.
 func (c Call) canRequest(t source.Target) bool {
 	if c.Platform != t.Platform || c.Kind != t.Kind {
 		return false
@@ -41,13 +41,14 @@ func (c Call) canRequest(t source.Target) bool {
 	})
 }
 
-// values are the values of the placeholders in a request for one target.
+// values are the values of the placeholders, such as {id}, in the request for one target.
 type values struct {
 	id, link, handle, cursor string
 	units, count             int
 }
 
-// valuesOf returns the values for a target. If the handle of an account is not known, the account's ExternalID is used as the handle.
+// valuesOf returns the placeholder values for a target. If an account's handle is missing and its ExternalID is "@" and a handle, this
+// handle is used.
 func valuesOf(t source.Target) values {
 	v := values{id: t.ExternalID, link: t.Link, handle: t.Handle}
 	if t.Kind == source.KindAccount {
@@ -67,8 +68,8 @@ func (v values) hasAllFor(r Request) bool {
 	})
 }
 
-// expand replaces the placeholders in a template by their values. An unknown handle is replaced by "", because TikTok's links work without
-// a handle.
+// expand replaces the placeholders in a template by their values. A missing handle becomes "", because TikTok's links work without a
+// handle.
 func (v values) expand(template string) string {
 	return strings.NewReplacer("{id}", v.id, "{link}", v.link, "{handle}", v.handle, "{cursor}", v.cursor,
 		"{units}", strconv.Itoa(v.units), "{count}", strconv.Itoa(v.count)).Replace(template)
@@ -88,7 +89,7 @@ func (r Request) templates() []string {
 	return out
 }
 
-// batchValues are the values of the placeholders in a request for one or several targets.
+// batchValues are the values of the placeholders, such as {id}, in a request for one or several targets.
 type batchValues struct {
 	targets []values
 	join    string // separator between the values of several targets
@@ -106,7 +107,7 @@ func (b batchValues) expand(template string) string {
 	return strings.Join(expanded, b.join)
 }
 
-// build returns the HTTP request that requests the targets of b. key is the credential.
+// build returns the HTTP request for the targets of b. base is the base URL, and key is the credential.
 func (r Request) build(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string
@@ -140,7 +141,7 @@ func (r Request) build(base string, auth Auth, key string, timeout time.Duration
 	return out
 }
 
-// body returns the JSON body of the request that requests the targets of b.
+// body returns the JSON body of the request for the targets of b.
 func (r Request) body(b batchValues) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.Body))
 	decoder.UseNumber()

@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// recorder is a server that returns the same text for every request and records the requests.
+// recorder is a server that returns the same text for every request and writes the requests to a channel.
 type recorder struct {
 	base     string
 	requests chan string

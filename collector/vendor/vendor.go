@@ -18,9 +18,9 @@ import (
 
 const (
 	defaultConcurrency = 4
-	// smallBatchTime is how long the batch size stays reduced after a batch failed because of its size.
+	// smallBatchTime is how long a call requests fewer targets after the vendor refused a call with too many targets.
 	smallBatchTime = 15 * time.Minute
-	callBudget     = "calls" // the name of the only budget of a vendor whose description has no limits
+	callBudget     = "calls" // name of the budget that counts the calls to a vendor if no limits are configured for the vendor
 )
 
 // Options are the settings of a Source.
@@ -38,15 +38,15 @@ type Source struct {
 	key     string
 	now     func() time.Time
 	budgets []source.Budget
-	sizes   []batchSize // one batch size for each of config.Calls
+	sizes   []batchSize // the current batch sizes of config.Calls, by the same index
 }
 
-// batchSize is the largest batch of a call. It is reduced for some time after the vendor refused a batch as too large, or after the answer
-// was too large.
+// batchSize is the largest number of targets in one call. It is reduced for some time after the vendor refused a call with too many
+// targets, or after an answer was too large.
 type batchSize struct {
 	mu      sync.Mutex
-	reduced int // batch size until the time in the field until; 0 if the batch size was never reduced
-	until   time.Time
+	reduced int       // the size until the reduction ends; 0 if the size was never reduced
+	ends    time.Time // end of the reduction
 }
 
 var (
@@ -54,8 +54,8 @@ var (
 	_ source.NetworkSource = (*Source)(nil)
 )
 
-// New returns a source for the vendor that config describes. It returns an error if the key is missing, or if the base URL is not an http
-// or https URL.
+// New returns a source for the vendor whose API config describes. It returns an error if the key is missing, if the base URL is not an http
+// or https URL, or if config is not valid.
 func New(config Config, o Options) (*Source, error) {
 	if o.Key == "" {
 		return nil, fmt.Errorf("vendor: the key of %s is missing", config.Name)
@@ -95,12 +95,12 @@ func (s *Source) Address() string { return s.api.Address() }
 // Clock returns the current time of the vendor's server.
 func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.api.Clock(ctx) }
 
-// Budgets returns a budget for each limit of the description. If the description has no limits, Budgets returns one budget without a known
-// limit.
+// Budgets returns a budget for each limit in the vendor description. If the description has no limits, Budgets returns one budget that only
+// counts the calls.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Plan returns the number of calls to reserve from each budget. A batch of videos usually needs one call. An account needs one call for the
-// profile and as many calls as its list can have pages.
+// Plan returns how many calls to reserve from each budget before the batch is fetched. A batch of videos usually needs one call. An account
+// needs one call for the profile and as many calls as its list can have pages.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	var calls int
 	if areAccounts(batch) {
@@ -115,8 +115,8 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{plan}
 }
 
-// Serves returns the largest batch of the call that requests the target, and false if no call can request the target. For a target without
-// an id, it returns the largest batch of all calls for the target's platform and kind.
+// Serves returns true if the vendor can fetch the target, and how many such targets one call can request. For a target without an id, it
+// returns the largest number for any target of the same platform and kind.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	if t.ExternalID != "" {
 		i := s.callFor(t)
@@ -134,25 +134,26 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return largest, largest > 0
 }
 
-// AsksByHandle returns true if the call that requests the target contains the placeholder {handle}.
+// AsksByHandle returns true if the request for the target contains its handle. The handle can have passed to another account, so the answer
+// must then be checked.
 func (s *Source) AsksByHandle(t source.Target) bool {
 	call := s.callFor(t)
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// size returns the current batch size of a call. call is the index of the call in the description.
+// size returns how many targets a call can request at present. call is the index of the call in the vendor description.
 func (s *Source) size(call int) int { return s.sizes[call].get(s.config.Calls[call].size(), s.now()) }
 
-// callFor returns the index of the first call that can request the target, or -1 if no call can request it.
+// callFor returns the index of the first call in the vendor description that can request the target, or -1 if no call can.
 func (s *Source) callFor(t source.Target) int {
 	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.canRequest(t) })
 }
 
-// get returns the current batch size: the reduced size until the reduction ends, and full afterwards.
+// get returns the current batch size: the reduced size while the reduction lasts, and full otherwise.
 func (b *batchSize) get(full int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.reduced > 0 && now.Before(b.until) {
+	if b.reduced > 0 && now.Before(b.ends) {
 		return b.reduced
 	}
 	return full
@@ -162,11 +163,12 @@ func (b *batchSize) get(full int, now time.Time) int {
 func (b *batchSize) reduce(refused int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.reduced, b.until = max(refused/2, 1), now.Add(smallBatchTime)
+	b.reduced, b.ends = max(refused/2, 1), now.Add(smallBatchTime)
 	return b.reduced
 }
 
-// chunk is a set of different targets that one call requests. call is the index of the call in the description.
+// chunk has the targets of a batch that are requested with one call, without duplicates. call is the index of the call in the vendor
+// description.
 type chunk struct {
 	call    int
 	targets []source.Target
@@ -181,7 +183,8 @@ func (c chunk) ids() []string {
 	return ids
 }
 
-// chunks divides the targets of a batch among calls. One call is enough if the description uses the same call for all targets.
+// chunks divides the targets of a batch among calls. Usually it returns one chunk. It returns several if targets need different calls of
+// the vendor description. It leaves out targets that no call can request.
 func (s *Source) chunks(batch []source.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
@@ -203,10 +206,12 @@ func (s *Source) chunks(batch []source.Target) []chunk {
 	return chunks
 }
 
-// Fetch requests a batch, usually with one call. If the vendor refuses a call for several targets because of one target, the failure has
-// the class Temporary, so that the collector then tries smaller batches. If the vendor says that a call has too many targets, or if its
-// answer is too large, Serves returns a smaller batch size for some time. If the first call fails, Fetch returns its failure. If a later
-// call fails, Fetch makes no further calls, and the targets of this call and of the remaining calls get the result source.Unanswered.
+// Fetch requests a batch, usually with one call. If the first call fails, Fetch returns its failure. If a later call fails, Fetch makes no
+// further calls, and the targets of this call and of the remaining calls get the result source.Unanswered.
+//
+// If the vendor refuses a call for several targets because of one of them, the failure has the class Temporary, and the collector tries
+// smaller batches. If the vendor says that a call has too many targets, or if its answer is too large, Serves returns a smaller number for
+// some time.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()
@@ -246,7 +251,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// fetchChunk makes one call. It returns a result for each id in the chunk, or a failure.
+// fetchChunk makes the call for one chunk of a batch. It returns a result for each id in the chunk, or a failure.
 func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c chunk) (map[string]source.Result, error) {
 	call := s.config.Calls[c.call]
 	b := batchValues{join: call.Batch.Join}
@@ -268,25 +273,26 @@ func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c ch
 	return answers, err
 }
 
-// Timeout returns the timeout in the description. If the description has no timeout, it returns the timeout of the HTTP client.
+// Timeout returns the timeout of one call: the one in the vendor description or, if it has none, the one of the HTTP client.
 func (s *Source) Timeout() time.Duration {
 	return cmp.Or(time.Duration(s.config.Timeout), s.api.Timeout())
 }
 
-// Concurrency returns the maximum number of concurrent Fetch calls: the number in the description, or 4 if the description has no number.
+// Concurrency returns the maximum number of concurrent Fetch calls: the number in the vendor description, or 4 if it has none.
 func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, defaultConcurrency) }
 
-// Group returns "" for every target, because one Fetch can request any targets of the same platform and kind together.
+// Group returns "" for every target. Targets of the same group can be fetched in one batch, so any targets of the same platform and kind
+// can.
 func (s *Source) Group(source.Target) string { return "" }
 
-// send builds the request r for the targets of b and sends it.
+// send builds a request for the targets of b from the template r and sends it.
 func (s *Source) send(ctx context.Context, budget *source.CallBudget, r Request, b batchValues) (*fetch.Response, error) {
 	req := r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
 	req.Budget = budget
 	return s.api.Do(ctx, req)
 }
 
-// classify returns the class of an answer according to Config.classOf, and a detail for the log. body is the parsed body, or the zero
+// classify returns the class of an answer, such as "gone" or "rate_limited", and a detail for the log. body is the parsed body, or the zero
 // Result if the answer is not JSON.
 func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail string) {
 	detail = fmt.Sprintf("HTTP %d", res.Status)
@@ -302,7 +308,7 @@ func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail
 	return body, class, detail
 }
 
-// failure returns the *source.Failure for an answer that concerns the whole source.
+// failure returns the *source.Failure for an answer that concerns all targets, such as a rate limit.
 func (s *Source) failure(res *fetch.Response, body gjson.Result, class source.Class, detail string) *source.Failure {
 	now := s.now()
 	f := &source.Failure{Class: class, Detail: detail, RetryAt: fetch.RetryAfter(res.Header, now)}
@@ -313,11 +319,11 @@ func (s *Source) failure(res *fetch.Response, body gjson.Result, class source.Cl
 	return f
 }
 
-// results returns the results in the answer to a call, by requested id. If the answer concerns the whole call, results returns a failure.
-// at is the index of the call in config.Calls.
-func (s *Source) results(res *fetch.Response, at int, ids []string) (map[string]source.Result, error) {
+// results returns the results in the answer to a call, by requested id. If the answer concerns the whole call, such as a rate limit,
+// results returns a failure. callIndex is the index of the call in config.Calls.
+func (s *Source) results(res *fetch.Response, callIndex int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
-	call := s.config.Calls[at]
+	call := s.config.Calls[callIndex]
 	body, text, detail := s.classify(res)
 	class := source.Class(text)
 	switch {
@@ -328,7 +334,7 @@ func (s *Source) results(res *fetch.Response, at int, ids []string) (map[string]
 		}
 		return call.results(items, ids, now), nil
 	case len(ids) > 1 && text == split:
-		size := s.sizes[at].reduce(len(ids), now)
+		size := s.sizes[callIndex].reduce(len(ids), now)
 		return nil, &source.Failure{
 			Class:  source.Temporary,
 			Detail: fmt.Sprintf("%d targets are too many for one call, so that batches have up to %d targets for now: %s", len(ids), size, detail),

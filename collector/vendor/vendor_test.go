@@ -44,7 +44,7 @@ func body(t testing.TB, file string) string {
 	return string(text)
 }
 
-// newSource returns a source for a description, which is given by vendor name or by path.
+// newSource returns a source for the vendor description that Load finds for nameOrPath.
 func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *vendor.Source {
 	t.Helper()
 	config, err := vendor.Load(nameOrPath)
@@ -69,8 +69,8 @@ func newTestSource(nameOrPath string) func(*testing.T, string, *fetch.Client) so
 	}
 }
 
-// answers returns the answers in the files of a folder, by test case. A case in overrides replaces the answer of the folder. All other
-// cases have the class OK.
+// answers returns the answer of the vendor for each test case. It reads them from the files of a folder. An answer in overrides replaces
+// the one in the folder. The answers without an override have the class OK.
 func answers(t *testing.T, folder string, facts []*source.Facts, overrides map[sourcetest.Case]sourcetest.Answer) map[sourcetest.Case]sourcetest.Answer {
 	t.Helper()
 	all := map[sourcetest.Case]sourcetest.Answer{}
