@@ -63,8 +63,8 @@ func newAppWithLookUps(t *testing.T, db *storetest.DB, beforeEach func(), change
 	return a, lookups
 }
 
-// authenticateFrom calls the HTTP handler directly with GET /authenticate. The request appears to come from the IP address address. If
-// token is "", the request has no token.
+// authenticateFrom calls the HTTP handler directly with GET /authenticate. The parameter address is the IP address from which the request
+// appears to come. If token is "", the request has no token.
 func (a *app) authenticateFrom(ctx context.Context, address, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/authenticate", nil)
 	r.RemoteAddr = "192.0.2.1:1234"

@@ -81,7 +81,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).requireStatus(http.StatusOK)
 			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // the token has only the scope read, and GET /authenticate says which token sent the request
+			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // otherToken has only the scope read, and the response of GET /authenticate depends on the token
 				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
 			}
 		}

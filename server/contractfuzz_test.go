@@ -292,7 +292,7 @@ func (y *fuzzTally) report(seed int) []byte {
 }
 
 // TestContract_everyTextFieldHasATestDataGenerator requires an entry in kindsByField for each parameter and body member that contains a
-// text. The tests need the entry to generate requests.
+// text. The entry says what kinds of text the tests can generate for it, such as a video id or a link.
 func TestContract_everyTextFieldHasATestDataGenerator(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {

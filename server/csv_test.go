@@ -61,7 +61,7 @@ func cellOf(t *testing.T, value any) string {
 	return string(text)
 }
 
-// foreignTexts are captions. A spreadsheet program could run some of them as formulas, or split them into several cells.
+// foreignTexts are captions of videos. A spreadsheet program could run some of them as formulas, or split them into several cells.
 var foreignTexts = []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted", "x;=1+1", "_x0041_ & <b>", " 1.5 ", "12,5"}
 
 // withForeignTexts returns a caller with a video for each of foreignTexts, and the paths of all lists and histories.

@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses contains the expected response for a hostile link. The key is the check that refuses the link. The fields status and
-// code belong to the response of a request with one link, and failure belongs to the link's result in a bulk request. connection is true if
-// the server connects to a platform before it refuses the link.
+// hostileResponses maps each check that refuses hostile links to the expected results. status and code belong to the response of a request
+// with one link. failure is the result of the link in a request with several links. connection is true if the server connects to a platform
+// before it refuses the link.
 var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code

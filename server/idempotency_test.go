@@ -19,7 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// postRequests maps the id of each POST operation to a path and two different valid bodies.
+// postRequests maps the id of each POST operation to a path and two different valid bodies. The bodies are nil if the operation has no
+// body.
 func (c *caller) postRequests() map[string][3]any {
 	c.t.Helper()
 	const account, other = "https://www.tiktok.com/@southwind", "https://www.tiktok.com/@eastwind"

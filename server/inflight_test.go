@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// blockingResolver is a resolver of short links. Each call of Resolve waits until release is closed, and panics if four other calls are
-// running.
+// blockingResolver is a resolver of short links. Each call of Resolve waits until release is closed. It panics if four other calls are
+// running, because the server must not start so many.
 type blockingResolver struct {
 	running atomic.Int64
 	started chan struct{} // receives a value when a call of Resolve starts

@@ -78,7 +78,8 @@ func kindsOf(op *contractOperation, name string) []textKind {
 	return nil
 }
 
-// inventory contains the ids, links and other texts that identify the items of one organisation, by kind of text.
+// inventory contains the ids, links and other texts that identify the videos, accounts, collections and other items of one organisation, by
+// kind of text.
 type inventory map[textKind][]string
 
 // videoLinkOf returns a video link that contains the number n. n%4 selects the platform.

@@ -30,7 +30,7 @@ func (v *visitor) visit(target string) response {
 	return v.request(http.MethodGet, target, nil)
 }
 
-// post sends a form. fields are names and values.
+// post sends a form. fields are pairs of name and value.
 func (v *visitor) post(target string, fields ...string) response {
 	v.t.Helper()
 	form := url.Values{}

@@ -22,14 +22,14 @@ import (
 
 // These constants configure TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce.
 const (
-	lastingVideos    = 10_000 // number of videos that the test never stops
-	stoppableVideos  = 400    // number of videos that the test can stop while it reads the list
+	lastingVideos    = 10_000 // number of videos that stay tracked during the whole test
+	stoppableVideos  = 400    // number of videos whose tracking the test can stop while it reads the list
 	videosPerAccount = 100    // number of videos of each account
 	walkPageSize     = 1000   // number of videos on each page of the list
 )
 
 // withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. lasting contains the ids of the videos that
-// the test never stops. stoppable contains the ids of the videos that the test can stop.
+// stay tracked. stoppable contains the ids of the videos whose tracking the test can stop.
 func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
@@ -111,8 +111,8 @@ type writers struct {
 	done               sync.WaitGroup
 }
 
-// run receives numbers from the channel steps and makes the changes of writers for each number. It returns when the channel is closed or a
-// change fails.
+// run receives numbers from the channel steps, and changes videos for each number, as described at the type writers. It returns when the
+// channel is closed or a change fails.
 func (w *writers) run() {
 	for n := range w.steps {
 		for _, r := range []struct {
@@ -163,8 +163,8 @@ func (w *writers) deliver() error {
 }
 
 // walkCases contains queries of GET /videos. The test reads all pages of each query while other goroutines change videos. Each video that
-// is never stopped must be returned between minReturned and maxReturned times. If the list is sorted by latest_updated_at or latest_views,
-// a fetch can move a video to another page, so that the video is returned twice or not at all. Every other video must be returned once.
+// stays tracked must be returned between minReturned and maxReturned times. If the list is sorted by latest_updated_at or latest_views, a
+// fetch can move a video to another page, so that the video is returned twice or not at all. Every other video must be returned once.
 var walkCases = []struct {
 	query                    string
 	byPage                   bool

@@ -26,7 +26,8 @@ func refreshTargets(c *caller) map[string][]string {
 	}
 }
 
-// fetchAll does the work of a collector: it claims all due videos and accounts and stores made-up counts for them.
+// fetchAll does the work of a collector: it takes all videos and accounts that are due to be fetched from the queue, and stores made-up
+// counts for them.
 func fetchAll(a *app) {
 	a.t.Helper()
 	a.fetch(views(5))

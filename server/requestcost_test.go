@@ -216,7 +216,7 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 }
 
 // TestRequestCost_limitsConcurrentShortLinksPerOrganisation makes the platform block the short links of one organisation. The server must
-// resolve only 16 of these links at the same time. Meanwhile, the server must resolve the short links of another organisation.
+// resolve at most 16 of these links at the same time. Meanwhile, the server must resolve the short links of another organisation.
 func TestRequestCost_limitsConcurrentShortLinksPerOrganisation(t *testing.T) {
 	t.Parallel()
 	var (

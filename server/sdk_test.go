@@ -299,7 +299,7 @@ func TestSDKs_goClientRetriesReadsAllPagesAndHasTypedErrors(t *testing.T) {
 	address, keys := a.faultyProxy(t)
 	sdk, err := client.New(address, c.token)
 	require.NoError(t, err)
-	who, err := sdk.Authenticate(t.Context()) // the first answer is 429
+	who, err := sdk.Authenticate(t.Context()) // the proxy answers the first request with 429
 	require.NoError(t, err)
 	require.NotEmpty(t, who.Organisation.Name)
 	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // the proxy drops the first response

@@ -15,7 +15,8 @@ import (
 
 const sigterm = syscall.SIGTERM
 
-// If two collectors use one PostgreSQL database, each of 5,000 due videos must be fetched once, by one of the two collectors.
+// If two collectors use one PostgreSQL database, each of 5,000 videos that are due to be fetched must be fetched once, by one of the two
+// collectors.
 func TestCollectors_twoCollectorsFetchEachVideoOnce(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "postgres")

@@ -38,7 +38,7 @@ func startMetered(t *testing.T, s *stack, postmaster int) *meter {
 	return &meter{s.server.cmd.Process.Pid, postmaster, loggedAddress(t, s.server, "serving metrics")}
 }
 
-// postmasterOf returns the process id of the main process of the PostgreSQL server that has the database.
+// postmasterOf returns the process id of the main process of the PostgreSQL server to which db belongs.
 func postmasterOf(t *testing.T, db *storetest.DB) int {
 	t.Helper()
 	lines := storetest.Column[string](t, db, "SELECT pg_read_file('postmaster.pid')")

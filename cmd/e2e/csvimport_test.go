@@ -71,7 +71,7 @@ func (s *stack) pagesOf(t *testing.T, token, mediaType string) string {
 	return all.String()
 }
 
-// linkOfNextPage matches the query of the next page in the header Link.
+// linkOfNextPage matches the header Link of a page of a list, and captures the query of the next page.
 var linkOfNextPage = regexp.MustCompile(`<(\?[^>]*)>; rel="next"`)
 
 // factsOf returns the values of each video that an import can restore, as JSON. The key of the map is the link of the video.

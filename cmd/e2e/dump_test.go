@@ -46,7 +46,7 @@ func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 		}
 		return "partition " + lastPartition + " is missing: " + tail(s.collector.stderr.String())
 	})
-	require.Equal(t, int64(1), dumps(t, db), "the dump must still be running")
+	require.Equal(t, int64(1), dumpConnections(t, db), "the dump must still be running")
 	end()
 	t.Logf("slowest of 40 reads of a history during the dump: %s", slowest)
 	require.Less(t, slowest, 5*time.Second)
@@ -60,8 +60,8 @@ func partitionsOf(t *testing.T, db *storetest.DB) []string {
 	return storetest.Column[string](t, db, "SELECT relname::text FROM pg_class JOIN pg_inherits ON inhrelid = pg_class.oid WHERE inhparent = 'snapshots_daily'::regclass ORDER BY relname")
 }
 
-// dumps returns the number of connections of pg_dump to the database.
-func dumps(t *testing.T, db *storetest.DB) int64 {
+// dumpConnections returns the number of connections that pg_dump has to the database. It is 0 if pg_dump does not run.
+func dumpConnections(t *testing.T, db *storetest.DB) int64 {
 	t.Helper()
 	return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump'")[0]
 }
@@ -84,7 +84,7 @@ func startDump(t *testing.T, db *storetest.DB) (end func()) {
 		if storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_dump' AND query LIKE 'COPY %'")[0] == 1 {
 			return ""
 		}
-		return fmt.Sprintf("%d dumps are running, but none writes rows", dumps(t, db))
+		return fmt.Sprintf("%d dumps are running, but none writes rows", dumpConnections(t, db))
 	})
 	return func() {
 		require.NoError(t, c.Process.Signal(syscall.SIGKILL))

@@ -95,13 +95,13 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 // fullRateRun has the settings and the measurements of a run in which one organisation sends as many requests as its rate limits allow. At
 // the same time, many small organisations, the honest callers, send normal requests.
 type fullRateRun struct {
-	alone               time.Duration  // duration of the phase before the run, in which only honest callers send requests
-	length              time.Duration  // duration of the run, in which the organisation sends requests
+	alone               time.Duration  // duration of the phase before the run, in which the organisation sends no requests
+	length              time.Duration  // duration of the run, in which the organisation sends as many requests as it may
 	sampleEvery, window time.Duration  // interval between samples; length of the periods for which the latency is charted
 	videos              int            // number of videos of the organisation before the run
 	limits              map[string]int // allowed calls a minute, by operation
 
-	began                     time.Time // start of the organisation's requests; before it, only honest callers send requests
+	began                     time.Time // start of the organisation's requests, which is minute 0 of the charts
 	honest                    []timing
 	samples                   []sample
 	sent                      map[string]*outcome
@@ -154,7 +154,7 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' GROUP BY COALE
 	return out
 }
 
-// outcome counts the requests of one operation in a full-rate run by their responses.
+// outcome counts the requests of one operation by their responses.
 type outcome struct {
 	mu        sync.Mutex
 	responses map[string]int // number of responses by status

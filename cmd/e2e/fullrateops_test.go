@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requestSpec is a request that the full-rate run sends.
+// requestSpec is a request of the organisation that sends as many requests as its rate limits allow.
 type requestSpec struct {
 	method, path, body string
 	keyed              bool // whether the request has an Idempotency-Key header
-	// onSuccess is called with the body of a successful response. It is nil if the run does not need the body.
+	// onSuccess is called with the body of a successful response. It is nil if the body is not needed.
 	onSuccess func(body []byte)
 }
 
-// customer is the organisation that sends the requests of the full-rate run, with the ids and links of its videos and collections.
+// customer is the organisation that sends as many requests as its rate limits allow, with the ids and links of its videos and collections.
 type customer struct {
 	*stack
 	videos, accounts []string // ids that existed before the run
@@ -40,7 +40,7 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	var token struct{ Token string }
 	decode(t, []byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Customer", "--scopes", "read,write,admin", "--json")), &token)
 	c := &customer{stack: &stack{box: s.box, env: s.env, base: s.base, token: token.Token}, made: map[string][]string{},
-		large: inArray(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4150) }))}
+		large: bulkBody(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4150) }))}
 	for _, v := range c.list(t) {
 		c.videos = append(c.videos, v.ID)
 	}

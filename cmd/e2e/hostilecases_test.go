@@ -29,8 +29,8 @@ const (
 	bulk     = "/videos/bulk"
 )
 
-// inArray returns a body for POST /videos/bulk. links is a JSON array of links.
-func inArray(links string) string { return `{"links":` + links + `}` }
+// bulkBody returns the body of a request for POST /videos/bulk. links is a JSON array of links.
+func bulkBody(links string) string { return `{"links":` + links + `}` }
 
 // post returns a function for the field run of a hostileCase. It sends a POST request with the given body to path.
 func post(path, body string) func(a *attack) {
@@ -67,15 +67,15 @@ func bodyCases() []hostileCase {
 		{name: "a member name of 500 kB with 100,000 entries, and the caller hangs up at once", run: func(a *attack) {
 			a.hangUp(50*time.Millisecond, a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", fmt.Sprint(len(longName))), longName)
 		}},
-		{name: "650,000 empty objects as links, 2 MB", run: post(bulk, inArray(repeated("{}", 650_000)))},
-		{name: "1,000,000 numbers as links, 2 MB", run: post(bulk, inArray(repeated("1", 1_000_000)))},
-		{name: "400,000 empty strings as links, 1.2 MB", run: post(bulk, inArray(repeated(`""`, 400_000)))},
+		{name: "650,000 empty objects as links, 2 MB", run: post(bulk, bulkBody(repeated("{}", 650_000)))},
+		{name: "1,000,000 numbers as links, 2 MB", run: post(bulk, bulkBody(repeated("1", 1_000_000)))},
+		{name: "400,000 empty strings as links, 1.2 MB", run: post(bulk, bulkBody(repeated(`""`, 400_000)))},
 		{name: "arrays 100,000 deep", run: post(bulk, strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000))},
 		{name: "objects 60 deep, each name 30 kB, 1.8 MB", run: post(bulk, strings.Repeat(`{"`+long+`":`, 60)+repeated("1", 50_000)+strings.Repeat("}", 60))},
 		{name: "100,000 different members", run: post(bulk, names(100_000, func(i int) string { return fmt.Sprintf("m%d", i) }))},
 		{name: "100,000 times the same member", run: post(bulk, names(100_000, func(int) string { return "links" }))},
-		{name: "the number 1e1000000", run: post(bulk, inArray("[1e1000000]"))},
-		{name: "a number of 2,000,000 digits", run: post(bulk, inArray("["+strings.Repeat("9", 2_000_000)+"]"))},
+		{name: "the number 1e1000000", run: post(bulk, bulkBody("[1e1000000]"))},
+		{name: "a number of 2,000,000 digits", run: post(bulk, bulkBody("["+strings.Repeat("9", 2_000_000)+"]"))},
 		{name: "a string of 2 MB that does not end", run: post(bulk, `{"links":["`+strings.Repeat("x", 2_000_000))},
 		{name: "a link of 2 MB", run: post("/videos", `{"link":"https://www.tiktok.com/@`+strings.Repeat("x", 2_000_000)+`"}`)},
 		{name: "a link of 330,000 escapes", run: post("/videos", `{"link":"`+strings.Repeat(`\u0061`, 330_000)+`"}`)},

@@ -12,18 +12,18 @@ import (
 func bulkCases() []hostileCase {
 	short := func(i int) string { return fmt.Sprintf("https://vm.tiktok.com/ZM%07d/", i) }
 	return []hostileCase{
-		{name: "500 times the same link", run: post(bulk, inArray(repeated(`"https://www.youtube.com/shorts/aBcDeFgHiJk"`, 500)))},
-		{name: "500 links of 2,000 characters", run: post(bulk, inArray(listOf(500, func(i int) string {
+		{name: "500 times the same link", run: post(bulk, bulkBody(repeated(`"https://www.youtube.com/shorts/aBcDeFgHiJk"`, 500)))},
+		{name: "500 links of 2,000 characters", run: post(bulk, bulkBody(listOf(500, func(i int) string {
 			return fmt.Sprintf("https://www.tiktok.com/@%s/video/%019d", strings.Repeat("x", 1950), i)
 		})))},
-		{name: "500 links of 4,000 characters, 2 MB", run: post(bulk, inArray(listOf(500, func(i int) string { return fmt.Sprintf("https://example.com/%04d", i) + strings.Repeat("x", 4000) })))},
-		{name: "500 short links", run: post(bulk, inArray(listOf(500, short)))},
-		{name: "500 short links of accounts", run: post("/accounts/bulk", inArray(listOf(500, func(i int) string { return short(1000 + i) })))},
+		{name: "500 links of 4,000 characters, 2 MB", run: post(bulk, bulkBody(listOf(500, func(i int) string { return fmt.Sprintf("https://example.com/%04d", i) + strings.Repeat("x", 4000) })))},
+		{name: "500 short links", run: post(bulk, bulkBody(listOf(500, short)))},
+		{name: "500 short links of accounts", run: post("/accounts/bulk", bulkBody(listOf(500, func(i int) string { return short(1000 + i) })))},
 		{name: "500 new videos with all labels that a request may have", run: func(a *attack) {
 			a.post(bulk, `{"label_ids":`+listOf(25, func(i int) string { return a.wide[i] })+`,"links":`+listOf(500, newVideo)+`}`)
 		}},
-		{name: "500 videos that are tracked already", run: func(a *attack) { a.post(bulk, inArray(listOf(500, func(i int) string { return a.links[i] }))) }},
-		{name: "500 new accounts", run: post("/accounts/bulk", inArray(listOf(500, func(i int) string { return "https://www.tiktok.com/@hostile" + uuid.NewString()[:8] })))},
+		{name: "500 videos that are tracked already", run: func(a *attack) { a.post(bulk, bulkBody(listOf(500, func(i int) string { return a.links[i] }))) }},
+		{name: "500 new accounts", run: post("/accounts/bulk", bulkBody(listOf(500, func(i int) string { return "https://www.tiktok.com/@hostile" + uuid.NewString()[:8] })))},
 		{name: "stop 500 unknown videos", run: func(a *attack) {
 			a.send(http.MethodDelete, bulk, `{"ids":`+listOf(500, func(int) string { return uuid.NewString() })+`}`)
 		}},
@@ -106,7 +106,7 @@ func repeatCases() []hostileCase {
 		{name: "40 conditional requests for 100 videos, nothing changed", prepare: rememberETag("/videos?limit=100"), run: func(a *attack) { a.getWithETag("/videos?limit=100", 40) }},
 		{name: "40 conditional requests for all collections, nothing changed", prepare: rememberETag("/collections?order_by=video_count"), run: func(a *attack) { a.getWithETag("/collections?order_by=video_count", 40) }},
 		{name: "500 links of 4,000 characters with an Idempotency-Key, sent twice", run: func(a *attack) {
-			body := inArray(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4000) }))
+			body := bulkBody(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4000) }))
 			key := uuid.NewString()
 			a.post(bulk, body, "Idempotency-Key", key)
 			a.post(bulk, body, "Idempotency-Key", key)
@@ -126,7 +126,7 @@ func repeatCases() []hostileCase {
 		{name: "MCP: arguments 50,000 deep", run: func(a *attack) {
 			a.mcp(call("list_videos", `{"x":`+strings.Repeat("[", 50_000)+strings.Repeat("]", 50_000)+`}`))
 		}},
-		{name: "MCP: 650,000 empty objects as links, 2 MB", run: func(a *attack) { a.mcp(call("track_videos", inArray(repeated("{}", 650_000)))) }},
+		{name: "MCP: 650,000 empty objects as links, 2 MB", run: func(a *attack) { a.mcp(call("track_videos", bulkBody(repeated("{}", 650_000)))) }},
 		{name: "MCP: 100,000 unknown arguments", run: func(a *attack) {
 			var b strings.Builder
 			for i := range 100_000 {

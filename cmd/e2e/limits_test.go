@@ -64,7 +64,7 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	}
 }
 
-// allowed sends n requests, four at a time, alternately to each of the servers. It returns the number of requests that no rate limit
+// allowed sends n requests, four at a time, and distributes them over the servers. It returns the number of requests that no rate limit
 // refused.
 func allowed(t *testing.T, servers []*stack, token, path string, n int) int {
 	t.Helper()

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// rollingRestarts is the number of restarts of a server while callers send requests.
+	// rollingRestarts is the number of restarts in the test. Each of them restarts one of two servers while callers send requests.
 	rollingRestarts = 20
 	// shutdownDelay is the setting REELTALLY_SHUTDOWN_DELAY of the servers. It is so much longer than
 	// keepalive_timeout in docs/nginx.conf that even a busy machine closes idle connections in time.

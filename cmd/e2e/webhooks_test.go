@@ -70,8 +70,8 @@ func (r *eventReceiver) received(events []uuid.UUID) bool {
 	return !slices.ContainsFunc(events, func(id uuid.UUID) bool { return r.times[id] == 0 })
 }
 
-// The test kills a server after it has stored an event, or while it sends the event. Each acknowledged event must still arrive at least
-// once, always with its id and a valid signature.
+// The test kills a server after it has stored an event, or while it sends the event. If a request got a response with the id of its event,
+// this event must still arrive at least once, with the id and a valid signature.
 func TestKill_killedServerLosesNoEventsForWebhooks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -24,8 +24,8 @@ func isPlatformHost(host string) bool {
 	return ok
 }
 
-// redirectToLinks returns the handler of a simulated platform, where the short link PREFIX/ZMcodeN/ redirects to the hostile link with
-// index N. The parameter links is a pointer, because the links are known only after the server has started.
+// redirectToLinks returns the handler of a simulated platform, where the short link PREFIX/ZMcodeN/ redirects to the link with index N in
+// links. The parameter links is a pointer, because the links are known only after the server has started.
 func redirectToLinks(links *[]outboundtest.Link, prefix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int
@@ -38,7 +38,7 @@ func redirectToLinks(links *[]outboundtest.Link, prefix string) http.Handler {
 	})
 }
 
-// shortLinkTo returns the short link that redirects to the hostile link with index n.
+// shortLinkTo returns the short link that the handler of redirectToLinks redirects to the link with index n.
 func shortLinkTo(t *testing.T, n int) link.Link {
 	t.Helper()
 	return parse(t, fmt.Sprintf("https://vm.tiktok.com/ZMcode%d/", n))

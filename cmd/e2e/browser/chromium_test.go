@@ -127,7 +127,7 @@ func (b *tab) do(steps ...chromedp.Action) {
 	require.NoError(b.t, chromedp.Run(b, steps...))
 }
 
-// requireClean requires that pages caused no errors, and that they sent requests only to server, an origin such as http://127.0.0.1:8080.
+// requireClean requires that pages caused no errors, and that they sent requests only to origin, such as http://127.0.0.1:8080.
 func (b *tab) requireClean(origin string) {
 	b.t.Helper()
 	b.mu.Lock()

@@ -49,7 +49,7 @@ const (
 	hostileName     = `{{7*7}}</script><script>alert('collection')</script>`
 )
 
-// dashboard is an installation whose organisation has videos and collections.
+// dashboard is a running server whose organisation has videos and collections.
 type dashboard struct {
 	installation
 	collection store.Collection // the collection with the hostile name
@@ -172,7 +172,7 @@ func (d dashboard) share(t *testing.T, collection uuid.UUID, access store.Access
 	return "/c/" + *shared.Hash
 }
 
-// freeze makes a report of a collection and returns the id of the report.
+// freeze makes a report of a collection, which keeps the current numbers, and returns the id of the report.
 func (d dashboard) freeze(t *testing.T, collection uuid.UUID) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/collections/"+collection.String()+"/reports", strings.NewReader("{}"))
@@ -188,7 +188,7 @@ func (d dashboard) freeze(t *testing.T, collection uuid.UUID) string {
 	return report.ID
 }
 
-// signIn signs in with the token of the installation.
+// signIn signs in to the dashboard d with its token, and waits until the first page is shown.
 func (b *tab) signIn(d dashboard) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(d.url+"/"),
