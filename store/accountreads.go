@@ -41,10 +41,10 @@ type AccountPage struct {
 	Next     *db.Position // position at which the next page begins; nil on the last page
 }
 
-// accountInAnyCollection is the SQL condition that an account is a member of a collection whose name or id is in @names.
+// accountInAnyCollection is the SQL condition that an account is a member of a collection of @org whose name or id is in @names.
 const accountInAnyCollection = `EXISTS (
 SELECT 1 FROM collection_accounts m JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
- WHERE m.organisation_id = accounts.organisation_id AND m.account_id = accounts.id AND (c.name IN @names OR CAST(c.id AS text) IN @names))`
+ WHERE m.organisation_id = @org AND m.account_id = accounts.id AND (c.name IN @names OR CAST(c.id AS text) IN @names))`
 
 // Accounts returns one page of the accounts that match query.
 func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
@@ -62,8 +62,8 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
 			return nil, err
 		}
-		q = q.Where("EXISTS (SELECT 1 FROM collection_accounts m WHERE m.organisation_id = accounts.organisation_id AND m.collection_id = ? AND m.account_id = accounts.id)",
-			*query.CollectionID)
+		q = q.Where("EXISTS (SELECT 1 FROM collection_accounts m WHERE m.organisation_id = ? AND m.collection_id = ? AND m.account_id = accounts.id)",
+			o.id, *query.CollectionID)
 	} else if !query.IncludeLinked {
 		q = q.Where("accounts.tracked OR accounts.removed")
 	}
@@ -83,7 +83,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		q = accountWhere(q, AccountRef{Link: *query.Link})
 	}
 	if len(query.Collections) > 0 {
-		q = q.Where(accountInAnyCollection, map[string]any{"names": namesAndIDs(query.Collections)})
+		q = q.Where(accountInAnyCollection, map[string]any{"org": o.id, "names": namesAndIDs(query.Collections)})
 	}
 	q = q.Session(&gorm.Session{})
 	v, err := o.version(ctx) // before the count, so that a change after the count changes the version

@@ -82,10 +82,8 @@ func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUI
 	}
 	columns := []string{"organisation_id uuid", "id uuid", "platform text", "username text", "handle_current boolean", "link text", "created_at bigint"}
 	// On a conflict, the statement sets the username to its present value. Without this update, RETURNING would leave out existing rows.
-	insert, args := db.InsertList(tx, "accounts", columns, values, `ON CONFLICT (organisation_id, platform, username) WHERE handle_current
+	saved, err := db.InsertReturning[Account](tx, "accounts", columns, values, `ON CONFLICT (organisation_id, platform, username) WHERE handle_current
  DO UPDATE SET username = excluded.username RETURNING id, platform, username`)
-	var saved []Account
-	err := tx.Raw(insert, args...).Find(&saved).Error
 	for i := range saved {
 		ids[AccountKey(saved[i].Platform, saved[i].Username)] = saved[i].ID
 	}

@@ -65,10 +65,8 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (map[db.
 			add(AccountVideo{v.OrganisationID, v.ID, *v.LinkedAccountID, v.LatestCounts(), v.UploadedAt})
 		}
 	}
-	list, args := db.WithKeys(tx, accounts)
-	var rows []AccountVideo
-	err := tx.Raw(list+`SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
-  FROM wanted CROSS JOIN videos v WHERE v.organisation_id = wanted.organisation_id AND v.linked_account_id = wanted.id AND NOT v.removed`, args...).Find(&rows).Error
+	rows, err := db.FindRows[AccountVideo](tx, db.Keys(accounts), `SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
+  FROM wanted CROSS JOIN videos v WHERE v.organisation_id = {org} AND v.linked_account_id = wanted.id AND NOT v.removed`)
 	if err != nil {
 		return nil, err
 	}
@@ -170,19 +168,18 @@ func SaveStatistics(tx *gorm.DB, of map[db.RowKey]AccountStats) error {
 	}
 	columns := append([]string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
 		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date"}, MetricDefinitions("")...)
-	list, args := db.WithRows(tx, "s", columns, stats)
-	err := tx.Exec(list+`UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
+	err := db.OrgRows{Name: "s", Columns: columns, Rows: stats}.Exec(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
  `+MetricColumns("total_{m} = s.{m}")+`
- FROM s WHERE accounts.organisation_id = s.organisation_id AND accounts.id = s.id`, args...).Error
+ FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`)
 	if err != nil {
 		return err
 	}
 	const multiplier = "CASE WHEN m.median > 0 THEN videos.latest_views / m.median END"
-	list, args = db.WithRows(tx, "m", []string{"organisation_id uuid", "account_id uuid", "median double precision"}, medians)
-	return tx.Exec(list+`UPDATE videos SET outlier_multiplier = `+multiplier+`
-  FROM m WHERE videos.organisation_id = m.organisation_id AND videos.linked_account_id = m.account_id AND NOT videos.removed
-   AND videos.outlier_multiplier IS DISTINCT FROM `+multiplier, args...).Error
+	list := db.OrgRows{Name: "m", Columns: []string{"organisation_id uuid", "account_id uuid", "median double precision"}, Rows: medians}
+	return list.Exec(tx, `UPDATE videos SET outlier_multiplier = `+multiplier+`
+  FROM m WHERE videos.organisation_id = {org} AND videos.linked_account_id = m.account_id AND NOT videos.removed
+   AND videos.outlier_multiplier IS DISTINCT FROM `+multiplier)
 }
 
 // DayStamp is the day for which account statistics are stored, and the fetch after which they are computed.
@@ -199,16 +196,15 @@ func SaveAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	if len(accounts) == 0 {
 		return nil
 	}
-	list, args := db.WithKeys(tx, accounts)
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
-	return tx.Exec(list+`INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
+	return db.Keys(accounts).Exec(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
 SELECT a.organisation_id, a.id,
-  COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = a.organisation_id AND d.account_id = a.id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
+  COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = {org} AND d.account_id = a.id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
   a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, `+MetricColumns("a.total_{m}")+`,
   CAST(? AS bigint), CAST(? AS text)
-  FROM wanted CROSS JOIN accounts a WHERE a.organisation_id = wanted.organisation_id AND a.id = wanted.id
+  FROM wanted CROSS JOIN accounts a WHERE a.organisation_id = {org} AND a.id = wanted.id
 ON CONFLICT (organisation_id, account_id, day) DO UPDATE SET followers = excluded.followers, following = excluded.following, videos = excluded.videos,
   `+MetricColumns("{m} = excluded.{m}")+`,
   source = `+newest+`excluded.source ELSE account_days.source END, fetched_at = `+newest+`excluded.fetched_at ELSE account_days.fetched_at END`,
-		append(args, stamp.Day, stamp.Day, stamp.FetchedAt, stamp.Source)...).Error
+		stamp.Day, stamp.Day, stamp.FetchedAt, stamp.Source)
 }

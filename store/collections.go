@@ -117,15 +117,15 @@ UNION ALL
 SELECT d.collection_id, COUNT(*) AS n FROM collection_videos d
   JOIN videos vd ON vd.organisation_id = d.organisation_id AND vd.id = d.video_id
  WHERE d.organisation_id = @org AND {d} AND NOT vd.removed
-   AND NOT EXISTS (SELECT 1 FROM collection_accounts da WHERE da.organisation_id = d.organisation_id AND da.collection_id = d.collection_id AND da.account_id = vd.linked_account_id)
+   AND NOT EXISTS (SELECT 1 FROM collection_accounts da WHERE da.organisation_id = @org AND da.collection_id = d.collection_id AND da.account_id = vd.linked_account_id)
  GROUP BY d.collection_id
 UNION ALL
 SELECT mh.collection_id, COUNT(DISTINCT h.video_id) AS n FROM collection_hashtags mh
   JOIN video_hashtags h ON h.organisation_id = mh.organisation_id AND h.tag = mh.tag
   JOIN videos vh ON vh.organisation_id = h.organisation_id AND vh.id = h.video_id
  WHERE mh.organisation_id = @org AND {mh} AND NOT vh.removed
-   AND NOT EXISTS (SELECT 1 FROM collection_accounts ha WHERE ha.organisation_id = mh.organisation_id AND ha.collection_id = mh.collection_id AND ha.account_id = vh.linked_account_id)
-   AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = mh.organisation_id AND hv.collection_id = mh.collection_id AND hv.video_id = vh.id)
+   AND NOT EXISTS (SELECT 1 FROM collection_accounts ha WHERE ha.organisation_id = @org AND ha.collection_id = mh.collection_id AND ha.account_id = vh.linked_account_id)
+   AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = @org AND hv.collection_id = mh.collection_id AND hv.video_id = vh.id)
  GROUP BY mh.collection_id) AS counts GROUP BY counts.collection_id`
 
 // accountCounts is a SQL query with the columns collection_id and n, the number of accounts in the collection, without stopped accounts.

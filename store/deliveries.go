@@ -97,7 +97,7 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 // makeDue sets the due time of webhooks to now, unless they are due already. It also locks the rows of webhooks that are due already. So a
 // concurrent endClaim waits for this transaction and then reads its new deliveries.
 func makeDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
-	list, args := db.WithKeys(tx, webhooks)
+	list, args := db.Keys(webhooks).With(tx)
 	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
  WHERE webhook_queue.organisation_id = wanted.organisation_id AND webhook_queue.webhook_id = wanted.id`, append(args, now, now)...).Error
 }

@@ -120,18 +120,18 @@ func (o *Org) DeleteExpiredEvents(ctx context.Context) (n int64, err error) {
 }
 
 // unusedFeed is a SQL condition on a row of event_feeds. It is true if events are recorded, but the organisation has no enabled webhook and
-// has not read its events since the time in the parameter.
+// has not read its events since the time in the first parameter. The second parameter is the organisation.
 const unusedFeed = `event_feeds.enabled AND event_feeds.read_at < ?
- AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.organisation_id = event_feeds.organisation_id AND w.enabled)`
+ AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.organisation_id = ? AND w.enabled)`
 
 // PauseUnusedFeed ends the recording of events if the organisation has no enabled webhook and has not read its events for EventRetention.
 func (o *Org) PauseUnusedFeed(ctx context.Context) error {
 	before := o.s.db.Now().Add(-db.EventRetention)
 	var unused int64
-	if err := o.q(ctx, "event_feeds").Where(unusedFeed, before).Count(&unused).Error; err != nil || unused == 0 {
+	if err := o.q(ctx, "event_feeds").Where(unusedFeed, before, o.id).Count(&unused).Error; err != nil || unused == 0 {
 		return db.Translate(err)
 	}
 	return o.change(ctx, func(tx *gorm.DB) error {
-		return db.Scoped(tx, "event_feeds", o.id).Where(unusedFeed, before).Update("enabled", false).Error
+		return db.Scoped(tx, "event_feeds", o.id).Where(unusedFeed, before, o.id).Update("enabled", false).Error
 	})
 }

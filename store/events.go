@@ -168,15 +168,14 @@ func NewEventRecorder(tx *gorm.DB, at db.Instant, orgs ...uuid.UUID) (*EventReco
 	if orgs = db.Distinct(orgs); len(orgs) == 0 {
 		return r, nil
 	}
-	list, args := db.WithOrgs(tx, orgs)
-	var rows []struct {
+	type feed struct {
 		OrganisationID uuid.UUID
 		ID             *uuid.UUID
 		EventTypes     *string
 	}
-	err := tx.Raw(list+`SELECT f.organisation_id, w.id, w.event_types FROM wanted CROSS JOIN event_feeds f
+	rows, err := db.FindRows[feed](tx, db.Orgs(orgs), `SELECT f.organisation_id, w.id, w.event_types FROM wanted CROSS JOIN event_feeds f
  LEFT JOIN webhooks w ON w.organisation_id = f.organisation_id AND w.enabled
- WHERE f.organisation_id = wanted.organisation_id AND f.enabled ORDER BY f.organisation_id, w.id`, args...).Scan(&rows).Error
+ WHERE f.organisation_id = {org} AND f.enabled ORDER BY f.organisation_id, w.id`)
 	if err != nil {
 		return nil, err
 	}
@@ -316,11 +315,9 @@ func (r *EventRecorder) skipAnnounced() error {
 	if len(rows) == 0 {
 		return nil
 	}
-	list, args := db.WithRows(r.tx, "u", []string{"organisation_id uuid", "video_id uuid", "member text", "threshold bigint"}, rows)
-	var inserted []announced
-	err := r.tx.Raw(list+`INSERT INTO video_milestones (organisation_id, video_id, member, threshold)
- SELECT u.organisation_id, u.video_id, u.member, u.threshold FROM u WHERE u.threshold > 0
- ON CONFLICT (organisation_id, video_id, member, threshold) DO NOTHING RETURNING organisation_id, video_id, member, threshold`, args...).Scan(&inserted).Error
+	columns := []string{"organisation_id uuid", "video_id uuid", "member text", "threshold bigint"}
+	inserted, err := db.InsertReturning[announced](r.tx, "video_milestones", columns, rows,
+		"ON CONFLICT (organisation_id, video_id, member, threshold) DO NOTHING RETURNING organisation_id, video_id, member, threshold")
 	if err != nil {
 		return err
 	}
@@ -343,13 +340,13 @@ func (r *EventRecorder) setPositions() error {
 	for org, n := range count {
 		rows = append(rows, []any{org, n})
 	}
-	list, args := db.WithRows(r.tx, "u", []string{"organisation_id uuid", "n bigint"}, rows)
-	var updated []struct {
+	type last struct {
 		OrganisationID uuid.UUID
 		Position       int64
 	}
-	err := r.tx.Raw(list+`UPDATE event_feeds SET position = event_feeds.position + u.n FROM u WHERE event_feeds.organisation_id = u.organisation_id
- RETURNING event_feeds.organisation_id, event_feeds.position`, args...).Scan(&updated).Error
+	list := db.OrgRows{Name: "u", Columns: []string{"organisation_id uuid", "n bigint"}, Rows: rows}
+	updated, err := db.FindRows[last](r.tx, list, `UPDATE event_feeds SET position = event_feeds.position + u.n FROM u WHERE event_feeds.organisation_id = {org}
+ RETURNING event_feeds.organisation_id, event_feeds.position`)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func TestVideos_everyOrderIsReadFromAnIndex(t *testing.T) {
 			storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
 		}
 		// A third of the videos get null in each column that can be null.
-		db.Exec(t, strings.NewReplacer("{n}", "CAST(SUBSTR(external_id, 14) AS integer)", "{day}", map[string]string{"postgres": "date "}[db.Engine]).Replace(`UPDATE videos SET created_at = created_at + {n} % 1000,
+		db.Exec(t, strings.NewReplacer("{n}", "CAST(SUBSTR(external_id, 14) AS integer)", "{day}", map[string]string{"postgres": "date ", "citus": "date "}[db.Engine]).Replace(`UPDATE videos SET created_at = created_at + {n} % 1000,
  latest_views = CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, latest_updated_at = CASE WHEN {n} % 3 > 0 THEN created_at + 5 END,
  outlier_multiplier = CASE WHEN {n} % 3 > 0 THEN {n} % 70 / 7.0 END, increase_1d = CASE WHEN {n} % 3 > 0 THEN {n} % 60 / 7.0 END,
  increase_7d = CASE WHEN {n} % 3 > 0 THEN {n} % 50 / 7.0 END, increase_14d = CASE WHEN {n} % 3 > 0 THEN {n} % 40 / 7.0 END,

@@ -30,7 +30,7 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Da
 	points := []AccountPoint{}
 	err = o.q(ctx, "account_days").
 		Where(`account_id = ? AND day <= ? AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
- WHERE d.organisation_id = account_days.organisation_id AND d.account_id = account_days.account_id AND d.day < ?), ?)`, a.ID, to, from, from).
+ WHERE d.organisation_id = ? AND d.account_id = account_days.account_id AND d.day < ?), ?)`, a.ID, to, o.id, from, from).
 		Order("day DESC").Find(&points).Error
 	for i := range points {
 		points[i].Quality = QualityMeasured

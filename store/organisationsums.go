@@ -36,11 +36,10 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 // midnight is written after midnight. The current totals can then include answers of the later day, and must not be written to the row of
 // the earlier day.
 func SaveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) error {
-	list, args := db.WithOrgs(tx, db.Distinct(orgs))
-	return tx.Exec(list+`INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
-SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = t.organisation_id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
+	return db.Orgs(db.Distinct(orgs)).Exec(tx, `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
+SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = {org} AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
   t.accounts, t.videos, t.followers, t.following, `+MetricColumns("t.{m}")+`
-  FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
+  FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}
 ON CONFLICT (organisation_id, day) DO UPDATE SET accounts = excluded.accounts, videos = excluded.videos, followers = excluded.followers,
- following = excluded.following, `+MetricColumns("{m} = excluded.{m}"), append(args, day, day)...).Error
+ following = excluded.following, `+MetricColumns("{m} = excluded.{m}"), day, day)
 }

@@ -182,10 +182,9 @@ func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
 	for i, l := range links {
 		wanted[i] = []any{t.id, l.Platform, l.ID}
 	}
-	list, args := db.WithRows(t.Tx, "wanted", []string{"organisation_id uuid", "platform text", "external_id text"}, wanted)
-	var found []Video
-	err := t.Tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos WHERE videos.organisation_id = wanted.organisation_id
- AND videos.platform = wanted.platform AND videos.external_id = wanted.external_id`, args...).Find(&found).Error
+	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "platform text", "external_id text"}, Rows: wanted}
+	found, err := db.FindRows[Video](t.Tx, list, `SELECT videos.* FROM wanted CROSS JOIN videos WHERE videos.organisation_id = {org}
+ AND videos.platform = wanted.platform AND videos.external_id = wanted.external_id`)
 	if err != nil {
 		return nil, err
 	}

@@ -314,8 +314,8 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 		where(!*query.HasMetrics, "videos.latest_updated_at IS NULL")
 	}
 	if query.Hashtag != nil {
-		q = q.Where("EXISTS (SELECT 1 FROM video_hashtags h WHERE h.organisation_id = videos.organisation_id AND h.tag = ? AND h.video_id = videos.id)",
-			FoldTag(*query.Hashtag))
+		q = q.Where("EXISTS (SELECT 1 FROM video_hashtags h WHERE h.organisation_id = ? AND h.tag = ? AND h.video_id = videos.id)",
+			o.id, FoldTag(*query.Hashtag))
 	}
 	if query.Words != nil {
 		for word := range strings.FieldsSeq(strings.ToLower(*query.Words)) {
@@ -377,8 +377,7 @@ func saveNewVideos(tx *gorm.DB, videos []Video) error {
 			v.CreatedAt, v.Removed, v.Pending, v.Direct, v.Title, v.TitleFolded, v.NotSafe, v.Private,
 			v.HiddenStats, v.AdInfoShop, v.AdIsAd, v.FetchStatus, v.FetchReason, v.NextFetchAt}
 	}
-	insert, args := db.InsertList(tx, "videos", newColumns, rows, "")
-	return tx.Exec(insert, args...).Error
+	return db.Insert(tx, "videos", newColumns, rows, "")
 }
 
 // Key returns the key of the video's row: the id of its organisation and its own id.

@@ -74,11 +74,10 @@ func (w videoWriter) knownAccounts(authors map[db.RowKey]store.Author) (map[uuid
 		if len(rows) == 0 {
 			continue
 		}
-		list, args := db.WithRows(w.tx, "wanted", []string{"organisation_id uuid", "platform text", "name text"}, rows)
-		var accounts []*store.Account
-		err := w.tx.Raw(list+`SELECT accounts.* FROM wanted CROSS JOIN accounts WHERE accounts.organisation_id = wanted.organisation_id
+		list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "platform text", "name text"}, Rows: rows}
+		accounts, err := db.FindRows[*store.Account](w.tx, list, `SELECT accounts.* FROM wanted CROSS JOIN accounts WHERE accounts.organisation_id = {org}
  AND accounts.platform = wanted.platform AND accounts.`+by.column+` = wanted.name`+by.condition+`
- ORDER BY accounts.organisation_id, accounts.id`, args...).Find(&accounts).Error
+ ORDER BY accounts.organisation_id, accounts.id`)
 		if err != nil {
 			return nil, err
 		}

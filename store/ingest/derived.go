@@ -32,9 +32,8 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 	for of, n := range counts {
 		rows = append(rows, []any{of.org, of.day, n})
 	}
-	insert, args := db.InsertList(tx, "organisation_uploads", []string{"organisation_id uuid", "day date", "uploads bigint"}, rows,
+	return db.Insert(tx, "organisation_uploads", []string{"organisation_id uuid", "day date", "uploads bigint"}, rows,
 		"ON CONFLICT (organisation_id, day) DO UPDATE SET uploads = organisation_uploads.uploads + excluded.uploads")
-	return tx.Exec(insert, args...).Error
 }
 
 // addToTotals adds the differences after - before to the organisations' totals. It then stores the totals as the organisations' points of
@@ -56,9 +55,8 @@ func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 		change.Subtract(before[org])
 		rows[i] = append([]any{org}, change.Values()...)
 	}
-	list, args := db.WithRows(tx, "change", columns, rows)
-	return tx.Exec(list+`UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
- FROM change WHERE organisation_totals.organisation_id = change.organisation_id`, args...).Error
+	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.Exec(tx, `UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
+ FROM change WHERE organisation_totals.organisation_id = {org}`)
 }
 
 // growth sets the fields of Growth of the videos.
@@ -70,19 +68,18 @@ func (w videoWriter) growth(videos []*store.Video) error {
 	for _, v := range videos {
 		byKey[v.Key()] = v
 	}
-	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
- (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = wanted.organisation_id AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
-	const counted = `(SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1)`
+	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
+ (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = {org} AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
+	const counted = `(SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1)`
 	day := w.fetchedAt.Day()
-	var rows []struct {
+	type growth struct {
 		OrganisationID   uuid.UUID
 		ID               uuid.UUID
 		V1, V7, V14, V30 *int64
 		Counted          *db.Date
 	}
-	list, args := db.WithKeys(w.tx, db.SortedKeys(byKey))
-	err := w.tx.Raw(list+`SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
-		append(args, day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)...).Find(&rows).Error
+	rows, err := db.FindRows[growth](w.tx, db.Keys(db.SortedKeys(byKey)), `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
+		day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)
 	for _, r := range rows {
 		views := map[db.Date]*int64{day - 1: r.V1, day - 7: r.V7, day - 14: r.V14, day - 30: r.V30}
 		SetGrowth(byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}], day, r.Counted, func(d db.Date) *int64 { return views[d] })

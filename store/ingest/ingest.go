@@ -258,12 +258,10 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	list, args := db.WithKeys(w.tx, keys)
-	var videos []store.Video
-	err := w.tx.Raw(list+`SELECT videos.organisation_id, videos.id, videos.latest_updated_at, videos.fetch_status, videos.fetch_reason,
+	videos, err := db.FindRows[store.Video](w.tx, db.Keys(keys), `SELECT videos.organisation_id, videos.id, videos.latest_updated_at, videos.fetch_status, videos.fetch_reason,
   videos.last_attempt_at, videos.next_fetch_at
- FROM wanted CROSS JOIN videos WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
- ORDER BY videos.organisation_id, videos.platform, videos.external_id`, args...).Find(&videos).Error
+ FROM wanted CROSS JOIN videos WHERE videos.organisation_id = {org} AND videos.id = wanted.id AND NOT videos.removed
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`)
 	if err != nil || len(videos) == 0 {
 		return err
 	}
@@ -276,9 +274,9 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
 	if err := addEvents(); err != nil {
 		return err
 	}
-	list, args = db.WithRows(w.tx, "u", []string{"organisation_id uuid", "id uuid", "status text", "reason text", "attempt bigint", "next bigint"}, rows)
-	return w.tx.Exec(list+`UPDATE videos SET fetch_status = u.status, fetch_reason = u.reason, last_attempt_at = u.attempt, next_fetch_at = u.next
- FROM u WHERE videos.organisation_id = u.organisation_id AND videos.id = u.id`, args...).Error
+	list := db.OrgRows{Name: "u", Columns: []string{"organisation_id uuid", "id uuid", "status text", "reason text", "attempt bigint", "next bigint"}, Rows: rows}
+	return list.Exec(w.tx, `UPDATE videos SET fetch_status = u.status, fetch_reason = u.reason, last_attempt_at = u.attempt, next_fetch_at = u.next
+ FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id`)
 }
 
 // touch adds the accounts of videos to the map accounts. The map value is true if any of the account's videos got counts.
@@ -322,12 +320,10 @@ func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	list, args := db.WithKeys(w.tx, keys)
-	var videos []store.Video
-	return videos, w.tx.Raw(list+`SELECT videos.* FROM wanted CROSS JOIN videos
- WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id AND NOT videos.removed
+	return db.FindRows[store.Video](w.tx, db.Keys(keys), `SELECT videos.* FROM wanted CROSS JOIN videos
+ WHERE videos.organisation_id = {org} AND videos.id = wanted.id AND NOT videos.removed
    AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)
- ORDER BY videos.organisation_id, videos.platform, videos.external_id`, append(args, w.fetchedAt)...).Find(&videos).Error
+ ORDER BY videos.organisation_id, videos.platform, videos.external_id`, w.fetchedAt)
 }
 
 // apply copies an outcome into the video, without saving the video. It returns true if the outcome has counts.
@@ -416,10 +412,9 @@ func (w videoWriter) savePoints(videos []*store.Video) error {
 		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.Rounded)}, counts.Values()...)
 	}
 	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, store.MetricDefinitions("")...)
-	insert, args := db.InsertList(w.tx, "snapshots_daily", columns, rows, `ON CONFLICT (organisation_id, video_id, day) DO UPDATE SET
+	return db.Insert(w.tx, "snapshots_daily", columns, rows, `ON CONFLICT (organisation_id, video_id, day) DO UPDATE SET
  fetched_at = excluded.fetched_at, source = excluded.source, `+store.MetricColumns("{m} = COALESCE(excluded.{m}, snapshots_daily.{m})")+`
  WHERE snapshots_daily.fetched_at <= excluded.fetched_at`)
-	return w.tx.Exec(insert, args...).Error
 }
 
 // savedColumns are the columns of a video that SaveVideos writes, in the order of savedValues.
@@ -449,9 +444,8 @@ func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 		v := &videos[i]
 		rows[i] = append([]any{v.OrganisationID, v.ID}, savedValues(v)...)
 	}
-	list, args := db.WithRows(tx, "u", append([]string{"organisation_id uuid", "id uuid"}, savedColumns...), rows)
-	return tx.Exec(list+"UPDATE videos SET "+db.UpdateFrom("u", savedColumns)+" FROM u WHERE videos.organisation_id = u.organisation_id AND videos.id = u.id",
-		args...).Error
+	list := db.OrgRows{Name: "u", Columns: append([]string{"organisation_id uuid", "id uuid"}, savedColumns...), Rows: rows}
+	return list.Exec(tx, "UPDATE videos SET "+db.UpdateFrom("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
 }
 
 // Retitled is a video whose title has changed. Before is the old title.
@@ -480,8 +474,7 @@ func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	insert, args := db.InsertList(tx, "video_hashtags", []string{"organisation_id uuid", "tag text", "video_id uuid"}, rows, "")
-	return tx.Exec(insert, args...).Error
+	return db.Insert(tx, "video_hashtags", []string{"organisation_id uuid", "tag text", "video_id uuid"}, rows, "")
 }
 
 // soon is the longest delay of a retry in the interactive lane. A failed target with a later retry returns to its base lane.

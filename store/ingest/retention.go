@@ -103,9 +103,9 @@ func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 	for _, org := range orgs {
 		var missing int64
 		err := tx.Raw(`SELECT COUNT(*) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.day >= ? AND d.day < ? AND NOT EXISTS (
-SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = d.organisation_id AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day
+SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = ? AND w.video_id = d.video_id AND w.week = d.week AND w.day >= d.day
    AND `+store.JoinMetrics("(d.{m} IS NULL OR w.{m} IS NOT NULL)", " AND ")+`)`,
-			org, r.From, r.Before).Scan(&missing).Error
+			org, r.From, r.Before, org).Scan(&missing).Error
 		if err != nil {
 			return err
 		}

@@ -66,11 +66,11 @@ func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
 		for i, e := range of {
 			rows[i] = []any{org, e.Subject, e.NextAt, e.Unsupported}
 		}
-		list, args := db.WithRows(tx, "u", []string{"organisation_id uuid", "id uuid", "next_at bigint", "unsupported text"}, rows)
-		err := tx.Exec(list+`UPDATE `+table+` SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
+		list := db.OrgRows{Name: "u", Columns: []string{"organisation_id uuid", "id uuid", "next_at bigint", "unsupported text"}, Rows: rows}
+		err := list.Exec(tx, `UPDATE `+table+` SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
   fetch_status = CASE WHEN u.unsupported = '' THEN `+table+`.fetch_status ELSE ? END,
   fetch_reason = CASE WHEN u.unsupported = '' THEN `+table+`.fetch_reason ELSE u.unsupported END
- FROM u WHERE `+table+`.organisation_id = u.organisation_id AND `+table+`.id = u.id`, append(args, FetchUnsupported)...).Error
+ FROM u WHERE `+table+`.organisation_id = {org} AND `+table+`.id = u.id`, FetchUnsupported)
 		if err != nil {
 			return err
 		}

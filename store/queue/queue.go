@@ -245,7 +245,7 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) er
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	const served = "excluded.fetched_at IS NOT NULL"
 	// details_at becomes NULL, so that the next fetch includes details, because the requesting organisation may not have them.
-	insert, args := db.InsertList(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
+	return db.Insert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
  asked_by = CASE WHEN `+sooner+` THEN excluded.asked_by ELSE fetch_targets.asked_by END,
  route = CASE WHEN `+restarts+` THEN excluded.route ELSE fetch_targets.route END,
@@ -262,7 +262,6 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) er
  attempts = CASE WHEN `+served+` THEN fetch_targets.attempts ELSE 0 END,
  refused_as = CASE WHEN `+served+` THEN fetch_targets.refused_as ELSE '' END,
  refusals = CASE WHEN `+served+` THEN fetch_targets.refusals ELSE 0 END`)
-	return tx.Exec(insert, args...).Error
 }
 
 // saveSubscriptions inserts the subscriptions of entries, or updates those that exist already.
@@ -273,12 +272,11 @@ func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Insta
 	}
 	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "organisation_id uuid", "subject_id uuid", "handle text",
 		"handle_at bigint", "preview integer"}
-	insert, args := db.InsertList(tx, "fetch_subscriptions", columns, rows, `ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO UPDATE SET
+	return db.Insert(tx, "fetch_subscriptions", columns, rows, `ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO UPDATE SET
  subject_id = excluded.subject_id,
  handle = CASE WHEN excluded.handle = '' THEN fetch_subscriptions.handle ELSE excluded.handle END,
  handle_at = CASE WHEN excluded.handle IN ('', fetch_subscriptions.handle) THEN fetch_subscriptions.handle_at ELSE excluded.handle_at END,
  preview = CASE WHEN excluded.preview = 0 THEN fetch_subscriptions.preview ELSE excluded.preview END`)
-	return tx.Exec(insert, args...).Error
 }
 
 // SubscriptionsOf returns the subscriptions of all organisations to targets, with the fields Source, ExternalID, OrganisationID and SubjectID.

@@ -110,12 +110,15 @@ func (s *Queue) statusCounts(ctx context.Context, now db.Instant) ([]StatusCount
 	if err := s.db.Read(ctx).Raw(`SELECT id FROM organisations ORDER BY id`).Scan(&organisations).Error; err != nil {
 		return nil, err
 	}
-	var stopped struct{ Videos, Accounts int64 }
-	list, args := db.WithOrgs(s.db.Read(ctx), organisations)
-	err = s.db.Read(ctx).Raw(list+`SELECT COALESCE(SUM(t.videos_removed), 0) AS videos, COALESCE(SUM(t.accounts_removed), 0) AS accounts
- FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id`, args...).Scan(&stopped).Error
+	type removed struct{ Videos, Accounts int64 }
+	sums, err := db.FindRows[removed](s.db.Read(ctx), db.Orgs(organisations), `SELECT COALESCE(SUM(t.videos_removed), 0) AS videos, COALESCE(SUM(t.accounts_removed), 0) AS accounts
+ FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}`)
 	if err != nil {
 		return nil, err
+	}
+	var stopped removed
+	for _, sum := range sums {
+		stopped.Videos, stopped.Accounts = stopped.Videos+sum.Videos, stopped.Accounts+sum.Accounts
 	}
 	if stopped.Videos > 0 {
 		counts = append(counts, StatusCount{Kind: KindVideo, Status: FetchStopped, Targets: stopped.Videos})

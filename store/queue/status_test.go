@@ -77,7 +77,7 @@ func TestEngine_returnsTheNameVersionAndTimeOfTheDatabase(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		engine, err := db.Store.Engine(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, db.Engine, engine.Name)
+		require.Equal(t, map[string]string{"sqlite": "sqlite", "postgres": "postgres", "citus": "postgres"}[db.Engine], engine.Name)
 		require.Regexp(t, `^\d+\.\d`, engine.Version)
 		if !db.SharedByProcesses() {
 			require.Nil(t, engine.Now)

@@ -9,6 +9,7 @@ import (
 // block is one SELECT, UPDATE or DELETE, with its tables and the conditions that bind the tables to an organisation.
 type block struct {
 	outer      *block          // the enclosing query, or nil
+	routed     bool            // the rules of CheckRouting hold for the block and the queries in it
 	names      map[string]bool // the key is the name of a query in the WITH clause; the value is true if the query is a list with organisations: see isList
 	uses       []*use          // the tables of the block
 	derived    []derived       // the subqueries in the FROM clause
@@ -34,6 +35,9 @@ type condition struct {
 	only  []*use // the tables that the condition restricts; nil means all tables of the block
 	using bool   // the condition is USING (organisation_id): the tables in only have the organisation of the tables before them
 }
+
+// isRouted returns true if the rules of CheckRouting hold for the block.
+func (b *block) isRouted() bool { return b != nil && (b.routed || b.outer.isRouted()) }
 
 // check returns an error if a distributed table of the block is not bound to an organisation, or if a subquery breaks a rule.
 func (b *block) check(clauses map[string][]node) error {
@@ -176,7 +180,7 @@ func (b *block) table(nodes []node, i int) (int, error) {
 			return 0, fmt.Errorf("a FROM clause has the function %s() in place of a table", u.alias)
 		}
 		if list, named := b.namedQuery(u.alias); named {
-			u.bound = list
+			u.bound = list && !b.isRouted()
 		} else {
 			var err error
 			if u.distributed, err = isDistributed(u.alias); err != nil {
@@ -213,7 +217,7 @@ func (b *block) namedQuery(name string) (list, named bool) {
 
 // isList returns true if a query of a WITH clause is one of the queries of db.WithRows, which select only parameters:
 //
-//   - SELECT * FROM unnest((SELECT CAST(? AS type[])), …)
+//   - SELECT * FROM unnest((SELECT CAST(? AS type[])), …), or the same without the inner SELECT
 //   - SELECT CAST(value ->> 0 AS type), … FROM json_each(?)
 func isList(query []node) bool {
 	from := keywordAt(query, "from")
@@ -233,12 +237,15 @@ func isList(query []node) bool {
 // isComma returns true if n is a comma.
 func isComma(n node) bool { return n.isMark(",") }
 
-// isNoArray returns true if nodes is not (SELECT CAST(? AS type[])).
+// isNoArray returns true if nodes is neither (SELECT CAST(? AS type[])) nor CAST(? AS type[]).
 func isNoArray(nodes []node) bool {
-	if len(nodes) != 1 || len(nodes[0].kids) != 3 || !nodes[0].kids[0].is("select") || !nodes[0].kids[1].is("cast") {
+	if len(nodes) == 1 && len(nodes[0].kids) == 3 && nodes[0].kids[0].is("select") {
+		nodes = nodes[0].kids[1:]
+	}
+	if len(nodes) != 2 || !nodes[0].is("cast") {
 		return true
 	}
-	cast := nodes[0].kids[2].kids
+	cast := nodes[1].kids
 	end := len(cast) - 2
 	return end < 3 || !cast[end].isMark("[") || !cast[end+1].isMark("]") || !isCast(cast[:end], 1) || cast[0].kind != parameterNode
 }
@@ -372,7 +379,7 @@ func (b *block) column(nodes []node) *use {
 	case len(nodes) == 1 && len(b.uses) == 1:
 		return b.uses[0]
 	case len(nodes) == 3 && nodes[1].isMark("."):
-		for s := b; s != nil; s = s.outer {
+		for s := b; s != nil && (s == b || !b.isRouted()); s = s.outer {
 			for _, u := range s.uses {
 				if u.alias == nodes[0].text {
 					return u

@@ -188,11 +188,11 @@ func TrackedVideos(t *testing.T, o *store.Org) int {
 // migration.
 func Migrations(t *testing.T, db *DB) *goose.Provider {
 	t.Helper()
-	dialect := goose.DialectPostgres
+	dialect, folder := goose.DialectPostgres, "postgres"
 	if db.Engine == "sqlite" {
-		dialect = goose.DialectSQLite3
+		dialect, folder = goose.DialectSQLite3, "sqlite"
 	}
-	files, err := fs.Sub(migrations.Files, db.Engine)
+	files, err := fs.Sub(migrations.Files, folder)
 	require.NoError(t, err)
 	p, err := goose.NewProvider(dialect, db.Raw(t), files, goose.WithDisableGlobalRegistry(true))
 	require.NoError(t, err)

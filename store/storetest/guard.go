@@ -8,6 +8,9 @@ import (
 
 // Guard checks every statement with CheckStatement, and records the statements. A test can also run a function before a statement.
 type Guard struct {
+	// Routed is true if every statement is also checked with CheckRouting.
+	Routed bool
+
 	mu         sync.Mutex
 	statements []string
 	pending    []interruption
@@ -36,12 +39,15 @@ func (g *Guard) Before(fragment string, do func()) {
 	g.pending = append(g.pending, interruption{fragment, do})
 }
 
-// Inspect records a statement and returns the error of CheckStatement.
+// Inspect records a statement and returns the error of CheckStatement or CheckRouting.
 func (g *Guard) Inspect(statement string) error {
 	if do := g.record(statement); do != nil {
 		do()
 	}
-	return CheckStatement(statement)
+	if err := CheckStatement(statement); err != nil || !g.Routed {
+		return err
+	}
+	return CheckRouting(statement)
 }
 
 // record records a statement and returns the function to run before it, or nil.

@@ -182,6 +182,48 @@ func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 	}
 }
 
+func TestCheckRouting_acceptsStatementsForOneOrganisation(t *testing.T) {
+	t.Parallel()
+	for name, statement := range map[string]string{
+		"rows locked with a list":          `WITH wanted(organisation_id, id) AS (SELECT * FROM unnest(CAST(? AS uuid[]), CAST(? AS uuid[]))) SELECT v.* FROM wanted CROSS JOIN videos v WHERE v.organisation_id = ? AND v.id = wanted.id FOR UPDATE OF v`,
+		"a subquery with a parameter":      `WITH wanted(organisation_id, id) AS (SELECT * FROM unnest(CAST(? AS uuid[]), CAST(? AS uuid[]))) SELECT (SELECT MAX(d.views) FROM snapshots_daily d WHERE d.organisation_id = ? AND d.video_id = wanted.id) FROM wanted`,
+		"an update from a list":            `WITH u(organisation_id, id) AS (SELECT * FROM unnest(CAST(? AS uuid[]), CAST(? AS uuid[]))) UPDATE videos SET removed = ? FROM u WHERE videos.organisation_id = ? AND videos.id = u.id`,
+		"an insert of values":              `INSERT INTO videos (organisation_id, id) VALUES (?, ?), (?, ?) ON CONFLICT (organisation_id, id) DO NOTHING`,
+		"an insert from a table":           `INSERT INTO account_days (organisation_id, account_id) SELECT a.organisation_id, a.id FROM accounts a WHERE a.organisation_id = ? AND NOT a.removed`,
+		"an insert from a subquery":        `INSERT INTO snapshots_weekly (organisation_id, video_id) SELECT r.organisation_id, r.video_id FROM (SELECT d.organisation_id, d.video_id FROM snapshots_daily d WHERE d.organisation_id = ?) r WHERE r.video_id > ?`,
+		"bound by a join":                  `SELECT 1 FROM videos v LEFT JOIN accounts a ON a.organisation_id = v.organisation_id AND a.id = v.linked_account_id WHERE v.organisation_id = ?`,
+		"a list of a table without shards": `WITH wanted(organisation_id, id) AS (SELECT * FROM unnest(CAST(? AS uuid[]), CAST(? AS uuid[]))) UPDATE webhook_queue SET due_at = ? FROM wanted WHERE webhook_queue.organisation_id = wanted.organisation_id`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, storetest.CheckStatement(statement))
+			require.NoError(t, storetest.CheckRouting(statement))
+		})
+	}
+}
+
+// The refused statements name no organisation, or take it from a list. On a real cluster, such statements failed or ran on all shards.
+func TestCheckRouting_refusesStatementsThatTakeTheOrganisationFromAList(t *testing.T) {
+	t.Parallel()
+	const list = `WITH wanted(organisation_id, id) AS (SELECT * FROM unnest(CAST(? AS uuid[]), CAST(? AS uuid[]))) `
+	for name, c := range map[string]struct{ statement, because string }{
+		"rows locked with a list":   {list + `SELECT v.* FROM wanted CROSS JOIN videos v WHERE v.organisation_id = wanted.organisation_id AND v.id = wanted.id FOR UPDATE OF v`, "v is not bound"},
+		"a subquery with a list":    {list + `SELECT (SELECT MAX(d.views) FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id) FROM wanted`, "d is not bound"},
+		"an update from a list":     {list + `UPDATE videos SET removed = ? FROM wanted WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id`, "videos is not bound"},
+		"a correlated subquery":     {`SELECT 1 FROM videos v WHERE v.organisation_id = ? AND EXISTS (SELECT 1 FROM video_hashtags h WHERE h.organisation_id = v.organisation_id)`, "h is not bound"},
+		"an insert from a list":     {list + `INSERT INTO videos (organisation_id, id) SELECT organisation_id, id FROM wanted WHERE true`, "not of one organisation"},
+		"an insert of a list's max": {list + `INSERT INTO account_days (organisation_id, account_id, day) SELECT a.organisation_id, a.id, (SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = a.organisation_id) FROM wanted CROSS JOIN accounts a WHERE a.organisation_id = ?`, "d is not bound"},
+		"one half of a union":       {`SELECT id FROM videos WHERE organisation_id = ? UNION SELECT id FROM accounts`, "accounts is not bound"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := storetest.CheckRouting(c.statement)
+			require.ErrorContains(t, err, c.because)
+			require.ErrorContains(t, err, c.statement)
+		})
+	}
+}
+
 func FuzzCheckStatement(f *testing.F) {
 	for _, s := range []string{
 		`SELECT * FROM videos v LEFT JOIN accounts a ON a.id = v.id WHERE v.organisation_id = ?`,

@@ -21,9 +21,24 @@ import (
 //   - No value comes from a clock, a random function or a sequence of the database.
 //   - Every table is listed in db.Tables, and the parser can read the whole statement.
 func CheckStatement(statement string) error {
-	err := checkAll(statement)
+	err := checkAll(statement, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, statement)
+	}
+	return nil
+}
+
+// CheckRouting returns an error if Citus might not send a statement to a single shard. The statement must follow the rules of CheckStatement and
+// these rules:
+//
+//   - Each distributed table has its organisation_id compared with a parameter, directly or through other tables of the same query. A comparison
+//     with a list or with a table of an enclosing query does not count. So a statement with FOR UPDATE, a subquery and a data-modifying statement
+//     with a list read the rows of a single organisation.
+//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table.
+func CheckRouting(statement string) error {
+	err := checkAll(statement, &block{routed: true})
+	if err != nil {
+		return fmt.Errorf("the statement is possibly sent to several shards of Citus: %w: %s", err, statement)
 	}
 	return nil
 }
@@ -31,8 +46,8 @@ func CheckStatement(statement string) error {
 // organisationID is the name of the column by which distributed tables are sharded.
 const organisationID = "organisation_id"
 
-// checkAll checks all statements in a text. Statements are separated by ";".
-func checkAll(statement string) error {
+// checkAll checks all statements in a text. Statements are separated by ";". root is nil, or a block that contains all statements.
+func checkAll(statement string, root *block) error {
 	nodes, err := parse(statement)
 	if err != nil {
 		return err
@@ -41,7 +56,7 @@ func checkAll(statement string) error {
 		return err
 	}
 	for _, one := range split(nodes, func(n node) bool { return n.isMark(";") }) {
-		if err := checkOne(one, nil); err != nil {
+		if err := checkOne(one, root); err != nil {
 			return err
 		}
 	}
@@ -102,10 +117,10 @@ func checkOne(nodes []node, outer *block) error {
 }
 
 // checkPartition checks SET, LOCK, DROP and ALTER. It returns nil for a statement that locks, drops or attaches one month's partition, and
-// for SET LOCAL of a timeout. It returns an error for any other statement.
+// for SET LOCAL of a timeout or of Citus's sequential mode. It returns an error for any other statement.
 func checkPartition(nodes []node) error {
 	switch {
-	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout"):
+	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout", "citus"):
 		return nil
 	case nodes[0].is("lock", "drop") && len(nodes) > 2 && nodes[1].is("table") && partitions.MatchString(nodes[2].text) && (nodes[0].is("lock") || len(nodes) == 3):
 		return nil
@@ -274,7 +289,24 @@ func checkInsert(nodes []node, outer *block) error {
 	if len(source) > 0 && source[0].is("default") {
 		return errors.New("an INSERT has DEFAULT VALUES, which is not allowed")
 	}
-	return checkOne(source, outer)
+	if err := checkOne(source, outer); err != nil {
+		return err
+	}
+	if distributed && outer.isRouted() && !source[0].is("values") && !selectsDistributed(source, outer) {
+		return fmt.Errorf("an INSERT into %s selects rows that are not of one organisation", target.uses[0].alias)
+	}
+	return nil
+}
+
+// selectsDistributed returns true if the FROM clause of a SELECT has a distributed table or a subquery for which the same is true.
+func selectsDistributed(nodes []node, outer *block) bool {
+	from, b := keywordAt(nodes, "from"), &block{outer: outer}
+	if from == len(nodes) {
+		return false
+	}
+	end := from + keywordAt(nodes[from:], "where", "group", "order", "limit")
+	return b.from(nodes[from+1:end]) == nil && (slices.ContainsFunc(b.uses, func(u *use) bool { return u.distributed }) ||
+		slices.ContainsFunc(b.derived, func(d derived) bool { return selectsDistributed(d.query, outer) }))
 }
 
 // checkConflict checks the part of an INSERT after ON CONFLICT. distributed is true if the table of the INSERT is distributed.

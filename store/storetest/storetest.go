@@ -6,6 +6,7 @@
 //   - series.go: histories of points, and the results that roll-up and histories must have
 //   - guard.go, rules.go, binding.go, syntax.go: the [Guard], which parses every statement of the store. It refuses a statement that could
 //     read or change data of another organisation. See [CheckStatement].
+//   - citus.go: the stand-in for the extension Citus
 //   - raw.go: access to the database without the store
 //   - server.go: a PostgreSQL server that a test can crash and freeze
 package storetest
@@ -17,6 +18,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,8 +36,19 @@ import (
 // PostgresURL is the environment variable with the URL of a PostgreSQL server on which tests may create and drop databases.
 const PostgresURL = "REELTALLY_TEST_POSTGRES_URL"
 
-// Engines are the names of the engines on which Each runs a test.
+// Engines are the names of the engines on which every test of a database runs.
 var Engines = []string{"sqlite", "postgres"}
+
+// StoreEngines returns the names of the engines on which Each runs a test: Engines and, unless -short is set, "citus".
+//
+// The engine "citus" is PostgreSQL with the statements for Citus. Its Guard refuses each statement that Citus might not send to a single shard:
+// see CheckRouting. The tests use a stand-in for the extension: see standIn.
+func StoreEngines() []string {
+	if testing.Short() {
+		return Engines
+	}
+	return append(slices.Clone(Engines), "citus")
+}
 
 // SkipIfShort skips a test in short mode, which `make test` uses. It is for tests that take long or need programs other
 // than Go and PostgreSQL. `make check` runs all tests, and fails if a test is skipped.
@@ -53,7 +66,7 @@ type DB struct {
 	*ingest.Writer
 	// URL is the database URL, with which a test can open the database again.
 	URL string
-	// Engine is the name of the engine: "sqlite" or "postgres".
+	// Engine is the name of the engine: "sqlite", "postgres" or "citus".
 	Engine string
 	// Clock is the clock that the store reads.
 	Clock *Clock
@@ -64,10 +77,10 @@ type DB struct {
 	raw *sql.DB // the pool that Raw returns; nil before the first call
 }
 
-// Each runs a test on every engine, each time with a new database. It fails if PostgresURL is not set.
+// Each runs a test on the engines of StoreEngines, each time with a new database. It fails if PostgresURL is not set.
 func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 	t.Helper()
-	for _, engine := range Engines {
+	for _, engine := range StoreEngines() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			run(t, New(t, engine))
@@ -90,7 +103,7 @@ func NewEmpty(t testing.TB, engine string) *DB {
 // newDB opens the database with a URL as a DB, with a new Clock and a new Guard.
 func newDB(t testing.TB, databaseURL, engine string) *DB {
 	t.Helper()
-	db := &DB{URL: databaseURL, Engine: engine, Clock: NewClock(), Guard: &Guard{}}
+	db := &DB{URL: databaseURL, Engine: engine, Clock: NewClock(), Guard: &Guard{Routed: engine == "citus"}}
 	db.Store = db.Open(t)
 	db.Queue, db.Writer = db.Store.Queue, ingest.New(db.Store)
 	t.Cleanup(func() { require.NoError(t, db.closeRaw()) })
@@ -117,7 +130,7 @@ func NewURL(t testing.TB, engine string) string {
 		return "sqlite:" + path
 	}
 	requirePostgres(t)
-	template, err := postgresTemplate()
+	template, err := templates[engine]()
 	require.NoError(t, err)
 	// STRATEGY FILE_COPY is many times faster than the default, which writes the whole template to the log.
 	return newDatabase(t, " TEMPLATE "+template+" STRATEGY FILE_COPY")
@@ -130,7 +143,14 @@ func Empty(t testing.TB, engine string) string {
 		return "sqlite:" + filepath.Join(t.TempDir(), "reeltally.db")
 	}
 	requirePostgres(t)
-	return newDatabase(t, "")
+	url := newDatabase(t, "")
+	if engine == "citus" {
+		require.NoError(t, on(url, func(db *sql.DB) error {
+			_, err := db.ExecContext(t.Context(), standIn)
+			return err
+		}))
+	}
+	return url
 }
 
 // requirePostgres fails the test if PostgresURL is not set.
@@ -172,10 +192,17 @@ var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	return os.ReadFile(path) //nolint:gosec // the path is a temporary file that this function has created
 })
 
-// postgresTemplate returns the name of a PostgreSQL database with the current schema, which is copied for each test. The database is not
-// dropped, because the whole server is deleted after the test run.
-var postgresTemplate = sync.OnceValues(func() (string, error) {
+// templates are functions that return the name of a PostgreSQL database with the current schema, which is copied for each test. The
+// databases are not dropped, because the whole server is deleted after the test run.
+var templates = map[string]func() (string, error){
+	"postgres": sync.OnceValues(func() (string, error) { return newTemplate("") }),
+	"citus":    sync.OnceValues(func() (string, error) { return newTemplate(standIn) }),
+}
+
+// newTemplate creates a PostgreSQL database, runs the statements extension in it, creates the current schema, and returns the name of the database.
+func newTemplate(extension string) (string, error) {
 	name := "template_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	url := database(os.Getenv(PostgresURL), name)
 	err := onServer(func(admin *sql.DB) error {
 		_, err := admin.ExecContext(context.Background(), "CREATE DATABASE "+name)
 		return err
@@ -183,8 +210,14 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return name, migrate(database(os.Getenv(PostgresURL), name))
-})
+	if err := on(url, func(db *sql.DB) error {
+		_, err := db.ExecContext(context.Background(), extension)
+		return err
+	}); err != nil {
+		return "", err
+	}
+	return name, migrate(url)
+}
 
 // migrate applies all migrations to the database with a URL.
 func migrate(databaseURL string) error {
@@ -200,8 +233,11 @@ func migrate(databaseURL string) error {
 }
 
 // onServer runs do with a connection to the server of PostgresURL.
-func onServer(do func(*sql.DB) error) error {
-	admin, err := sql.Open("pgx", os.Getenv(PostgresURL))
+func onServer(do func(*sql.DB) error) error { return on(os.Getenv(PostgresURL), do) }
+
+// on runs do with a connection to the PostgreSQL database with a URL.
+func on(databaseURL string, do func(*sql.DB) error) error {
+	admin, err := sql.Open("pgx", databaseURL)
 	if err != nil {
 		return err
 	}

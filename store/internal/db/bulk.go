@@ -3,10 +3,12 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
 )
@@ -38,9 +40,17 @@ func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) 
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.bulkTx(ctx, d, f)
 	}
+	return insertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error {
+		_, err := tx.Statement.ConnPool.ExecContext(ctx, text, args...) // GORM would read the long text once more
+		return err
+	})
+}
+
+// insertTx runs f in a transaction whose insert function uses INSERT statements, which exec runs.
+func insertTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error, exec func(tx *gorm.DB, text string, args []any) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {
-			return insertError(tx, table, insertMany(ctx, tx.Statement.ConnPool, table, columns, rows))
+			return insertError(tx, table, insertMany(table, columns, rows, func(text string, args []any) error { return exec(tx, text, args) }))
 		})
 	})
 }
@@ -59,8 +69,8 @@ func insertError(tx *gorm.DB, table string, err error) error {
 // parametersAtOnce is the maximum number of parameters of one INSERT of insertMany. More parameters do not make the INSERT faster.
 const parametersAtOnce = 4000
 
-// insertMany inserts rows with as few statements as parametersAtOnce allows.
-func insertMany(ctx context.Context, into gorm.ConnPool, table string, columns []string, rows [][]any) error {
+// insertMany inserts rows with as few statements as parametersAtOnce allows. exec runs a statement.
+func insertMany(table string, columns []string, rows [][]any, exec func(text string, args []any) error) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -81,7 +91,7 @@ func insertMany(ctx context.Context, into gorm.ConnPool, table string, columns [
 		if n < size {
 			text = statement(n)
 		}
-		if _, err := into.ExecContext(ctx, text, args...); err != nil {
+		if err := exec(text, args); err != nil {
 			return err
 		}
 		rows = rows[n:]
@@ -89,8 +99,18 @@ func insertMany(ctx context.Context, into gorm.ConnPool, table string, columns [
 	return nil
 }
 
-// bulkTx runs f in a transaction on a single connection. The statements of GORM and the COPY of the insert function share that connection.
+// bulkTx runs f in a transaction whose insert function uses COPY. Citus reports the internal error XX000 for rows that break a constraint in a
+// COPY. So bulkTx then repeats the transaction with INSERT, which reports the constraint.
 func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
+	err := copyTx(ctx, d, f)
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && d.sharded && e.Code == "XX000" {
+		return insertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error { return tx.Exec(text, args...).Error })
+	}
+	return err
+}
+
+// copyTx runs f in a transaction on a single connection. The statements of GORM and the COPY of the insert function share that connection.
+func copyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
 	conn, err := d.pools[0].Conn(ctx)
 	if err != nil {
 		return Translate(err)

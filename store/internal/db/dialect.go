@@ -63,6 +63,7 @@ type dialect interface {
 type connections struct {
 	read, write *gorm.DB  // the same handle on engines that need no separate connection for reads
 	pools       []*sql.DB // the pools of write and read: the first pool can write, the last pool is for reads
+	sharded     bool      // the extension Citus divides the tables of organisations between several PostgreSQL servers: see citus.go
 	below       func()    // closes the pgx pool that pools use; called after pools are closed; nil on SQLite
 }
 
@@ -233,7 +234,14 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	pool := sql.OpenDB(connector)
 	pool.SetMaxIdleConns(0) // the pgx pool below keeps idle connections
 	c.pools, c.below = []*sql.DB{pool}, below.Close
-	c.write, err = gorm.Open(postgres.New(postgres.Config{Conn: inspected(pool, o.Inspect)}), gormConfig(o))
+	if c.sharded, err = hasCitus(ctx, pool); err != nil {
+		return c, fmt.Errorf("database %s does not answer: %w", d.name(), Translate(err))
+	}
+	dialector := postgres.New(postgres.Config{Conn: inspected(pool, o.Inspect)})
+	if c.sharded {
+		dialector = citusDialector{dialector.(*postgres.Dialector)}
+	}
+	c.write, err = gorm.Open(dialector, gormConfig(o))
 	c.read = c.write
 	return c, err
 }
@@ -277,7 +285,7 @@ func (m migrationSession) SessionLock(ctx context.Context, conn *sql.Conn) error
 	if err := m.SessionLocker.SessionLock(ctx, conn); err != nil {
 		return err
 	}
-	if _, err := conn.ExecContext(ctx, "SET lock_timeout = '"+lockTimeout+"'; SET statement_timeout = 0"); err != nil {
+	if _, err := conn.ExecContext(ctx, "SET lock_timeout = '"+lockTimeout+"'; SET statement_timeout = 0; SET "+sequentialDDL); err != nil {
 		return errors.Join(err, m.SessionUnlock(context.WithoutCancel(ctx), conn))
 	}
 	return nil

@@ -72,13 +72,13 @@ func (p *inspectedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.
 	if err != nil {
 		return nil, err
 	}
-	return &inspectedTx{inspectedStatements{tx, versionGuard(p.inspect)}, tx}, nil
+	return &inspectedTx{inspectedStatements{tx, txGuard(p.inspect)}, tx}, nil
 }
 
 // GetDBConn returns the pool without inspection. GORM requires this method.
 func (p *inspectedPool) GetDBConn() (*sql.DB, error) { return p.pool, nil }
 
-// inspectedTx is a transaction whose statements are inspected by versionGuard and by Options.Inspect.
+// inspectedTx is a transaction whose statements are inspected by txGuard and by Options.Inspect.
 type inspectedTx struct {
 	inspectedStatements
 	tx *sql.Tx
@@ -94,14 +94,24 @@ var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys
 // labelTables are the tables of collections and their members. A change of their rows can change the labels of videos and accounts.
 var labelTables = map[string]bool{"collections": true, "collection_videos": true, "collection_accounts": true, "collection_hashtags": true}
 
-// versionGuard returns an inspect function for the statements of one transaction. The function returns an error if a statement writes an
+// changedTable matches a statement that creates, changes or drops a table.
+var changedTable = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+TABLE\b`)
+
+// txGuard returns an inspect function for the statements of one transaction. The function returns an error if a statement writes an
 // organisation's data before the transaction has raised the organisation's version. It also returns an error if a statement writes one of
-// labelTables before the transaction has raised the version of the labels. Otherwise it returns the result of inspect for the statement.
-func versionGuard(inspect func(string) error) func(string) error {
+// labelTables before the transaction has raised the version of the labels, or changes a table before the transaction has set sequentialDDL.
+// Otherwise it returns the result of inspect for the statement.
+func txGuard(inspect func(string) error) func(string) error {
 	marker, _, _ := strings.Cut(raised, "?")
 	labelMarker, _, _ := strings.Cut(raisedLabels, "?")
-	var done, labelsDone atomic.Bool
+	var done, labelsDone, sequential atomic.Bool
 	return func(statement string) error {
+		if strings.Contains(statement, sequentialDDL) {
+			sequential.Store(true)
+		}
+		if changedTable.MatchString(statement) && !sequential.Load() {
+			return fmt.Errorf("a transaction changes a table without %s: %s", sequentialDDL, statement)
+		}
 		if strings.Contains(statement, " SET "+marker) {
 			done.Store(true)
 			labelsDone.Store(strings.Contains(statement, labelMarker) || labelsDone.Load())

@@ -3,7 +3,9 @@ package db
 import (
 	"database/sql/driver"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,15 +18,124 @@ import (
 // once, and the number of rows is not limited by the number of parameters.
 //
 // A statement about rows of several organisations gets the rows' keys as a list and joins the list. Each key contains the organisation. So the
-// statement cannot read or change a row of any other organisation.
+// statement cannot read or change a row of any other organisation. On Citus, the same statement runs once for each organisation, because
+// Citus sends a statement to a single shard only if every table of the statement has the organisation of a parameter.
+
+// OrgRows is a list of rows of organisations, for statements about distributed tables. In the text of such a statement, {org} stands for the
+// organisation of the list, as in "WHERE videos.organisation_id = {org}". Every query and subquery compares each of its distributed tables with
+// {org}.
+type OrgRows struct {
+	Name    string   // name of the list in the statement
+	Columns []string // name and type of each column; the first column is "organisation_id uuid"
+	Rows    [][]any
+}
+
+// orgMark stands for the organisation of an OrgRows in the text of a statement.
+const orgMark = "{org}"
+
+// Keys returns the list "wanted" with the columns organisation_id and id.
+func Keys(keys []RowKey) OrgRows {
+	rows := make([][]any, len(keys))
+	for i, k := range keys {
+		rows[i] = []any{k.Org, k.ID}
+	}
+	return OrgRows{"wanted", []string{"organisation_id uuid", "id uuid"}, rows}
+}
+
+// Orgs returns the list "wanted" with the column organisation_id.
+func Orgs(orgs []uuid.UUID) OrgRows {
+	rows := make([][]any, len(orgs))
+	for i, org := range orgs {
+		rows[i] = []any{org}
+	}
+	return OrgRows{"wanted", []string{"organisation_id uuid"}, rows}
+}
+
+// With returns the SQL text of the list, and the parameters of that text. A statement that runs on Citus must not join such a list with a
+// distributed table.
+func (l OrgRows) With(tx *gorm.DB) (statement string, args []any) {
+	return WithRows(tx, l.Name, l.Columns, l.Rows)
+}
+
+// Exec runs a statement about the rows of the list. args are the arguments of statement.
+func (l OrgRows) Exec(tx *gorm.DB, statement string, args ...any) error {
+	return l.each(tx, func(part OrgRows, org string, orgArg []any) error {
+		text, all := part.statement(tx, statement, org, orgArg, args)
+		return tx.Exec(text, all...).Error
+	})
+}
+
+// FindRows runs a statement about the rows of a list and returns the rows that the statement returns. args are the arguments of statement. If
+// the statement orders its rows, its order must begin with organisation_id.
+func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
+	return found, l.each(tx, func(part OrgRows, org string, orgArg []any) error {
+		var rows []T
+		text, all := part.statement(tx, statement, org, orgArg, args)
+		err := tx.Raw(text, all...).Find(&rows).Error // not Scan, which formats all parameters for the log
+		if found == nil {
+			found = rows
+		} else {
+			found = append(found, rows...)
+		}
+		return err
+	})
+}
+
+// each calls f with the list and the SQL text for its organisation: the column organisation_id of the list. On Citus, each calls f once for each
+// organisation, in the order of their ids, with the organisation's part of the list and a parameter for the organisation.
+func (l OrgRows) each(tx *gorm.DB, f func(part OrgRows, org string, orgArg []any) error) error {
+	if !isSharded(tx) {
+		return f(l, l.Name+".organisation_id", nil)
+	}
+	for _, part := range l.byOrg() {
+		if err := f(part, "?", part.Rows[0][:1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byOrg divides the list into a list for each organisation, ordered by the ids of the organisations.
+func (l OrgRows) byOrg() []OrgRows {
+	rows := map[uuid.UUID][][]any{}
+	for _, row := range l.Rows {
+		org := row[0].(uuid.UUID)
+		rows[org] = append(rows[org], row)
+	}
+	parts := make([]OrgRows, 0, len(rows))
+	for _, org := range Distinct(slices.Collect(maps.Keys(rows))) {
+		parts = append(parts, OrgRows{l.Name, l.Columns, rows[org]})
+	}
+	return parts
+}
+
+// statement returns the text of a statement about the list, with org in place of each {org}, and the arguments of the text: those of the list,
+// and args with orgArg for each {org}.
+func (l OrgRows) statement(tx *gorm.DB, statement, org string, orgArg, args []any) (text string, all []any) {
+	text, all = WithRows(tx, l.Name, l.Columns, l.Rows)
+	for i, piece := range strings.Split(statement, orgMark) {
+		if i > 0 {
+			text += org
+			all = append(all, orgArg...)
+		}
+		n := strings.Count(piece, "?")
+		text += piece
+		all = append(all, args[:n]...)
+		args = args[n:]
+	}
+	return text, all
+}
 
 // WithRows returns the SQL text "WITH name(…) AS (…)" for a list of rows, and the parameters of that text. Each column is a name and a
 // type, such as "day date". Read the rows of such a query with Find of GORM and not with Scan, which formats all parameters for the log.
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
 	names, types := splitColumns(columns)
 	list := arraysQuery
-	if tx.Name() == "sqlite" {
+	switch {
+	case tx.Name() == "sqlite":
 		list = jsonQuery
+	case isSharded(tx):
+		list = plainArraysQuery
 	}
 	query, args := list(types, rows)
 	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS " + query + "\n", args
@@ -39,14 +150,45 @@ func splitColumns(columns []string) (names, types []string) {
 	return names, types
 }
 
-// InsertList returns a statement that inserts rows into a table in the order of rows, and the parameters of the statement. Each column is a
-// name and a type, such as "day date". end is the end of the statement: ON CONFLICT, RETURNING, or both.
-func InsertList(tx *gorm.DB, table string, columns []string, rows [][]any, end string) (statement string, args []any) {
-	list, args := WithRows(tx, "added", columns, rows)
+// Insert inserts rows into a table, in the order of rows. Each column is a name and a type, such as "day date". end is the end of the
+// statement, such as ON CONFLICT. On Citus, rows of a distributed table are inserted in the order of the ids of their organisations.
+func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, end string) error {
+	return insertEach(tx, table, columns, rows, end, func(text string, args []any) error { return tx.Exec(text, args...).Error })
+}
+
+// InsertReturning does the same as Insert, and returns the rows that the clause RETURNING of end selects.
+func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows [][]any, end string) (returned []T, err error) {
+	return returned, insertEach(tx, table, columns, rows, end, func(text string, args []any) error {
+		var some []T
+		err := tx.Raw(text, args...).Find(&some).Error
+		returned = append(returned, some...)
+		return err
+	})
+}
+
+// insertEach calls run with each statement that inserts rows into a table: one statement that selects the rows from a list. On Citus, it is one
+// statement with VALUES for each organisation, because Citus passes a list to the shards through a temporary result.
+func insertEach(tx *gorm.DB, table string, columns []string, rows [][]any, end string, run func(text string, args []any) error) error {
 	names, _ := splitColumns(columns)
-	into := strings.Join(names, ", ")
-	// Without the WHERE, SQLite would read the ON of the conflict as the condition of a join.
-	return list + "INSERT INTO " + table + " (" + into + ") SELECT " + into + " FROM added WHERE true " + end, args
+	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
+	if !isSharded(tx) || Tables[table].Class != Distributed {
+		list, args := WithRows(tx, "added", columns, rows)
+		// Without the WHERE, SQLite would read the ON of the conflict as the condition of a join.
+		return run(list+into+"SELECT "+strings.Join(names, ", ")+" FROM added WHERE true "+end, args)
+	}
+	row := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
+	for _, part := range (OrgRows{"added", columns, rows}).byOrg() {
+		for some := range slices.Chunk(part.Rows, InsertChunk) {
+			args := make([]any, 0, len(some)*len(columns))
+			for _, values := range some {
+				args = append(args, values...)
+			}
+			if err := run(into+"VALUES "+row+strings.Repeat(", "+row, len(some)-1)+" "+end, args); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // UpdateFrom returns the assignments of an UPDATE that sets columns to the values of a list, such as "a = u.a, b = u.b" for the list u. The
@@ -71,6 +213,12 @@ func arraysQuery(types []string, rows [][]any) (query string, args []any) {
 		args = append(args, array{rows, i})
 	}
 	return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))", args
+}
+
+// plainArraysQuery returns the query of arraysQuery without the subqueries, which Citus refuses in some statements.
+func plainArraysQuery(types []string, rows [][]any) (query string, args []any) {
+	query, args = arraysQuery(types, rows)
+	return strings.NewReplacer("(SELECT CAST(", "CAST(", "[]))", "[])").Replace(query), args
 }
 
 // array is the array of the values of one column of rows. It implements pgtype.ArrayGetter.
@@ -120,24 +268,6 @@ func (j jsonRows) Value() (driver.Value, error) {
 	}
 	text, err := json.Marshal(converted)
 	return string(text), err
-}
-
-// WithKeys returns the SQL text WITH wanted(organisation_id, id) AS (…) for keys, and the parameters of that text.
-func WithKeys(tx *gorm.DB, keys []RowKey) (statement string, args []any) {
-	rows := make([][]any, len(keys))
-	for i, k := range keys {
-		rows[i] = []any{k.Org, k.ID}
-	}
-	return WithRows(tx, "wanted", []string{"organisation_id uuid", "id uuid"}, rows)
-}
-
-// WithOrgs returns the SQL text WITH wanted(organisation_id) AS (…) for organisations, and the parameters of that text.
-func WithOrgs(tx *gorm.DB, orgs []uuid.UUID) (statement string, args []any) {
-	rows := make([][]any, len(orgs))
-	for i, org := range orgs {
-		rows[i] = []any{org}
-	}
-	return WithRows(tx, "wanted", []string{"organisation_id uuid"}, rows)
 }
 
 // binary converts a value of the store's own types to a type that pgx sends in binary form. COPY of text values takes several times as long,

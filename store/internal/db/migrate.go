@@ -117,6 +117,9 @@ func (d *DB) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error 
 		if err := tx.Exec("SET LOCAL lock_timeout = '" + lockTimeout + "'").Error; err != nil {
 			return err
 		}
+		if err := tx.Exec("SET LOCAL " + sequentialDDL).Error; err != nil {
+			return err
+		}
 		return f(tx)
 	})
 }

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -59,13 +60,16 @@ func RaiseVersionsOnly(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 // raise runs an assignment for the rows of organisation_totals. args are the arguments of the assignment.
 func raise(tx *gorm.DB, assignment string, args []any, orgs []uuid.UUID) error {
 	orgs = Distinct(orgs)
-	switch len(orgs) {
-	case 0:
+	if len(orgs) <= 1 || isSharded(tx) { // statements for single rows lock the rows in the order of their ids
+		for _, org := range orgs {
+			err := tx.Exec("UPDATE organisation_totals SET "+assignment+" WHERE organisation_id = ?", append(slices.Clip(args), org)...).Error
+			if err != nil {
+				return err
+			}
+		}
 		return nil
-	case 1: // a single row cannot deadlock, so it needs no order of locks
-		return tx.Exec("UPDATE organisation_totals SET "+assignment+" WHERE organisation_id = ?", append(args, orgs[0])...).Error
 	}
-	list, wanted := WithOrgs(tx, orgs)
+	list, wanted := Orgs(orgs).With(tx)
 	err := LockRows(tx, list+`SELECT t.version FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = wanted.organisation_id
  ORDER BY t.organisation_id`, "t", wanted...)
 	if err != nil {

@@ -1,0 +1,37 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+)
+
+// Citus is an extension of PostgreSQL that divides the rows of distributed tables between several PostgreSQL servers, by organisation_id. A
+// database of Citus is opened like every other database of PostgreSQL. It differs in these places:
+//
+//   - A statement about rows of several organisations runs once for each organisation: see OrgRows and Insert.
+//   - The versions of several organisations are raised one after the other: see raise.
+//   - A COPY that breaks a constraint is repeated as INSERT: see bulkTx.
+//   - Statements that change tables run on one shard after the other: see sequentialDDL.
+
+// sequentialDDL is the setting of Citus with which a statement that changes a table runs on one shard after the other. Without it, Citus
+// refuses the statement in some transactions, because several connections would need the same locks. PostgreSQL without Citus accepts and
+// ignores the setting.
+const sequentialDDL = "citus.multi_shard_modify_mode = 'sequential'"
+
+// hasCitus returns true if the database has the extension Citus.
+func hasCitus(ctx context.Context, pool *sql.DB) (bool, error) {
+	var has bool
+	return has, pool.QueryRowContext(ctx, "SELECT to_regclass('citus_tables') IS NOT NULL").Scan(&has)
+}
+
+// citusDialector is the dialector of GORM for a PostgreSQL database with Citus.
+type citusDialector struct{ *postgres.Dialector }
+
+// isSharded returns true if Citus divides the tables of organisations between several servers.
+func isSharded(tx *gorm.DB) bool {
+	_, ok := tx.Dialector.(citusDialector)
+	return ok
+}

@@ -1,0 +1,51 @@
+package storetest_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// An answer about videos of two organisations is stored with lists of both organisations. The test shows that the guard of the engine citus
+// refuses such lists: without Citus, the store uses them.
+func TestGuard_refusesListsOfSeveralOrganisationsOnCitus(t *testing.T) {
+	t.Parallel()
+	for _, engine := range []string{"postgres", "citus"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			db := storetest.New(t, engine)
+			for range 2 {
+				storetest.Track(t, storetest.NewOrg(t, db), storetest.Clips(t, 3)...)
+			}
+			db.Guard.Statements()
+			storetest.Deliver(t, db, link.TikTok, ingest.VideoFacts{Views: new(int64(10)), Title: new("A #dog"), Username: new("someone"), AccountID: new("42")})
+			refused := 0
+			for _, s := range db.Guard.Statements() {
+				require.NoError(t, storetest.CheckStatement(s))
+				if storetest.CheckRouting(s) != nil {
+					refused++
+				}
+			}
+			if engine == "citus" {
+				require.Zero(t, refused)
+			} else {
+				require.Greater(t, refused, 5)
+			}
+		})
+	}
+}
+
+// Each partition is created in a transaction that has set Citus's sequential mode. Citus otherwise refuses the statements.
+func TestStore_changesTablesInSequentialMode(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "citus")
+	require.NoError(t, db.Store.DB().MakeDays(t.Context(), store.Date(0), store.Date(0)))
+	statements := db.Guard.Statements()
+	require.Contains(t, statements, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
+	require.Contains(t, statements[len(statements)-1], "ATTACH PARTITION")
+}
