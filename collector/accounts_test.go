@@ -51,14 +51,16 @@ func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video 
 	return out
 }
 
-// waitForTracked waits until the videos with the given ids, and no other videos of the account, are tracked.
+// waitForTracked waits until as many videos of the account are tracked as ids are given. It then checks that exactly the videos with these
+// ids are tracked.
 func (w *testSystem) waitForTracked(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitFor("the account's videos are tracked", func() bool { return w.account(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
-// waitForFetched waits until the videos with the given ids, and no other videos of the account, are tracked and have correct counts.
+// waitForFetched waits until exactly the videos of the account with the given ids are tracked and all of them have counts. It then checks
+// that their counts are correct.
 func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitForTracked(ref, ids)
@@ -76,17 +78,18 @@ func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	}
 }
 
-// waitForCheck waits until the time of the account's last successful fetch is not before the parameter after.
-func (w *testSystem) waitForCheck(ref store.AccountRef, after store.Instant) {
+// waitForCheck waits until the account was last fetched successfully at the time earliest or later. If earliest is 0, any successful fetch
+// is enough.
+func (w *testSystem) waitForCheck(ref store.AccountRef, earliest store.Instant) {
 	w.t.Helper()
 	w.waitFor("the account is checked", func() bool {
 		at := w.account(ref).CheckedAt
-		return at != nil && *at >= after
+		return at != nil && *at >= earliest
 	})
 }
 
-// accountWithUploads returns the handle of an ordinary account that has at least the given number of videos and uploads another video
-// within pastNextSlot. The account has no age-restricted videos, because vendors refuse them.
+// accountWithUploads returns the handle of an ordinary account that has at least the given number of videos and uploads a further video in
+// the next pastNextSlot. The account has no age-restricted videos, because vendors refuse them.
 func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	platforms := w.sandbox.World()
@@ -109,7 +112,7 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	return ""
 }
 
-// pastNextSlot is how far the tests advance the clock from noon, so that every account has become due again on the next day.
+// pastNextSlot is how far the tests advance the clock from noon. After this time, every account has become due again on the next day.
 const pastNextSlot = 37 * time.Hour
 
 func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {

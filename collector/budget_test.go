@@ -19,7 +19,7 @@ import (
 )
 
 // budgetSource is a source of TikTok accounts with one budget. The field limit is the number of units a day, and the field units is the
-// number of units that each call reserves. The function spends decides how many of the reserved units the call uses.
+// number of units that each call reserves. The function spends uses some of the reserved units and returns the error of the call.
 type budgetSource struct {
 	limit, units int64
 	spends       func(budget *source.CallBudget) error
@@ -112,7 +112,7 @@ func (b *budgetTest) pauses() map[string]queue.Pause {
 	return p
 }
 
-// spendCalls returns a function that spends up to n units of a call budget and then returns err.
+// spendCalls returns a function for budgetSource.spends. The function spends up to n units of its call budget and then returns err.
 func spendCalls(n int64, err error) func(*source.CallBudget) error {
 	return func(budget *source.CallBudget) error {
 		budget.Meter()

@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// display returns the source of TikTok's Display API, authorized by an account of the sandbox.
+// display returns the source of TikTok's Display API. The source serves one account of the sandbox, which has authorized it.
 func (w *testSystem) display() source.Source {
 	w.t.Helper()
 	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
@@ -119,8 +119,8 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 	})
 }
 
-// The next fetch of a target that waits for a paused source is five minutes later. If the target were due at once, collectors would claim
-// it again and again until the pause ends.
+// A target whose source is paused is fetched again five minutes later. If it were due at once, collectors would claim it again and again
+// until the pause ends.
 func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -29,7 +29,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// testSystem has what a test of the collector needs: a database, a sandbox behind an HTTP server, an organisation and a log.
+// testSystem has what a test of the collector needs: a database, a sandbox (simulated platforms) behind an HTTP server, an organisation and
+// a log.
 type testSystem struct {
 	t       *testing.T
 	db      *storetest.DB
@@ -140,8 +141,8 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	})
 }
 
-// waitFor waits until holds() is true. The test fails after three minutes with the text in what.
-func (w *testSystem) waitFor(what string, holds func() bool) {
+// waitFor waits until the function holds returns true. If that takes longer than a minute, the test fails with the text description.
+func (w *testSystem) waitFor(description string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -150,7 +151,7 @@ func (w *testSystem) waitFor(what string, holds func() bool) {
 		select {
 		case <-look.C:
 		case <-tooLong:
-			require.Fail(w.t, what+": not in time; log of the collector:\n"+w.log.String())
+			require.Fail(w.t, description+": not in time; log of the collector:\n"+w.log.String())
 		}
 	}
 }
@@ -294,8 +295,8 @@ func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// The call on the next day requests only counts. It goes to a new sandbox, which has not seen the link and therefore invents
-		// another author for the same video id.
+		// The call on the next day requests only counts. It goes to a new sandbox, which has not seen the link and therefore makes up another
+		// author for the same video id than the author in the link.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())

@@ -32,16 +32,18 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// maxDelay is the longest time that a single link may wait because another organisation has added 500 links.
+// maxDelay is how long the fetch of a single link may be delayed because another organisation has added 500 links before.
 const maxDelay = 5 * time.Second
 
 // clockSlowdown is how many times slower than real time the clock of the test runs, so that a busy machine can keep up.
 const clockSlowdown = 2
 
-// hangTimeout is the timeout of calls in the test case in which the platforms do not answer. It is shorter than the default.
+// hangTimeout is the timeout of calls in the test case in which the platforms do not answer. It is shorter than the default timeout, so
+// that the test takes less time.
 const hangTimeout = 6 * time.Second
 
-// delayConfig configures how long the platforms' own APIs and the vendors take to answer, and how they fail.
+// delayConfig configures how long the platforms' own APIs and the vendors take to answer a request, and how they fail. A nil function means
+// no delay.
 type delayConfig struct {
 	platform, vendor func(*http.Request) time.Duration
 	hangs            bool // the platforms' own APIs never answer
@@ -127,21 +129,21 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// callsNaming returns the recorded calls that contain one of the words. inFlight is how long at least one of these calls was in flight
-// between from and to.
-func (w *delayedTransport) callsNaming(words []string, from, to time.Time) (calls []string, inFlight time.Duration) {
+// callsNaming returns the recorded calls that contain at least one of the words. inFlight is how long at least one of these calls was in
+// flight between the times start and end.
+func (w *delayedTransport) callsNaming(words []string, start, end time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := from // end of the calls that are already counted; the calls are sorted by their start, so that overlaps are counted once
+	until := start // end of the calls that are already counted; the calls are sorted by their start, so that overlaps are counted once
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue
 		}
-		if c.end.IsZero() || c.end.After(to) {
-			c.end = to
+		if c.end.IsZero() || c.end.After(end) {
+			c.end = end
 		}
 		path, _, _ := strings.Cut(c.text, "?")
-		calls = append(calls, fmt.Sprintf("%s from %s to %s", path, c.began.Sub(from), c.end.Sub(from)))
+		calls = append(calls, fmt.Sprintf("%s from %s to %s", path, c.began.Sub(start), c.end.Sub(start)))
 		if c.began.After(until) {
 			until = c.began
 		}
@@ -204,7 +206,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	return w
 }
 
-// startSlowClock advances the clock at 1/clockSlowdown of real time, or slower on a busy machine.
+// startSlowClock advances the test's clock clockSlowdown times slower than real time. On a busy machine, the clock can be even slower.
 func (w *testSystem) startSlowClock() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -225,7 +227,7 @@ func (w *testSystem) startSlowClock() {
 	w.t.Cleanup(func() { cancel(); <-stopped })
 }
 
-// videoLink returns the link of a video with a made-up id, which depends on n. The videos belong to different accounts.
+// videoLink returns the link of a video with a made-up id. The id and the account of the video depend on n.
 func videoLink(p link.Platform, n int) string {
 	switch p {
 	case link.TikTok:

@@ -98,7 +98,7 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 	}
 }
 
-// callCount returns how many calls of a source the sandbox has received.
+// callCount returns how many calls to the API of a source the sandbox has received.
 func (w *testSystem) callCount(source string) int {
 	w.t.Helper()
 	var calls map[string]struct {

@@ -40,13 +40,13 @@ type tenant struct {
 	tracked store.Tracked
 }
 
-// newTenant creates an organisation that tracks the video of the link l.
-func (c *claimTest) newTenant(l string) tenant {
+// newTenant creates an organisation that tracks the video of the given link.
+func (c *claimTest) newTenant(videoLink string) tenant {
 	c.t.Helper()
 	o, err := c.db.CreateOrganisation(c.t.Context(), "Tenant", store.TierPremium, store.SubscriptionActive)
 	require.NoError(c.t, err)
 	tn := tenant{org: c.db.Org(o.ID)}
-	parsed, err := link.Parse(l)
+	parsed, err := link.Parse(videoLink)
 	require.NoError(c.t, err)
 	out, err := tn.org.Track(c.t.Context(), store.TrackRequest{Links: []link.Link{parsed}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(c.t, err)
@@ -90,7 +90,7 @@ func (c *claimTest) requireCountsWithin(fetches int, tn tenant) {
 	require.Equal(c.t, correct.Account.Handle, v.Username)
 }
 
-// handlesCase is a test case with sources and a video that they find only through the handle of its account.
+// handlesCase is a test case: sources, and a video that these sources find only through the handle of its account.
 type handlesCase struct {
 	platform link.Platform
 	sources  func(*testSystem) []source.Source
@@ -123,7 +123,7 @@ var byHandle = map[string]handlesCase{
 		func(w *testSystem) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
-// ownReel returns the id of a reel of the Instagram account that authorized the source.
+// ownReel returns the id of a reel of the Instagram account that has authorized the source of the Graph API.
 func (w *testSystem) ownReel() string {
 	w.t.Helper()
 	return w.sandbox.World().Uploads(link.Instagram, w.sandbox.InstagramAccount(), w.db.Clock.Now())[0]

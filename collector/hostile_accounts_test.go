@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// accountScenario is one way in which the platform changes its answers for two accounts. The test fetches one of these accounts, called
-// known, before the change. It does not fetch the other account, called unfetched, before the change.
+// accountScenario is one way in which the platform changes its answers about two accounts. The account called known was fetched before the
+// change. The account called unfetched was not.
 type accountScenario struct {
 	name   string
 	tamper tamperFunc
@@ -47,8 +47,8 @@ func setFollowers(value any) tamperFunc {
 	}
 }
 
-// forgeFollowers sets every number of followers in an answer to n. The collector cannot detect the wrong number for the account that was
-// not fetched before.
+// forgeFollowers sets every number of followers in an answer to n. It records n as a wrong number of the unfetched account: the collector
+// cannot detect it, because it has no earlier number to compare.
 func forgeFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)
@@ -56,7 +56,7 @@ func forgeFollowers(n int64) tamperFunc {
 	}
 }
 
-// setTexts sets every JSON string of an answer whose member has one of the names to text.
+// setTexts sets each string in an answer to text, if the string is the value of a JSON member with one of the names.
 func setTexts(text string, names ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decoded(), func(key string, v any) any {
@@ -69,7 +69,7 @@ func setTexts(text string, names ...string) tamperFunc {
 	}
 }
 
-// replaceListedIDs replaces each id of a listed video by change(id) in the whole body of an answer.
+// replaceListedIDs replaces each id in tampering.listedIDs by change(id) in the whole body of an answer.
 func replaceListedIDs(change func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		body := string(s.body)

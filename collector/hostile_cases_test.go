@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// scenario is one way in which the platform changes its answers, with the expected outcomes of fetching three videos. After the outcome
-// "ok", the correct counts of the video are stored. After every other outcome, its stored counts are unchanged.
+// scenario is one way in which the platform changes its answers, with the expected outcomes of fetching three videos (see outcomes). If the
+// outcome of a video is "ok", its correct counts are stored. After every other outcome, its stored counts are unchanged.
 type scenario struct {
 	name   string
 	tamper tamperFunc
@@ -22,20 +22,21 @@ type scenario struct {
 	// missing are the names of the counts that the changed answer does not contain. Their stored values stay unchanged.
 	missing []string
 	onlyIf  func(testedSource) bool // returns true for the sources with which the scenario runs; nil means all sources
-	// bothKnown is true if the platform changes its answers about the known and the unaffected video, which were both fetched before.
-	// Otherwise it changes its answers about the known and the unfetched video.
+	// bothKnown is true if the platform changes its answers about the videos known and unaffected, which were both fetched before. Otherwise
+	// it changes its answers about the videos known and unfetched.
 	bothKnown  bool
 	otherCalls bool          // changes only the answers to calls that contain no id of a video, such as calls for access tokens
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// affects returns true if the platform changes the answers about the video with the given index.
+// affects returns true if the platform changes the answers about the video with the given index: 0 for known, 1 for unfetched and 2 for
+// unaffected.
 func (s scenario) affects(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
 
-// wantIn returns the expected outcomes for the source l. If the source fetches one video per call, changed answers do not affect the other
-// videos.
+// wantIn returns the expected outcomes for the source l. If l fetches each video by a separate call, changed answers about one video do not
+// affect the other videos.
 func (s scenario) wantIn(l testedSource) outcomes {
 	want, ok := s.wantBySource[l.name]
 	if !ok {
@@ -108,9 +109,9 @@ func invalidCounts() []scenario {
 		scenario{name: "strings as numbers", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
 }
 
-// plausibleCounts returns scenarios in which counts are wrong but are valid numbers, or are missing.
+// plausibleCounts returns scenarios in which counts are missing, or are wrong although they are valid numbers.
 func plausibleCounts() []scenario {
-	// The Research API may return old counts. The collector therefore ignores its answer if it has fewer views than are stored.
+	// The Research API may return old counts. The collector therefore ignores an answer of this API with fewer views than are stored.
 	older := map[string]outcomes{"tiktok research": {notNewer, heldBack, "ok"}}
 	fewer := map[string]outcomes{"tiktok research": {notNewer, "ok", "ok"}}
 	return []scenario{
@@ -145,7 +146,7 @@ func wrongItems() []scenario {
 	}
 	notListed := map[string]outcomes{"apify tiktok": itemsFail, "apify instagram": itemsFail, "youtube counts": itemsFail}
 	maps.Copy(notListed, missing)
-	// Some answers contain a link with the video's id in each item. The collector then detects exchanged ids by the link.
+	// Some sources return a link with the video's id in each item. If ids are exchanged, the collector detects it by this link.
 	withLinks := map[string]outcomes{"instagram": {"temporary", "ok", "temporary"}, "tiktok display": {"temporary", "ok", "temporary"}, "tiktok research": {heldBack, "ok", notNewer}}
 	notShown := map[string]outcomes{"instagram": missing["instagram"]}
 	return []scenario{

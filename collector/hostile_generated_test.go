@@ -49,8 +49,8 @@ func (g *generator) String() string {
 	return strings.Join(g.changes, "; ")
 }
 
-// tamper returns a function that changes an answer in one to three places. The function never writes a wrong count that is plausible,
-// because the collector could not detect it.
+// tamper returns a function that changes an answer in one to three places. The changes depend only on seed and on n, the number of the
+// answer. The function never writes a wrong count that is plausible, because the collector could not detect it.
 func (g *generator) tamper(seed, n uint64) tamperFunc {
 	return func(b *tampering, s *response) {
 		g.rng = rand.New(rand.NewPCG(seed, n)) // all calls of one fetch get the same random numbers
@@ -147,7 +147,7 @@ func (g *generator) replace(key string, v any) (with any, single bool) {
 	return value, false
 }
 
-// members randomly renames, duplicates or exchanges members of the JSON object o. ok is false if it changed nothing.
+// members renames, duplicates or exchanges random members of the JSON object o. ok is false if it has changed nothing.
 func (g *generator) members(key string, o object) (with any, single, ok bool) {
 	names := slices.Sorted(maps.Keys(o))
 	if len(names) == 0 {
@@ -178,11 +178,11 @@ func (g *generator) members(key string, o object) (with any, single, ok bool) {
 	return nil, false, false
 }
 
-// swappable returns true if the members with the names one and other may be exchanged: either neither is a count, or both are counts and
-// one is the views. The collector could not detect any other exchange.
-func (g *generator) swappable(one, other string) bool {
-	views, counted := g.isCount("views", one) || g.isCount("views", other), 0
-	for _, name := range []string{one, other} {
+// swappable returns true if the JSON members with the names first and second may be exchanged. This is so if neither is a count, or if both
+// are counts and one of them is the views. The collector could not detect any other exchange.
+func (g *generator) swappable(first, second string) bool {
+	views, counted := g.isCount("views", first) || g.isCount("views", second), 0
+	for _, name := range []string{first, second} {
 		for _, count := range countNames {
 			if g.isCount(count, name) {
 				counted++
@@ -190,7 +190,7 @@ func (g *generator) swappable(one, other string) bool {
 			}
 		}
 	}
-	return one != other && (counted == 0 || counted == 2 && views)
+	return first != second && (counted == 0 || counted == 2 && views)
 }
 
 // isCount returns true if the JSON member contains the given count, such as "views", in the answers of the tested source.
@@ -243,7 +243,8 @@ func (g *generator) isAnyCount(member string) bool {
 	return slices.ContainsFunc(countNames, func(count string) bool { return g.isCount(count, member) })
 }
 
-// bytes cuts the body of an answer, inserts or changes one byte, or replaces the whole body. It does not change a digit.
+// bytes changes the body of an answer at random: it cuts the body, inserts or changes one byte, or replaces the whole body. It never
+// changes a digit, because the result could be a plausible count.
 func (g *generator) bytes(s *response) {
 	if len(s.body) == 0 {
 		return
@@ -311,7 +312,8 @@ func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 	})
 }
 
-// runGenerated fetches three videos repeatedly with up to answersPerRun changed answers. The answers have the numbers n, n+step, n+2*step …
+// runGenerated fetches three videos again and again, up to answersPerRun times, each time with another randomly changed answer. The answers
+// have the numbers n, n+step, n+2*step …
 func (h *hostileTest) runGenerated(t *testing.T, c *tally, n, step int) {
 	t.Helper()
 	r := h.begin(t)

@@ -85,7 +85,7 @@ type response struct {
 	write func(http.ResponseWriter, *http.Request)
 }
 
-// tamperFunc changes the answer s of the platform in the way that b describes.
+// tamperFunc changes the answer s of the platform. b says which videos or accounts are affected.
 type tamperFunc func(b *tampering, s *response)
 
 // newHostileTest starts a platform that answers correctly, and a collector that fetches from it.
@@ -285,7 +285,8 @@ func (s *response) encode(root any) {
 // object is a decoded JSON object.
 type object = map[string]any
 
-// eachItem calls visit for each outermost JSON object with a tampered id. It then encodes the changed answer.
+// eachItem decodes an answer and calls visit for each outermost JSON object with an id in tampering.tamperedIDs. It then encodes the answer
+// with the changes that visit has made.
 func (b *tampering) eachItem(s *response, visit func(id string, item object)) {
 	root := s.decoded()
 	b.walk(root, visit)
@@ -309,7 +310,8 @@ func (b *tampering) walk(v any, visit func(id string, item object)) {
 	}
 }
 
-// tamperedIDIn returns the tampered id that is the value of a member of o. It returns "" if no member of o has a tampered id.
+// tamperedIDIn returns the id in tampering.tamperedIDs that is the value of a member of o. It returns "" if no member of o has such a
+// value.
 func (b *tampering) tamperedIDIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if id := scalarText(o[name]); id != "" && slices.Contains(b.tamperedIDs, id) {
@@ -329,7 +331,8 @@ func scalarText(v any) string {
 	return ""
 }
 
-// eachList replaces each JSON list that contains an object with a tampered id by the result of change.
+// eachList replaces each JSON list that contains an object with an id in tampering.tamperedIDs by the result of change. isTampered reports
+// whether an element of the list contains such an object.
 func (b *tampering) eachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
 	isTampered := func(v any) bool {
 		found := false
@@ -353,15 +356,15 @@ func (b *tampering) eachList(s *response, change func(list []any, isTampered fun
 	s.encode(walk(s.decoded()))
 }
 
-// eachCount calls change for each count of each tampered video. name is the name of the count, such as "views". at[key] is the value in
-// the answer.
-func (b *tampering) eachCount(s *response, change func(id, name string, at object, key string)) {
+// eachCount calls change for each count of each tampered video in an answer. name is the name of the count, such as "views". parent[key] is
+// its value in the answer.
+func (b *tampering) eachCount(s *response, change func(id, name string, parent object, key string)) {
 	b.eachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {
 			for _, path := range b.testedSource.counts[name] {
-				at, key, ok := lookup(item, path)
+				parent, key, ok := lookup(item, path)
 				if ok {
-					change(id, name, at, key)
+					change(id, name, parent, key)
 				}
 			}
 		}

@@ -10,8 +10,8 @@ import (
 // hostileTexts returns scenarios whose answers have dangerous texts, such as scripts, and correct counts. The counts must be stored.
 func hostileTexts() []scenario {
 	names := []string{"title", "desc", "text", "caption", "description", "video_description"}
-	// The function in returns a tamperFunc that sets the titles, captions and descriptions in an answer to text.
-	in := func(text string) tamperFunc {
+	// withText returns a tamperFunc that sets the titles, captions and descriptions in an answer to text.
+	withText := func(text string) tamperFunc {
 		return changeItems(func(_ string, item object) {
 			visitNodes(item, func(key string, v any) any {
 				if _, is := v.(string); is && slices.Contains(names, key) {
@@ -22,22 +22,22 @@ func hostileTexts() []scenario {
 		})
 	}
 	return []scenario{
-		{name: "a script in the title", tamper: in("<script>alert(document.cookie)</script>"), want: allOK},
-		{name: "SQL in the title", tamper: in("'; DROP TABLE videos; --"), want: allOK},
-		{name: "NUL in the title", tamper: in("a\x00b"), want: allOK},
-		{name: "a lone surrogate in the title", tamper: in(raw(`"a\ud800b"`)), want: allOK},
-		{name: "invalid UTF-8 in the title", tamper: in(raw("\"a\xff\xfe\xc0\x80b\"")), want: allOK},
-		{name: "bidirectional control characters in the title", tamper: in("\u202e\u2066abc"), want: allOK},
-		{name: "a title of 200,000 characters", tamper: in(strings.Repeat("long ", 40_000)), want: allOK},
-		{name: "a title of ten megabytes", tamper: in(strings.Repeat("A", 10<<20)), want: allFail},
-		{name: "a formula in the title", tamper: in(`=HYPERLINK("http://evil.example")`), want: allOK},
+		{name: "a script in the title", tamper: withText("<script>alert(document.cookie)</script>"), want: allOK},
+		{name: "SQL in the title", tamper: withText("'; DROP TABLE videos; --"), want: allOK},
+		{name: "NUL in the title", tamper: withText("a\x00b"), want: allOK},
+		{name: "a lone surrogate in the title", tamper: withText(raw(`"a\ud800b"`)), want: allOK},
+		{name: "invalid UTF-8 in the title", tamper: withText(raw("\"a\xff\xfe\xc0\x80b\"")), want: allOK},
+		{name: "bidirectional control characters in the title", tamper: withText("\u202e\u2066abc"), want: allOK},
+		{name: "a title of 200,000 characters", tamper: withText(strings.Repeat("long ", 40_000)), want: allOK},
+		{name: "a title of ten megabytes", tamper: withText(strings.Repeat("A", 10<<20)), want: allFail},
+		{name: "a formula in the title", tamper: withText(`=HYPERLINK("http://evil.example")`), want: allOK},
 	}
 }
 
 // errorStatuses returns scenarios whose answers have an HTTP error status.
 func errorStatuses() []scenario {
-	// A vendor may define what a status means for a target. If YouTube refuses its method that returns only counts, the collector uses
-	// another method.
+	// Two kinds of sources have other expected outcomes. A vendor may define what a status means for a target. If YouTube refuses its method
+	// that returns only counts, the collector uses another method of YouTube.
 	vendors := func(f outcome) map[string]outcomes {
 		return map[string]outcomes{"ensembledata tiktok": allWith(f), "ensembledata instagram": allWith(f)}
 	}

@@ -128,8 +128,8 @@ func vendorSource(name string) func(h *hostileTest) source.Source {
 	}
 }
 
-// The tests use videos with at least minViews views and an age between minAge and maxAge. Such a video is old enough to be listed and new
-// enough to be on the first page of its account's video list.
+// The tests use videos with at least minViews views and an age between minAge and maxAge. Such videos are old enough to be listed, and new
+// enough to be on the first page of the video list of their account.
 const (
 	minAge   = 12 * 24 * time.Hour
 	maxAge   = 300 * 24 * time.Hour
@@ -185,7 +185,8 @@ func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	return found
 }
 
-// linkOf returns the link by which the tests track the video v. Links of Instagram contain the handle, because the source needs it.
+// linkOf returns the link by which the tests track the video v. A link to Instagram contains the handle, because the source finds a video
+// only by it.
 func (h *hostileTest) linkOf(v sandbox.VideoTruth) string {
 	if v.Platform == link.Instagram {
 		return "https://www.instagram.com/" + v.Account.Handle + "/reel/" + v.ID + "/"

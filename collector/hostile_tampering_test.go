@@ -64,16 +64,16 @@ func forgeCounts(change func(n int64) int64, names ...string) tamperFunc {
 	}
 }
 
-// sameType returns n as a string if other is a string, and as a number otherwise.
-func sameType(other any, n int64) any {
-	if _, ok := other.(string); ok {
+// sameType returns n in the type of sample, a decoded JSON value: as a string if sample is a string, and as a number otherwise.
+func sameType(sample any, n int64) any {
+	if _, ok := sample.(string); ok {
 		return strconv.FormatInt(n, 10)
 	}
 	return n
 }
 
-// swapCounts exchanges the values of two counts in each tampered item. If detectable is false, it records the values as wrong counts that
-// the collector cannot detect.
+// swapCounts exchanges the values of two counts in each tampered item. If detectable is false, it also records the exchanged values as
+// wrong counts that the collector cannot detect.
 func swapCounts(one, other string, detectable bool) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachItem(s, func(id string, item object) {
@@ -113,17 +113,17 @@ func duplicateViews(value any) tamperFunc {
 	}
 }
 
-// changeItems returns a function that calls change for each tampered item of an answer.
+// changeItems returns a tamperFunc that calls change for each item of an answer with an id in tampering.tamperedIDs.
 func changeItems(change func(id string, item object)) tamperFunc {
 	return func(b *tampering, s *response) { b.eachItem(s, change) }
 }
 
-// replaceIDs replaces each id in tampering.tamperedIDs by to(id) in the whole body of an answer.
-func replaceIDs(to func(id string) string) tamperFunc {
+// replaceIDs replaces each id in tampering.tamperedIDs by replacement(id) in the whole body of an answer.
+func replaceIDs(replacement func(id string) string) tamperFunc {
 	return func(b *tampering, s *response) {
 		text := string(s.body)
 		for _, id := range b.tamperedIDs {
-			text = strings.ReplaceAll(text, id, to(id))
+			text = strings.ReplaceAll(text, id, replacement(id))
 		}
 		s.body = []byte(text)
 	}
@@ -153,7 +153,7 @@ func swapIDs(b *tampering, s *response) {
 	})
 }
 
-// copyCounts overwrites the counts of the first tampered video in an answer with the counts of the second.
+// copyCounts overwrites the counts of the first tampered video in an answer with the counts of the second tampered video.
 func copyCounts(b *tampering, s *response) {
 	found := map[string]object{}
 	b.eachItem(s, func(id string, item object) { found[id] = item })
@@ -277,13 +277,14 @@ func sendNonHTTP(_ *tampering, s *response) {
 	}
 }
 
-// stall sends part percent of the body and then waits until the client closes the connection. If part is 0, it sends nothing.
-func stall(part int) tamperFunc {
+// stall sends the given percentage of the body and then waits until the client closes the connection. If the percentage is 0, it sends
+// nothing.
+func stall(percentage int) tamperFunc {
 	return func(_ *tampering, s *response) {
 		body := s.body
 		s.write = func(w http.ResponseWriter, r *http.Request) {
-			if part > 0 {
-				_, _ = w.Write(body[:len(body)*part/100])
+			if percentage > 0 {
+				_, _ = w.Write(body[:len(body)*percentage/100])
 				_ = http.NewResponseController(w).Flush()
 			}
 			<-r.Context().Done()

@@ -27,8 +27,9 @@ const (
 	notNewer outcome = "not newer" // the source returned counts that are older than the stored counts
 )
 
-// outcomes are the outcomes of three videos that are fetched together. The platform changes its answers about the first two videos. Of
-// these, known was fetched before and unfetched was not. The platform answers correctly about the video unaffected.
+// outcomes are the outcomes of three videos that are fetched together. The videos known and unaffected were fetched before, but the video
+// unfetched was not. Unless a scenario says otherwise, the platform changes its answers about known and unfetched, and answers correctly
+// about unaffected.
 type outcomes struct{ known, unfetched, unaffected outcome }
 
 // scenarioRun is the state of a test that runs one scenario.
@@ -57,7 +58,7 @@ func countsOf(c sandbox.Counts) counts {
 	return out
 }
 
-// begin fetches the known and the unaffected video. It then advances the clock by 25 hours, so that all three videos are due.
+// begin fetches the videos known and unaffected. It then advances the clock by 25 hours, so that all three videos are due.
 func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -117,7 +118,8 @@ func (r *scenarioRun) fetchDue() {
 	}
 }
 
-// correctCounts returns the correct counts of a video at the given time. It leaves out the counts that the source does not return.
+// correctCounts returns the counts that the tested source must return for a video at the given time. Counts that the source never returns
+// are left out.
 func (r *scenarioRun) correctCounts(index int, at time.Time) counts {
 	r.t.Helper()
 	v, ok := r.sandbox.World().Video(r.testedSource.platform, r.videos[index].ID, at.Add(-r.testedSource.lag))
@@ -245,8 +247,8 @@ func (r *scenarioRun) requireTrueCountsAfter(what string) {
 	require.Equal(r.t, sum, totals)
 }
 
-// requireRecovery lets the platform answer correctly again, and advances the clock until every video is fetched. It fails if a video then
-// has wrong counts.
+// requireRecovery lets the platform answer correctly again, and advances the clock until every video has been fetched. It then checks that
+// every video has correct counts.
 func (r *scenarioRun) requireRecovery() {
 	r.t.Helper()
 	r.active.Store(nil)

@@ -128,7 +128,8 @@ func valuesOf(q url.Values) func(func(string) bool) {
 	}
 }
 
-// insertPlaceholders replaces every URL and page token in the JSON value v by linkPlaceholder. key is the name of the member with v.
+// insertPlaceholders replaces every URL and page token in the JSON value v by linkPlaceholder. key is the name of the JSON member whose
+// value is v.
 func insertPlaceholders(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -160,7 +161,7 @@ func insertPlaceholders(key string, v any) any {
 	return v
 }
 
-// pageTokens returns the JSON members by which platforms and vendors announce a next page of a list.
+// pageTokens returns the JSON members by which platforms and vendors announce that a list has a further page.
 func pageTokens() map[string]any {
 	return map[string]any{
 		"nextPageToken": linkPlaceholder, "nextCursor": linkPlaceholder, "cursor": linkPlaceholder, "has_more": true, "more_available": true, "next_max_id": linkPlaceholder, "next_page_id": linkPlaceholder,

@@ -50,10 +50,12 @@ const (
 	// lastTick is the time of day of the last tick. A tick is a time of day at which the collectors fetch all due targets. No target is
 	// scheduled later in the day, so the last tick includes all targets.
 	lastTick = 24*time.Hour - 10*time.Minute
-	// If the number of calls and of due or claimed targets is unchanged for idlePolls polls, the clock advances by clockStep.
+	// The clock advances by clockStep if nothing has changed for idlePolls polls: neither the number of calls, nor the number of due or
+	// claimed targets.
 	idlePolls = 8
 	clockStep = 2 * time.Second
-	// endOfDayMargin extends the last tick of a day: the tick waits for all targets that are due within this time, and so also for retries.
+	// endOfDayMargin makes the last tick of a day longer: it waits for all targets that become due within this time, so that retries are
+	// included.
 	endOfDayMargin = time.Minute
 )
 
@@ -131,7 +133,7 @@ func (c sharedClock) Set(at time.Time) {
 
 func (c sharedClock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
 
-// killTest is a simulation whose collectors run as separate processes, so that they can be killed.
+// killTest is a simulation whose collectors run as separate processes. The test kills these processes.
 type killTest struct {
 	*simulation
 	server  *storetest.Server
@@ -281,11 +283,11 @@ func (k *killTest) stop() {
 const dueTargets = `fetch_targets WHERE bucket = 0 AND source IN ('youtube', 'tiktok', 'instagram') AND kind = 'video' AND lane IN (0, 1, 2, 3)
  AND next_at <= $1 AND claimed_by IS NULL`
 
-// hasWork returns true if any target is claimed or due at the given time. It also returns true if the database does not answer.
-func (k *killTest) hasWork(by time.Time) bool {
+// hasWork returns true if any target is claimed, or is due at the time end. It also returns true if the database does not answer.
+func (k *killTest) hasWork(end time.Time) bool {
 	var busy bool
 	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT EXISTS (SELECT 1 FROM fetch_targets WHERE claimed_by IS NOT NULL) OR EXISTS (SELECT 1 FROM `+dueTargets+`)`,
-		store.InstantOf(by)).Scan(&busy)
+		store.InstantOf(end)).Scan(&busy)
 	return err != nil || busy // an error means that the database may be down, so the work may not be finished
 }
 
@@ -295,25 +297,25 @@ type progress struct {
 	calls, left int64
 }
 
-func (k *killTest) progress(by time.Time) progress {
+func (k *killTest) progress(end time.Time) progress {
 	p := progress{calls: k.called.Load()}
 	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT (SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL) + (SELECT COUNT(*) FROM `+dueTargets+`)`,
-		store.InstantOf(by)).Scan(&p.left)
+		store.InstantOf(end)).Scan(&p.left)
 	if err != nil {
 		p.left = -1
 	}
 	return p
 }
 
-// tick sets the clock to the time at and waits until the collectors have fetched all due targets. Meanwhile it causes the given faults.
-func (k *killTest) tick(at time.Time, faults []fault) {
+// tick sets the clock to the time start and waits until the collectors have fetched all due targets. Meanwhile it causes the given faults.
+func (k *killTest) tick(start time.Time, faults []fault) {
 	k.t.Helper()
 	k.faults = faults
 	k.armNextFault()
-	k.clock.Set(at)
-	by := func() time.Time { return k.clock.Now() }
-	if at.Equal(at.Truncate(24 * time.Hour).Add(lastTick)) {
-		by = func() time.Time { return k.clock.Now().Add(endOfDayMargin) }
+	k.clock.Set(start)
+	end := func() time.Time { return k.clock.Now() }
+	if start.Equal(start.Truncate(24 * time.Hour).Add(lastTick)) {
+		end = func() time.Time { return k.clock.Now().Add(endOfDayMargin) }
 	}
 	poll := time.NewTicker(*killedPoll)
 	defer poll.Stop()
@@ -327,21 +329,21 @@ func (k *killTest) tick(at time.Time, faults []fault) {
 			k.server.Crash(k.t)
 			k.crashed++
 		case <-timeout.C:
-			require.Fail(k.t, "the collectors did not finish in time", "%s", at)
+			require.Fail(k.t, "the collectors did not finish in time", "%s", start)
 		}
 		k.startMissing()
-		if !k.hasWork(by()) {
+		if !k.hasWork(end()) {
 			break
 		}
 		if n%idlePolls == 0 {
-			now := k.progress(by())
-			if now == before && k.clock.Now().Add(clockStep).Day() == at.Day() { // no progress: advance the clock, but not beyond the day of the tick
+			now := k.progress(end())
+			if now == before && k.clock.Now().Add(clockStep).Day() == start.Day() { // no progress: advance the clock, but not beyond the day of the tick
 				k.clock.Advance(clockStep)
 			}
 			before = now
 		}
 	}
-	// Cause the faults that have not happened, because the tick had fewer calls than they require.
+	// Cause the faults that have not happened yet, because they were planned for a later call than the last call of the tick.
 	k.mu.Lock()
 	left := k.faults
 	k.faults = nil
@@ -395,7 +397,7 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 		budget, _, _ := strings.Cut(window, " ")
 		require.LessOrEqual(k.t, n, k.limits[budget], "%s: more units used than the budget has", window)
 	}
-	// Run the daily job once more, so that the same days are rolled up in both databases.
+	// Run the daily job once more, so that both databases have rolled up the same days.
 	k.clock.Set(k.clock.Now().Truncate(24 * time.Hour).Add(28 * time.Hour))
 	require.NoError(k.t, k.newCollector(k.limits).RunJobs(k.t.Context()))
 }

@@ -34,7 +34,7 @@ var stateQueries = map[string]string{
   FROM snapshots_weekly d JOIN videos v ON v.organisation_id = d.organisation_id AND v.id = d.video_id JOIN organisations o ON o.id = d.organisation_id`,
 	"accounts": `SELECT o.name || ' ' || a.platform || ' ' || (to_jsonb(a) - 'organisation_id' - 'id' - 'created_at' - 'checked_at' - 'last_attempt_at' - 'next_fetch_at')
   FROM accounts a JOIN organisations o ON o.id = a.organisation_id`,
-	// Days with the same sums as on the day before are left out, because a collector that was killed can write an additional such day.
+	// Days with the same sums as on the day before are left out, because a killed collector can leave an additional row with unchanged sums.
 	"account days": `SELECT o.name || ' ' || a.platform || ' ' || a.username || ' ' || d.day || ' ' || d.sums FROM (SELECT organisation_id, account_id, day, sums,
     LAG(sums) OVER (PARTITION BY organisation_id, account_id ORDER BY day) AS before
     FROM (SELECT *, to_jsonb(account_days) - 'organisation_id' - 'account_id' - 'day' - 'fetched_at' - 'source' AS sums FROM account_days) AS all_days) d
@@ -115,7 +115,7 @@ func (k *killTest) requireTruePoints() (points int) {
 	return points
 }
 
-// reclaimedTargets returns how many targets were freed for other collectors because their collector was dead. It reads the logs.
+// reclaimedTargets reads from the logs how many targets of dead collectors were freed for other collectors.
 func (k *killTest) reclaimedTargets() (targets int) {
 	k.t.Helper()
 	file, err := os.Open(k.log.Name())
@@ -189,11 +189,11 @@ func TestKilledCollectors_storeTheSamePointsAsAnUndisturbedCollector(t *testing.
 	}
 }
 
-// notIn returns the rows that do not occur in others. Both slices must be sorted.
-func notIn(rows, others []string) []string {
+// notIn returns the elements of rows that do not occur in excluded. Both slices must be sorted.
+func notIn(rows, excluded []string) []string {
 	var left []string
 	for _, r := range rows {
-		if _, found := slices.BinarySearch(others, r); !found {
+		if _, found := slices.BinarySearch(excluded, r); !found {
 			left = append(left, r)
 		}
 	}

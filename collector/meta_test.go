@@ -19,7 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// metaSources returns the sources of Instagram and Facebook, with the settings that the sandbox prints. The sources log their calls.
+// metaSources returns the sources of Instagram's and Facebook's Graph API, configured with the settings that the sandbox prints. The
+// sources log their calls.
 func (w *testSystem) metaSources() []source.Source {
 	w.t.Helper()
 	settings := map[string]string{}

@@ -16,7 +16,7 @@ import (
 
 var someDay = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
-// outcomeOf returns what a collector with a single source stores for the target t after the result r at the time now.
+// outcomeOf returns what a collector with a single source stores for the target t after the result r. now is the time of r.
 func outcomeOf(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
 	s := &scriptedSource{batch: 1}
 	w := &worker{Collector: &Collector{Options: Options{Sources: []source.Source{s}, Now: func() time.Time { return now }}}, source: s}
@@ -64,7 +64,7 @@ func TestOutcome_olderCountsOfALaggingSourceAreIgnored(t *testing.T) {
 	require.NotNil(t, of(999, true, yesterday).Facts)
 }
 
-// Failed calls before or between refusals are not counted as refusals, so they do not make a target gone or parked earlier.
+// A failed call before or between refusals does not count as a refusal, so it does not make a target gone or parked earlier.
 func TestOutcome_refusalsAreCountedSeparatelyFromOutages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

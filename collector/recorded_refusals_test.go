@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// cause is why a source refuses a call: because of one target, because of the source, or unknown.
+// cause is why a source refuses a call: because of one target, because of the source, or for a reason that the answer does not show.
 type cause string
 
 const (
@@ -106,7 +106,8 @@ func recordedRefusals() map[string][]recordedRefusal {
 	}
 }
 
-// videoSet is a set of tracked videos of one platform. The platform refuses to answer about bad videos and answers about good videos.
+// videoSet is a set of tracked videos of one platform. The platform refuses to answer about the videos in bad, and answers about the videos
+// in good.
 type videoSet struct {
 	*hostileTest
 	t         *testing.T
@@ -114,8 +115,8 @@ type videoSet struct {
 	bad, good []string // ids of the refused and of the answered videos
 }
 
-// trackVideos tracks the given numbers of good and bad videos for the tested source. The bad videos belong to different accounts if the
-// source serves more than one account.
+// trackVideos tracks the given numbers of videos that the platform will answer about (good) and will refuse (bad). The bad videos belong to
+// different accounts if the tested source serves more than one account.
 func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
@@ -166,12 +167,12 @@ func (c *videoSet) fetchDue() {
 	}
 }
 
-// refuse makes the platform answer every request that contains one of the ids with the error answer r.
+// refuse makes the platform send the error answer r to every request that contains one of the ids.
 func (c *videoSet) refuse(r recordedRefusal, ids ...string) {
 	c.active.Store(&tampering{testedSource: c.testedSource, tamperedIDs: ids, tamper: respondWith(r.status, r.body)})
 }
 
-// fetchedNow returns those of the given ids whose videos were fetched at the current time of the clock.
+// fetchedNow returns the ids whose videos were fetched successfully at the current time of the test's clock.
 func (c *videoSet) fetchedNow(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))

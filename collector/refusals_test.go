@@ -129,7 +129,7 @@ func newRefusalTest(t *testing.T, db *storetest.DB, batch, videos int) *refusalT
 	return s
 }
 
-// collector returns a new collector that uses the database and the source of the test.
+// collector returns a new collector that uses the database and the source of the test. A new collector has no state in memory.
 func (s *refusalTest) collector() *Collector {
 	s.t.Helper()
 	c, err := New(Options{Store: s.db.Store, Sources: []source.Source{s.scriptedSource}, Now: s.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
@@ -182,9 +182,9 @@ func (s *refusalTest) paused() source.Class {
 	return ""
 }
 
-// others returns the ids of all tracked videos except the ids in but.
-func (s *refusalTest) others(but ...string) []string {
-	return slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(but, id) })
+// others returns the ids of all tracked videos except the ids in excluded.
+func (s *refusalTest) others(excluded ...string) []string {
+	return slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(excluded, id) })
 }
 
 func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {

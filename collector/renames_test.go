@@ -20,7 +20,7 @@ func (w *testSystem) rename(p link.Platform, handle string, otherAccount bool) {
 	w.control(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "to": newHandle, "stranger": otherAccount})
 }
 
-// newOrganisation returns a testSystem with a new organisation, which uses the database and sandbox of w.
+// newOrganisation returns a copy of w with a new organisation. The copy has the database and the sandbox of w.
 func (w *testSystem) newOrganisation() *testSystem {
 	w.t.Helper()
 	o, err := w.db.CreateOrganisation(w.t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
@@ -62,7 +62,8 @@ func (w *testSystem) accountCount() int64 {
 	return page.Total
 }
 
-// If the source can fetch an account by id, the next fetch stores the new handle, even if another account has taken the old handle.
+// If the source can fetch an account by its id, the next fetch stores the new handle, even if the old handle now belongs to another
+// account.
 func TestRenamedAccount_isRecognisedByItsID(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -106,14 +107,14 @@ func TestRenamedAccount_isRecognisedByItsID(t *testing.T) {
 	}
 }
 
-// deferDetails prevents fetches of video details, which contain the handle of the author, for the given duration.
-func (w *testSystem) deferDetails(within time.Duration) {
+// deferDetails delays the fetches of the details of all videos by the given duration. The details contain the handle of the author.
+func (w *testSystem) deferDetails(duration time.Duration) {
 	w.t.Helper()
-	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(within)))
+	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(duration)))
 }
 
-// requireOtherAccount tracks the former handle of the account ref. It checks that the handle now belongs to another account, and that the
-// stored followers of ref do not change.
+// requireOtherAccount tracks the handle, which the account ref had before. It checks that the handle now belongs to another account, and
+// that the stored followers of ref do not change.
 func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.account(ref)

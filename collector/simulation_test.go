@@ -72,7 +72,7 @@ type simulation struct {
 	requests map[string]int   // number of fetches since the last tick, by id of the video
 }
 
-// simulationClock is the clock of the collector and the store in a simulation.
+// simulationClock is the clock of the collector and of the store in a simulation.
 type simulationClock interface {
 	Now() time.Time
 	Set(at time.Time)
@@ -94,14 +94,14 @@ type simulatedDay struct {
 
 type quantile struct{ median, p95 time.Duration }
 
-// RoundTrip passes a request to the sandbox without a network connection, and counts the units that the request uses.
+// RoundTrip passes a request to ServeHTTP without a network connection.
 func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return w.Result(), nil
 }
 
-// ServeHTTP passes a request to the sandbox and counts the units that the request uses.
+// ServeHTTP passes a request to the sandbox, and counts the units of the budget that the request uses.
 func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	budget, window := "tiktok", s.clock.Now().UTC().Format(time.DateOnly)
 	switch {
@@ -134,7 +134,8 @@ func (n recordingSource) Fetch(ctx context.Context, batch []source.Target, budge
 	return n.Source.Fetch(ctx, batch, budget)
 }
 
-// newSimulation creates the organisations of a simulation in a database. The platforms may use another clock than the collector.
+// newSimulation creates a simulation with new organisations in a database. clock is the clock of the collector. platformNow returns the
+// current time of the platforms, which may differ from it.
 func newSimulation(t *testing.T, db *storetest.DB, clock simulationClock, platformNow func() time.Time) *simulation {
 	t.Helper()
 	clock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
@@ -202,7 +203,7 @@ func simulatedSources(base string, client *fetch.Client, now func() time.Time, l
 	return sources, nil
 }
 
-// findVideos returns n videos of a platform that are not tracked yet. It takes up to perAccount of the newest videos of each account.
+// findVideos returns n videos of a platform that are not tracked yet. It takes at most perAccount videos of each account, the newest ones.
 func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link {
 	s.t.Helper()
 	var found []link.Link
@@ -224,7 +225,7 @@ func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link 
 	return found
 }
 
-// track tracks the links for random organisations: 30 % of the links for two to four organisations, the other links for one.
+// track tracks each link for one or more random organisations: 30 % of the links for two to four organisations, the other links for one.
 func (s *simulation) track(links []link.Link, immediate bool) {
 	s.t.Helper()
 	byOrg := map[int][]link.Link{}

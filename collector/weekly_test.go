@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// callsFor returns how many calls of a source to the sandbox requested the video with the given id.
+// callsFor returns how many calls that the sandbox has received for a source requested the video with the given id.
 func (w *testSystem) callsFor(source, id string) (calls int) {
 	w.t.Helper()
 	var log map[string]struct {

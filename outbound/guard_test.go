@@ -95,7 +95,7 @@ func TestIsPublic_returnsFalseForIPv6FormsOfLocalAddresses(t *testing.T) {
 	})
 }
 
-// fixedLookup returns a lookup function that always returns addresses. calls counts how often the lookup function is called.
+// fixedLookup returns a function for Guard.Lookup that always returns the given addresses. calls counts the calls of this function.
 func fixedLookup(addresses []netip.Addr) (lookup func(context.Context, string, string) ([]netip.Addr, error), calls *atomic.Int64) {
 	calls = new(atomic.Int64)
 	return func(context.Context, string, string) ([]netip.Addr, error) {
@@ -104,8 +104,8 @@ func fixedLookup(addresses []netip.Addr) (lookup func(context.Context, string, s
 	}, calls
 }
 
-// dialRecorder records the addresses that its dial function is called with. The dial function never connects and always returns
-// errRecorded.
+// dialRecorder has a function for Guard.Dial that records the addresses with which it is called. The function never connects and always
+// returns errRecorded.
 type dialRecorder struct {
 	mu     sync.Mutex
 	dialed []string
@@ -120,10 +120,10 @@ func (r *dialRecorder) dial(_ context.Context, _, address string) (net.Conn, err
 	return nil, errRecorded
 }
 
-// allowAllHosts allows the public addresses of all hosts at all ports.
+// allowAllHosts is a function for Guard.Reach. It allows all hosts at all ports, if they resolve to public addresses.
 func allowAllHosts(string) outbound.Reach { return outbound.Public }
 
-// allowPort443 allows the public addresses of all hosts, but only at port 443.
+// allowPort443 is a function for Guard.Reach. It allows all hosts at port 443, if they resolve to public addresses.
 func allowPort443(address string) outbound.Reach {
 	if !strings.HasSuffix(address, ":443") {
 		return outbound.NoAddress
@@ -131,7 +131,7 @@ func allowPort443(address string) outbound.Reach {
 	return outbound.Public
 }
 
-// allowOperated returns a function that allows one "host:port", which the operator configured.
+// allowOperated returns a function for Guard.Reach that allows only the configured "host:port", as if the operator had configured it.
 func allowOperated(configured string) func(string) outbound.Reach {
 	return func(address string) outbound.Reach {
 		if address != configured {

@@ -17,8 +17,9 @@ import (
 	"github.com/reeltally/reeltally/outbound/outboundtest"
 )
 
-// attacks maps a label to a function that returns the answer of a hostile name server to question n about the host LABEL.rebind.example,
-// counted from 0. A look-up asks two questions, one for IPv4 and one for IPv6. So question n belongs to look-up n/2.
+// attacks has functions that simulate a hostile name server. The function with the key LABEL returns the answer to question n about the
+// host LABEL.rebind.example. n counts from 0. A look-up asks two questions, one for IPv4 and one for IPv6, so question n belongs to look-up
+// n/2.
 var attacks = map[string]func(n int64) outboundtest.Answer{
 	"per-question":  func(n int64) outboundtest.Answer { return answerOf(rotate(n, "93.184.215.14", "127.0.0.1")) },
 	"per-lookup":    func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "127.0.0.1")) },
@@ -39,7 +40,7 @@ var attacks = map[string]func(n int64) outboundtest.Answer{
 	},
 }
 
-// rotate returns the value with index n. After the last value it starts again with the first.
+// rotate returns values[n], and begins again with the first value after the last.
 func rotate(n int64, values ...string) string { return values[n%int64(len(values))] }
 
 // answerOf returns an answer with IP addresses.

@@ -26,8 +26,8 @@ func drawTarget(t *rapid.T) queue.Target {
 		ExternalID: rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")}
 }
 
-// fetchTimes returns the times at which fetches of a target are scheduled in the given number of days after someDay. Each fetch happens at
-// a random time, at most delay after its scheduled time.
+// fetchTimes returns the times at which fetches of a target are scheduled in the given number of days after someDay. It assumes that each
+// fetch happens at a random time, between its scheduled time and delay later.
 func fetchTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	times := []time.Time{}
@@ -148,7 +148,7 @@ func TestThrottle_reducesTheFetchesOfOneLaneAfterTheOther(t *testing.T) {
 				require.GreaterOrEqual(rt, Plan{Throttle: less}.PerDay(lane, pace), Plan{Throttle: more}.PerDay(lane, pace), "%d %d", lane, pace)
 			}
 		}
-		// A stage of throttling begins only after all earlier stages are applied completely.
+		// The stages of throttling follow one after the other: a stage begins only after all earlier stages have been applied completely.
 		order := []float64{}
 		for _, lane := range throttledLanes {
 			for stage := range stages {

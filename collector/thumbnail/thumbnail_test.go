@@ -32,7 +32,7 @@ func drawn(width, height int) image.Image {
 	return picture
 }
 
-// jpegOf returns a picture as a JPEG.
+// jpegOf returns a picture encoded as JPEG.
 func jpegOf(t *testing.T, picture image.Image) []byte {
 	t.Helper()
 	var out bytes.Buffer
