@@ -38,9 +38,9 @@ func Unescape(text string) string {
 	})
 }
 
-// eachCell splits a text into the parts that a spreadsheet may treat as cells, calls change for each part and joins the results. The
-// arguments of change are the part, including its final separator, and whether the part begins with a formula, apart from quotes.
-func eachCell(text string, change func(cell string, isFormula bool) string) string {
+// eachCell splits a text into the parts that a spreadsheet may treat as cells, calls changeCell for each part and joins the results. The
+// arguments of changeCell are the part, including its final separator, and whether the part begins with a formula, possibly after quotes.
+func eachCell(text string, changeCell func(cell string, isFormula bool) string) string {
 	var out strings.Builder
 	signs := formulaSignsAtStart
 	for text != "" {
@@ -49,7 +49,7 @@ func eachCell(text string, change func(cell string, isFormula bool) string) stri
 			end = len(text)
 		}
 		rest := strings.TrimLeft(text[:end], cellQuotes)
-		out.WriteString(change(text[:end], rest != "" && strings.ContainsAny(signs, firstRune(rest))))
+		out.WriteString(changeCell(text[:end], rest != "" && strings.ContainsAny(signs, firstRune(rest))))
 		text, signs = text[end:], formulaSigns
 	}
 	return out.String()

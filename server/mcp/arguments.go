@@ -48,8 +48,8 @@ const maxFaults = 100
 const placeholder = "-"
 
 // request returns the HTTP request for the API operation of the tool. raw is the JSON object with the arguments of the tool call. outer is
-// the HTTP request to /mcp, from which request copies the token and the address of the caller. fields are the members of an entry that the
-// result must contain. fields is nil if the result must contain all members.
+// the HTTP request to /mcp, from which request copies the token and the address of the caller. fields are the names of the members that
+// each entry of the result's list must contain. fields is nil if the entries must contain all members.
 //
 // An argument that is null counts as missing, unless it is a member of the request body that can be null.
 func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMessage) (r *http.Request, fields []string, err error) {
@@ -58,8 +58,8 @@ func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMes
 	var members []string
 	for _, a := range t.arguments {
 		value, ok := given[a.name]
-		if ok = ok && (a.nullable || string(value) != "null"); !ok && a.standard != nil {
-			value, ok = a.standard, true
+		if ok = ok && (a.nullable || string(value) != "null"); !ok && a.defaultValue != nil {
+			value, ok = a.defaultValue, true
 		}
 		if !ok {
 			if a.required && a.in == openapi3.ParameterInPath {

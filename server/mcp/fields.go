@@ -18,7 +18,7 @@ const defaultLimit = 20
 const (
 	// fieldsArgument is the name of the argument that selects the members of each entry of a list.
 	fieldsArgument = "fields"
-	// allFields is the entry of fieldsArgument that selects every member.
+	// allFields is the value in fieldsArgument that selects every member.
 	allFields = "all"
 	// maskedMember is the member that selectFields never removes from an entry, even if the call does not select it. If it were removed, a
 	// model would take masked counts for unknown counts.
@@ -64,7 +64,7 @@ func (e *entry) argument() argument {
 	a := argument{name: fieldsArgument, in: inResult, schema: schema}
 	if e.defaults != nil {
 		schema["default"] = e.defaults
-		a.standard, _ = json.Marshal(e.defaults) // Marshal cannot fail for a list of strings
+		a.defaultValue, _ = json.Marshal(e.defaults) // Marshal cannot fail for a list of strings
 	}
 	return a
 }
@@ -104,17 +104,17 @@ func usePages(arguments []argument) []argument {
 		a := &arguments[i]
 		switch {
 		case a.isLimit():
-			a.setStandard(defaultLimit)
+			a.setDefault(defaultLimit)
 		case a.in == openapi3.ParameterInQuery && a.requestName == "paginated":
-			a.setStandard(true)
+			a.setDefault(true)
 		}
 	}
 	return arguments
 }
 
-// setStandard sets the value that is sent if the call does not contain the argument.
-func (a *argument) setStandard(value any) {
-	a.standard, _ = json.Marshal(value) // Marshal cannot fail for a number or a boolean
+// setDefault sets the value that is sent if the call does not contain the argument.
+func (a *argument) setDefault(value any) {
+	a.defaultValue, _ = json.Marshal(value) // Marshal cannot fail for a number or a boolean
 	a.schema["default"] = value
 }
 

@@ -234,8 +234,8 @@ func convertExclusiveBound(schema map[string]any, flag, bound string) {
 	}
 }
 
-// convertNested converts the schemas inside s, for example its properties and items, to JSON Schema and stores them in out.
-func convertNested(out map[string]any, s *openapi3.Schema, depth int) error {
+// convertNested converts the schemas inside s, for example its properties and items, to JSON Schema and stores them in the map converted.
+func convertNested(converted map[string]any, s *openapi3.Schema, depth int) error {
 	if len(s.Properties) > 0 {
 		properties := make(map[string]any, len(s.Properties))
 		for name, p := range s.Properties {
@@ -245,7 +245,7 @@ func convertNested(out map[string]any, s *openapi3.Schema, depth int) error {
 			}
 			properties[name] = schema
 		}
-		out["properties"] = properties
+		converted["properties"] = properties
 	}
 	for name, child := range map[string]*openapi3.SchemaRef{"items": s.Items, "not": s.Not, "additionalProperties": s.AdditionalProperties.Schema} {
 		if child == nil {
@@ -255,7 +255,7 @@ func convertNested(out map[string]any, s *openapi3.Schema, depth int) error {
 		if err != nil {
 			return err
 		}
-		out[name] = schema
+		converted[name] = schema
 	}
 	for name, children := range map[string]openapi3.SchemaRefs{"allOf": s.AllOf, "anyOf": s.AnyOf, "oneOf": s.OneOf} {
 		if len(children) == 0 {
@@ -269,7 +269,7 @@ func convertNested(out map[string]any, s *openapi3.Schema, depth int) error {
 			}
 			schemas[i] = schema
 		}
-		out[name] = schemas
+		converted[name] = schemas
 	}
 	return nil
 }

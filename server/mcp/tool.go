@@ -41,14 +41,14 @@ type tool struct {
 
 // argument is one argument of an MCP tool. It is sent to the API as a parameter or as a member of the request body.
 type argument struct {
-	name        string // name of the argument in the tool call
-	in          string // where the HTTP request contains the argument: path, query, header or inBody
-	requestName string // name of the parameter or body member in the HTTP request
-	required    bool
-	list        bool            // true for an array parameter, whose entries are sent separated by commas
-	nullable    bool            // true for a body member that can be null
-	standard    json.RawMessage // the value to send if the tool call lacks the argument; nil means that the argument is then left out
-	schema      map[string]any  // JSON Schema of the argument's value
+	name         string // name of the argument in the tool call
+	in           string // where the HTTP request contains the argument: path, query, header or inBody
+	requestName  string // name of the parameter or body member in the HTTP request
+	required     bool
+	list         bool            // true for an array parameter, whose entries are sent separated by commas
+	nullable     bool            // true for a body member that can be null
+	defaultValue json.RawMessage // the value to send if the tool call lacks the argument; nil means that the argument is then left out
+	schema       map[string]any  // JSON Schema of the argument's value
 }
 
 // isLimit returns true if the argument is the query parameter limit, which is the page size of a list.

@@ -55,17 +55,16 @@ func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, erro
 	return found, nil
 }
 
-// merge returns the union of f and other: the parts of a JSON value that f or other describes as text that other people wrote. f and other
-// can be nil.
-func (f *untrustedText) merge(other *untrustedText) *untrustedText {
+// merge returns the union of f and g: the parts of a JSON value that f or g describes as text that other people wrote. f and g can be nil.
+func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 	switch {
 	case f == nil:
-		return other
-	case other == nil:
+		return g
+	case g == nil:
 		return f
 	}
-	out := &untrustedText{self: f.self || other.self, items: f.items.merge(other.items), members: maps.Clone(f.members)}
-	for name, member := range other.members {
+	out := &untrustedText{self: f.self || g.self, items: f.items.merge(g.items), members: maps.Clone(f.members)}
+	for name, member := range g.members {
 		out.members[name] = out.members[name].merge(member)
 	}
 	return out
@@ -79,23 +78,23 @@ func (f *untrustedText) pointersIn(v any) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// walk adds the JSON pointers of the parts of v that other people wrote to found. The argument at is the JSON pointer of v.
-func (f *untrustedText) walk(v any, at string, found map[string]bool) {
+// walk adds the JSON pointers of the parts of v that other people wrote to the set pointers. pointer is the JSON pointer of v itself.
+func (f *untrustedText) walk(v any, pointer string, pointers map[string]bool) {
 	if f == nil {
 		return
 	}
 	switch v := v.(type) {
 	case string:
 		if f.self && v != "" {
-			found[at] = true
+			pointers[pointer] = true
 		}
 	case []any:
 		for _, e := range v {
-			f.items.walk(e, at+"/*", found)
+			f.items.walk(e, pointer+"/*", pointers)
 		}
 	case map[string]any:
 		for name, member := range f.members {
-			member.walk(v[name], at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), found)
+			member.walk(v[name], pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), pointers)
 		}
 	}
 }

@@ -28,7 +28,7 @@ import (
 const (
 	CodeNotFound        = "not_found"        // the video or account of the short link does not exist any more
 	CodeUnsupportedLink = "unsupported_link" // the short link leads to a page that is not a video or an account of the link's platform
-	CodeLinkUnresolved  = "link_unresolved"  // the short link could not be resolved for another reason, for example a redirect loop
+	CodeLinkUnresolved  = "link_unresolved"  // the short link could not be resolved for a reason that no other code describes, for example a redirect loop
 
 	CodePlatformUnavailable = "platform_unavailable" // the platform answered with 5xx or not at all
 	CodeRateLimited         = "rate_limited"         // the platform got too many requests
@@ -124,8 +124,8 @@ func reachPlatforms(address string) outbound.Reach {
 	return outbound.Public
 }
 
-// Resolve returns the link of the video or account that a short link leads to. It returns any other link unchanged. Every error is an
-// [*Error].
+// Resolve returns the link of the video or account that a short link leads to. A link that is not a short link is returned unchanged. Every
+// error is an [*Error].
 //
 // Resolve does not request the video or account itself. If a redirect leads to a login page, Resolve reads the target from the query of the
 // login page's URL, which contains the page to return to.
@@ -197,10 +197,10 @@ func checkHop(u *url.URL, p link.Platform) *Error {
 	return nil
 }
 
-// parseTarget returns the video, account or short link at next, which is the address of a redirect. It fails if next is another page or a
-// page of another platform than p.
-func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
-	target, err := link.Parse(next.String())
+// parseTarget returns the link of the video, account or short link at address, to which a response redirects. It fails if address is a page
+// of any other kind, or if it belongs to a platform other than p.
+func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
+	target, err := link.Parse(address.String())
 	if err == nil {
 		if target.Platform != p {
 			return link.Link{}, offPlatformError(p)
@@ -208,7 +208,7 @@ func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 		return target, nil
 	}
 	var refused *link.Error
-	if platform, ok := link.HostPlatform(next.Hostname()); ok && platform == p && isDeadPage(next) {
+	if platform, ok := link.HostPlatform(address.Hostname()); ok && platform == p && isDeadPage(address) {
 		return link.Link{}, deadLink(err, "The link is dead: it does not lead to a video or an account any more.")
 	}
 	if errors.As(err, &refused) && refused.Reason == link.UnsupportedLink {
@@ -219,7 +219,7 @@ func parseTarget(next *url.URL, p link.Platform) (link.Link, *Error) {
 
 // isDeadPage returns true for the pages to which platforms redirect a short link whose video or account is deleted. These are the front
 // page, the page for missing pages, and some login pages. The URL of a login page can contain the page that is shown after the login.
-// isDeadPage returns true for a login page if that page is missing, is not a valid URL, or is itself a dead page.
+// isDeadPage returns true for a login page if its URL contains no such page, contains no valid URL, or contains the URL of a dead page.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":
@@ -232,18 +232,18 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request after a redirect to another short link. next is the address of the redirect, and target is the
-// short link that was parsed from next. If next is a login page, nextHop returns the address of target. Otherwise it returns next, which
-// can have a query that target lacks.
-func nextHop(next *url.URL, target link.Link) (*url.URL, error) {
+// nextHop returns the address to request after a response has redirected to a further short link. address is the address in the redirect,
+// and target is the short link that was parsed from address. If address is a login page, nextHop returns the address of target. Otherwise
+// it returns address, which can have a query that target lacks.
+func nextHop(address *url.URL, target link.Link) (*url.URL, error) {
 	inner, err := url.Parse(target.Canonical)
 	if err != nil {
 		return nil, err
 	}
-	if !strings.Contains(next.Path, target.ID) {
+	if !strings.Contains(address.Path, target.ID) {
 		return inner, nil
 	}
-	hop := *next
+	hop := *address
 	hop.Scheme, hop.Fragment = "https", ""
 	if hop.Port() == "80" {
 		hop.Host = hop.Hostname()

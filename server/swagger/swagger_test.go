@@ -28,8 +28,8 @@ func get(t *testing.T, method, target string, headers ...string) *httptest.Respo
 	return w
 }
 
-// visitTags calls visit for each start tag of the HTML document page, in order.
-func visitTags(t *testing.T, page string, visit func(name string, attributes map[string]string)) {
+// visitTags calls handleTag for each start tag of an HTML page, in order.
+func visitTags(t *testing.T, page string, handleTag func(name string, attributes map[string]string)) {
 	t.Helper()
 	for z := html.NewTokenizer(strings.NewReader(page)); ; {
 		switch z.Next() {
@@ -41,7 +41,7 @@ func visitTags(t *testing.T, page string, visit func(name string, attributes map
 			for _, a := range token.Attr {
 				attributes[a.Key] = a.Val
 			}
-			visit(token.Data, attributes)
+			handleTag(token.Data, attributes)
 		default:
 		}
 	}

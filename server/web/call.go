@@ -11,9 +11,9 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// get sends a GET request for path to the API and decodes the JSON of the response into the pointer out. If out is a *[]byte, it gets the
-// response body without decoding. Query parameters with an empty value are left out.
-func (v *visit) get(path string, query url.Values, out any) error {
+// get sends a GET request for path to the API and decodes the JSON of the response into result, which must be a pointer. If result is a
+// *[]byte, it gets the undecoded response body. Query parameters with an empty value are left out.
+func (v *visit) get(path string, query url.Values, result any) error {
 	target := path
 	given := url.Values{}
 	for name, values := range query {
@@ -24,23 +24,23 @@ func (v *visit) get(path string, query url.Values, out any) error {
 	if len(given) > 0 {
 		target += "?" + given.Encode()
 	}
-	_, err := v.call(http.MethodGet, target, nil, out)
+	_, err := v.call(http.MethodGet, target, nil, result)
 	return err
 }
 
-// send sends a request with body as JSON to the API and decodes the JSON of the response into the pointer out. If out is nil, the response
-// is not decoded. send returns the status of the response.
-func (v *visit) send(method, path string, body, out any) (status int, err error) {
+// send sends a request with body as JSON to the API and decodes the JSON of the response into result, which must be a pointer or nil. If
+// result is nil, the response is not decoded. send returns the status of the response.
+func (v *visit) send(method, path string, body, result any) (status int, err error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return 0, err
 	}
-	return v.call(method, path, bytes.NewReader(encoded), out)
+	return v.call(method, path, bytes.NewReader(encoded), result)
 }
 
 // call sends a request to the API. If the API answers with an error, call returns a *Problem. A response is an error if it is a problem
 // document (RFC 9457). So status 422 is not an error if a bulk request refused all links: the response then lists the results of the links.
-func (v *visit) call(method, target string, body io.Reader, out any) (status int, err error) {
+func (v *visit) call(method, target string, body io.Reader, result any) (status int, err error) {
 	response, err := v.Backend.Do(v.id, v.r, method, target, body)
 	if err != nil {
 		return 0, err
@@ -56,14 +56,14 @@ func (v *visit) call(method, target string, body io.Reader, out any) (status int
 		}
 		return response.Status, problem
 	}
-	if out == nil || len(response.Body) == 0 {
+	if result == nil || len(response.Body) == 0 {
 		return response.Status, nil
 	}
-	if document, ok := out.(*[]byte); ok {
+	if document, ok := result.(*[]byte); ok {
 		*document = response.Body
 		return response.Status, nil
 	}
-	if err := json.Unmarshal(response.Body, out); err != nil {
+	if err := json.Unmarshal(response.Body, result); err != nil {
 		return 0, fmt.Errorf("%s %s: status %d: %w", method, target, response.Status, err)
 	}
 	return response.Status, nil

@@ -103,7 +103,7 @@ var cardFonts = sync.OnceValues(func() (fonts struct{ regular, bold *opentype.Fo
 })
 
 // drawCard returns the preview image of a share page as PNG: the title of the page, up to three numbers, and a line chart of the metric
-// that its chart shows.
+// that the chart of the page shows.
 func drawCard(page sharePage) ([]byte, error) {
 	faces, err := openCardFaces()
 	if err != nil {
@@ -135,7 +135,8 @@ func drawCard(page sharePage) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// cardTiles returns up to three tiles whose numbers are known. The sums of counts come before the number of videos.
+// cardTiles returns up to three tiles of a share page. A tile shows one number. Tiles whose number is unknown are left out. The sums of
+// counts come before the number of videos.
 func cardTiles(page sharePage) []tile {
 	var out []tile
 	for n := range page.Tiles {
@@ -153,29 +154,29 @@ func drawText(picture draw.Image, face font.Face, ink color.Color, x, y int, tex
 	d.DrawString(text)
 }
 
-// wrap breaks a title into lines that are at most width pixels wide. The argument lines is the maximum number of lines. The rest of a
-// longer title is cut off. Characters that the font does not contain, such as emoji, are left out.
-func wrap(faces cardFaces, text string, width, lines int) []string {
+// wrap breaks a title into at most maxLines lines, each at most maxWidth pixels wide. The rest of a longer title is cut off. Characters
+// that the font does not contain, such as emoji, are left out.
+func wrap(faces cardFaces, text string, maxWidth, maxLines int) []string {
 	shown := strings.Map(func(r rune) rune {
 		if !faces.has(r) {
 			return -1
 		}
 		return r
 	}, text)
-	fits := func(s string) bool { return font.MeasureString(faces.title, s).Ceil() <= width }
+	fits := func(s string) bool { return font.MeasureString(faces.title, s).Ceil() <= maxWidth }
 	var out []string
 	line := ""
 	for word := range strings.FieldsSeq(shown) {
 		switch joined := strings.TrimSpace(line + " " + word); {
 		case fits(joined):
 			line = joined
-		case line == "" || len(out) == lines-1:
+		case line == "" || len(out) == maxLines-1:
 			out = append(out, cut(joined, fits))
 			line = ""
 		default:
 			out, line = append(out, line), word
 		}
-		if len(out) == lines {
+		if len(out) == maxLines {
 			return out
 		}
 	}
@@ -185,7 +186,8 @@ func wrap(faces cardFaces, text string, width, lines int) []string {
 	return out
 }
 
-// cut returns text if it fits. Otherwise it returns the longest beginning of text that fits, with an ellipsis.
+// cut returns text if fits(text) is true. Otherwise it returns the longest beginning of text, followed by an ellipsis, for which fits
+// returns true.
 func cut(text string, fits func(string) bool) string {
 	runes := []rune(text)
 	for n := len(runes); n > 0; n-- {
@@ -199,9 +201,10 @@ func cut(text string, fits func(string) bool) string {
 	return ""
 }
 
-// drawLine draws the shown metric of a chart as a line with the area below it. The line connects the days with known numbers, even if there
-// are days without a number between them. It draws nothing if fewer than two days are known.
-func drawLine(picture draw.Image, c chart, box image.Rectangle) {
+// drawLine draws the shown metric of a chart as a line, and fills the area below the line. The drawing covers the rectangle bounds of the
+// picture. The line connects the days with known numbers, even if there are days without a number between them. It draws nothing if fewer
+// than two days are known.
+func drawLine(picture draw.Image, c chart, bounds image.Rectangle) {
 	type mark struct{ x, y float32 }
 	var marks []mark
 	var lowest, highest float64
@@ -217,10 +220,10 @@ func drawLine(picture draw.Image, c chart, box image.Rectangle) {
 		lowest, highest = min(lowest, value), max(highest, value)
 		marks = append(marks, mark{float32(p.Day - c.Period.Start), float32(value)})
 	}
-	if len(marks) < 2 || box.Dy() < 20 {
+	if len(marks) < 2 || bounds.Dy() < 20 {
 		return
 	}
-	width, height := float32(box.Dx()), float32(box.Dy())
+	width, height := float32(bounds.Dx()), float32(bounds.Dy())
 	for n, m := range marks {
 		marks[n].x = width * m.x / float32(max(1, c.Period.End-c.Period.Start))
 		marks[n].y = height / 2
@@ -228,17 +231,17 @@ func drawLine(picture draw.Image, c chart, box image.Rectangle) {
 			marks[n].y = 4 + (height-8)*float32(1-(float64(m.y)-lowest)/(highest-lowest))
 		}
 	}
-	area := vector.NewRasterizer(box.Dx(), box.Dy())
+	area := vector.NewRasterizer(bounds.Dx(), bounds.Dy())
 	area.MoveTo(marks[0].x, height)
 	for _, m := range marks {
 		area.LineTo(m.x, m.y)
 	}
 	area.LineTo(marks[len(marks)-1].x, height)
 	area.ClosePath()
-	area.Draw(picture, box, image.NewUniform(cardArea), image.Point{})
+	area.Draw(picture, bounds, image.NewUniform(cardArea), image.Point{})
 
 	const thickness = 2.5 // half of the line's width, in pixels
-	line := vector.NewRasterizer(box.Dx(), box.Dy())
+	line := vector.NewRasterizer(bounds.Dx(), bounds.Dy())
 	line.MoveTo(marks[0].x, marks[0].y-thickness)
 	for _, m := range marks[1:] {
 		line.LineTo(m.x, m.y-thickness)
@@ -248,5 +251,5 @@ func drawLine(picture draw.Image, c chart, box image.Rectangle) {
 		line.LineTo(m.x, m.y+thickness)
 	}
 	line.ClosePath()
-	line.Draw(picture, box, image.NewUniform(cardAccent), image.Point{})
+	line.Draw(picture, bounds, image.NewUniform(cardAccent), image.Point{})
 }

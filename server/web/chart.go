@@ -59,8 +59,8 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
-// setViewsGained replaces the gains of the metric views by the gained views in the history of a collection. The difference of two sums
-// would also contain the views that videos had when they were added to the collection.
+// setViewsGained replaces the gains of the metric views, which newChart has computed as differences of sums, by the gained views in the
+// history of a collection. The difference of two sums would also contain the views that videos had when they were added to the collection.
 func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
 	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
 	if m < 0 {
@@ -132,10 +132,11 @@ func were(n int) string {
 	return "were"
 }
 
-// MetricLink returns the query of the same page with another metric.
+// MetricLink returns the URL query, with ?, of the same page with a chart of the metric with this name.
 func (c chart) MetricLink(name string) string { return "?" + with(c.query, "metric", name).Encode() }
 
-// ViewLink returns the query of the same page that shows totals ("total") or changes ("gain").
+// ViewLink returns the URL query, with ?, of the same page with a chart of totals if view is "total", or of the change on each day if view
+// is "gain".
 func (c chart) ViewLink(view string) string {
 	if view == "total" {
 		view = ""

@@ -49,22 +49,22 @@ func showCollections(v *visit) error {
 	return v.render(http.StatusOK, "collections", "collections", "Collections", collectionsPage{treeOf(found), len(found) == maxCollections})
 }
 
-// treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not in found
-// has level 0.
-func treeOf(found []client.Collection) []branch {
+// treeOf sorts collections as a tree: each collection is followed by the collections below it. A collection whose parent is not in the
+// slice collections has level 0.
+func treeOf(collections []client.Collection) []branch {
 	children := map[uuid.UUID][]client.Collection{}
 	present := map[uuid.UUID]bool{}
-	for _, c := range found {
+	for _, c := range collections {
 		present[c.ID] = true
 	}
-	for _, c := range found {
+	for _, c := range collections {
 		parent := uuid.Nil
 		if c.ParentID != nil && present[*c.ParentID] {
 			parent = *c.ParentID
 		}
 		children[parent] = append(children[parent], c)
 	}
-	out := make([]branch, 0, len(found))
+	out := make([]branch, 0, len(collections))
 	var add func(parent uuid.UUID, level int)
 	add = func(parent uuid.UUID, level int) {
 		for _, c := range children[parent] {
@@ -100,7 +100,7 @@ type collectionPage struct {
 	Children   []client.Collection
 	Subtree    bool // true if the numbers include the collections below
 	Statistics client.CollectionStatistics
-	Refused    *Problem // why the numbers cannot be added up; nil if they can
+	Refused    *Problem // error of the API if the collection is too large for its numbers to be added up; nil otherwise
 	Tiles      []tile
 	Chart      chart
 	Best       []gainRow
@@ -117,15 +117,15 @@ type collectionPage struct {
 	ShareMetrics []columnChoice
 }
 
-// gainRow is a video with its gain in the period.
+// gainRow is a video with the views that it gained in the period.
 type gainRow struct {
 	client.CollectionGain
-	Video *client.Video // nil if the video is not on the shown page of the members
+	Video *client.Video // nil if the video is not on the shown page of the collection's videos
 }
 
 var collectionMetrics = []metric{{"gained", "Gained views", true}, {"views", "Views", false}, {"engagements", "Engagements", false}, {"videos", "Videos", false}}
 
-// showCollection shows a collection: its gains in a period, its history and its members.
+// showCollection shows a collection: the views that it gained in a period, its history, its videos and its accounts.
 func showCollection(v *visit) error {
 	id, err := v.itemID()
 	if err != nil {
@@ -212,7 +212,7 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 	return nil
 }
 
-// loadGains reads the gains and the history of a collection in the period. If the collection is too large for the period, it sets
+// loadGains reads the gained views and the history of a collection in the period. If the collection is too large for the period, it sets
 // content.Refused instead.
 func (v *visit) loadGains(path string, p period, content *collectionPage) error {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
@@ -241,7 +241,7 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	return nil
 }
 
-// collectionTiles returns the tiles of a collection or report.
+// collectionTiles returns the tiles of a collection or report. Each tile shows one number: gained views, views, engagements or videos.
 func collectionTiles(s client.CollectionStatistics, c chart, points []point, p period) []tile {
 	tiles := []tile{
 		{Label: "Gained views", Value: s.ViewsGained, Percent: s.Increase, Spark: sparkline(points, 0, p.Start, p.End)},
@@ -255,7 +255,8 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 	return tiles
 }
 
-// withVideos adds to each gain its video, if videos contains the video. It makes no request for the other videos.
+// withVideos returns a row for each gain, with the video of the gain if videos contains it. A video that is not in the slice videos is not
+// requested from the API.
 func withVideos(gains []client.CollectionGain, videos []client.Video) []gainRow {
 	out := make([]gainRow, len(gains))
 	for n, g := range gains {
@@ -304,7 +305,7 @@ func changeCollection(v *visit) error {
 	return nil
 }
 
-// freeze creates a report of the collection for the period in the form.
+// freeze saves the numbers of the collection in the period of the form as a report, whose numbers never change.
 func (v *visit) freeze(path string) error {
 	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
 	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {
@@ -316,7 +317,7 @@ func (v *visit) freeze(path string) error {
 	return err
 }
 
-// reportPage is the data for the template of the page of a frozen report.
+// reportPage is the data for the template of the page of a report.
 type reportPage struct {
 	Report   client.Report
 	Name     string // name of the collection when the report was made
@@ -325,7 +326,7 @@ type reportPage struct {
 	Chart    chart
 }
 
-// showReport shows a frozen report.
+// showReport shows a report: numbers of a collection that were saved once and never change.
 func showReport(v *visit) error {
 	id, err := v.itemID()
 	if err != nil {
@@ -372,7 +373,7 @@ func showReport(v *visit) error {
 	return v.render(http.StatusOK, "report", "collections", "Report of "+content.Name, content)
 }
 
-// byGain compares two videos of a report, so that the highest gain comes first and unknown gains come last.
+// byGain orders two videos of a report by their gained views, the highest first. Videos with unknown gained views come last.
 func byGain(a, b client.ReportVideo) int {
 	switch {
 	case a.ViewsGained == nil && b.ViewsGained == nil:

@@ -46,7 +46,7 @@ func (c videoColumn) value(video *client.Video) any { return c.Value(video) }
 // IsNumber returns true if the column has numbers, which are aligned on the right.
 func (c videoColumn) IsNumber() bool { return c.Kind != "state" }
 
-// columnNamed returns the column with the given name.
+// columnNamed returns the column with the given name. ok is false if there is no such column.
 func columnNamed(name string) (c videoColumn, ok bool) {
 	at := slices.IndexFunc(videoColumns, func(c videoColumn) bool { return c.Name == name })
 	if at < 0 {
@@ -55,8 +55,8 @@ func columnNamed(name string) (c videoColumn, ok bool) {
 	return videoColumns[at], true
 }
 
-// chosenColumns returns the columns in the query parameter columns, which contains names separated by commas, or the standard columns.
-// Unknown names are left out.
+// chosenColumns returns the columns whose names are in the query parameter columns, separated by commas. Unknown names are left out. If no
+// known name remains, chosenColumns returns the standard columns.
 func chosenColumns(query url.Values) []videoColumn {
 	names := standardColumns
 	if chosen := query["columns"]; len(chosen) > 0 {
@@ -83,7 +83,7 @@ type columnChoice struct {
 // hiddenField is a query parameter that a form sends again in a hidden input.
 type hiddenField struct{ Name, Value string }
 
-// Columns returns the columns of a table of videos.
+// Columns returns the columns that a table of videos shows: those in the query of the page, or the standard columns.
 func (t tableView) Columns() []videoColumn { return chosenColumns(t.query) }
 
 // ColumnChoices returns all columns. Shown is true for the columns that the table shows.
@@ -117,7 +117,8 @@ func hiddenFields(query url.Values) []hiddenField {
 // table keeps its columns.
 func (t tableView) CustomColumns() []string { return t.query["columns"] }
 
-// CSVLink returns the query of the address that downloads the same list as a CSV file. part is the value of the query parameter csv.
+// CSVLink returns the query of the address that downloads the same list as a CSV file. part is the value of the query parameter csv, such
+// as videos.
 func (t tableView) CSVLink(part string) string {
 	return "?" + with(t.query, "csv", part, "page", "").Encode()
 }

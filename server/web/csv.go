@@ -43,25 +43,26 @@ func csvNumber(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// csvValue returns the value of a column for a CSV file.
-func csvValue(of any) string {
-	switch at := of.(type) {
+// csvValue returns the text of a table cell for a CSV file. Dates have the form YYYY-MM-DD, and times have the form of RFC 3339, in UTC. An
+// unknown value becomes "".
+func csvValue(cell any) string {
+	switch typed := cell.(type) {
 	case *openapi_types.Date:
-		if at == nil {
+		if typed == nil {
 			return ""
 		}
-		return at.String()
+		return typed.String()
 	case *time.Time:
-		if at == nil {
+		if typed == nil {
 			return ""
 		}
-		return at.UTC().Format(time.RFC3339)
+		return typed.UTC().Format(time.RFC3339)
 	case time.Time:
-		return at.UTC().Format(time.RFC3339)
+		return typed.UTC().Format(time.RFC3339)
 	case client.FetchStatus:
-		return string(at)
+		return string(typed)
 	}
-	return value(of)
+	return value(cell)
 }
 
 // firstRows are the parameters of a request to the API for the rows of a CSV file: the first maxCSVRows rows of the list.
@@ -96,7 +97,8 @@ func (v *visit) sendAccounts(accounts []client.Account) error {
 	return v.sendCSV("accounts", rows)
 }
 
-// sendHistory sends the points of a chart as a CSV file, the oldest first. It returns a *Problem if the visitor requests other data.
+// sendHistory sends the points of a chart as a CSV file, the oldest first. It returns a *Problem if the visitor requests data other than
+// the history.
 func (v *visit) sendHistory(name string, c chart) error {
 	if v.csvPart() != "history" {
 		return v.refuseCSV()

@@ -53,7 +53,7 @@ func (p *Pages) functions() template.FuncMap {
 	}
 }
 
-// limited describes the operations of each rate group in words.
+// limited describes in words the operations of each rate group. The operations of a group have the same rate limit.
 var limited = map[string]string{
 	"authenticate": "Checks of a token",
 	"read":         "Lists, single items and collections",
@@ -80,7 +80,7 @@ type number any
 // trackingTypes are the tracking types of accounts in words.
 var trackingTypes = map[string]string{"latest_30": "its latest 30 videos", "latest_200": "its latest 200 videos", "all": "all its videos", "new_only": "only new videos"}
 
-// known returns the number, and false if it is unknown.
+// known returns the value of n, and false if n is unknown.
 func known(n number) (float64, bool) {
 	switch n := n.(type) {
 	case *int64:
@@ -258,7 +258,8 @@ func iso(t any) string {
 	return ""
 }
 
-// when returns how long ago a time was, or in how long it will be, in words.
+// when returns in words how long ago a time was, or how long it is until a future time. For a time more than 60 days away, it returns the
+// date.
 func (p *Pages) when(t any) string {
 	var at time.Time
 	switch t := t.(type) {
@@ -360,7 +361,7 @@ func seconds(n *float64) string {
 	return fmt.Sprintf("%.0f days", *n/86400)
 }
 
-// columnValuer is a column of a table of videos.
+// columnValuer is a column of a table of videos: a videoColumn, or a shareMetric on a share page.
 type columnValuer interface {
 	kind() string
 	value(video *client.Video) any

@@ -76,8 +76,8 @@ func renderGuide(source []byte, file string, guides []guide) (template.HTML, err
 	return template.HTML(out.String()), nil //nolint:gosec // the documents are files of the repository
 }
 
-// guideLinks changes the links of a document. A link to a document that is a guide is changed to the address of the guide. A link to any
-// other file of the repository is changed to the URL of that file in the public repository.
+// guideLinks changes the links of a document. A link to a document that is a guide is changed to the address of the guide. A link to a file
+// of the repository that is not a guide is changed to the URL of the file in the public repository.
 type guideLinks struct {
 	file   string
 	guides []guide

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// maxListedTargets is the maximum number of targets that the page of operations lists.
+// maxListedTargets is the maximum number of targets (videos and accounts) that the page of operations lists.
 const maxListedTargets = 100
 
 // operationsPage is the data for the template of the page "Operations", which shows the state of the queue and of the sources.
@@ -35,7 +35,7 @@ type collectingStatus struct {
 		Platform  string           `json:"platform"`
 		Kind      string           `json:"kind"`
 		Lane      string           `json:"lane"`
-		Targets   map[string]int64 `json:"targets"` // number of targets that are active, gone and parked
+		Targets   map[string]int64 `json:"targets"` // number of videos and accounts by state: active, gone, or parked, which means that they are fetched only rarely after many failures
 		Failing   int64            `json:"failing"`
 		Due       int64            `json:"due"`
 		OldestDue *float64         `json:"oldest_due_seconds"`
@@ -77,7 +77,7 @@ type collectingStatus struct {
 	} `json:"statuses"`
 }
 
-// sourcePause is the pause of a source or budget.
+// sourcePause is a time in which the collectors send no requests to a source, or none that count towards one of its budgets.
 type sourcePause struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`
@@ -96,8 +96,8 @@ func (v *visit) mayOperate() bool {
 	return v.id.Organisation.Operator && v.id.Token.May(store.ScopeAdmin)
 }
 
-// showOperations shows the page of operations, which covers the targets of all organisations. Visitors who may not see it get the page for
-// an unknown address.
+// showOperations shows the page of operations, which covers the videos and accounts of all organisations. Visitors who may not see it get
+// the page for an unknown address.
 func showOperations(v *visit) error {
 	if !v.mayOperate() {
 		return errNotFound

@@ -25,7 +25,7 @@ type tile struct {
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked
 	PerDay   bool     // true if Value is the sum over the days of the period, and Before the same sum of the previous period
-	Spark    string   // see sparkline
+	Spark    string   // points of a small line chart, as sparkline returns them
 	Link     string   // query of the page that shows the metric in the chart; "" if the chart does not have it
 	Shown    bool     // true if the chart shows the metric
 }
@@ -66,8 +66,8 @@ func showOverview(v *visit) error {
 	if err != nil {
 		return err
 	}
-	// The history begins 7 days before the previous period. The first day of that period may have no point, and then has the totals of the
-	// last point before it.
+	// A day without a point has the totals of the last point before that day. So the history is requested from 7 days before the previous
+	// period, because the first day of the previous period may have no point.
 	from := max(p.Oldest, p.Start-store.Date(p.Days)-7)
 	var history client.OrganisationHistory
 	if err := v.get("/organisation/history", url.Values{"start_date": {from.String()}, "end_date": {p.End.String()}}, &history); err != nil {
@@ -113,8 +113,8 @@ func showOverview(v *visit) error {
 	return v.render(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// everyDay adds a point for each day up to end that has no point. An added point has the totals of the day before. points and the result are
-// ordered from the newest to the oldest day.
+// everyDay adds a point for each day up to end that has no point. An added point has the totals of the day before, and no value for metrics
+// that are counted for each day separately. points and the result are ordered from the newest to the oldest day.
 func everyDay(points []point, end store.Date) []point {
 	var out []point
 	next := end

@@ -12,8 +12,9 @@ import (
 // sessionCookie is the name of the cookie with the secret of the session.
 const sessionCookie = "reeltally_session"
 
-// withSession wraps show, the function of a page that needs a session. It redirects visitors without a valid session to the sign-in page.
-func withSession(show func(*visit) error) func(*visit) error {
+// withSession wraps showPage, the function of a page that needs a session. It redirects visitors without a valid session to the sign-in
+// page.
+func withSession(showPage func(*visit) error) func(*visit) error {
 	return func(v *visit) error {
 		cookie, err := v.r.Cookie(sessionCookie)
 		if err != nil {
@@ -30,7 +31,7 @@ func withSession(show func(*visit) error) func(*visit) error {
 		if err != nil {
 			return err
 		}
-		return show(v)
+		return showPage(v)
 	}
 }
 
@@ -60,10 +61,10 @@ func (v *visit) setCookie(secret string, maxAge int) {
 		SameSite: http.SameSiteLaxMode})
 }
 
-// start stores the secret of a new session in the browser's cookie and redirects the browser to the path next.
-func (v *visit) start(session, next string) {
+// start stores the secret of a new session in the browser's cookie and redirects the browser to path.
+func (v *visit) start(session, path string) {
 	v.setCookie(session, int(store.SessionLife.Seconds()))
-	v.redirect(localPath(next))
+	v.redirect(localPath(path))
 }
 
 // loginPage is the data for the template of the sign-in page.
@@ -109,7 +110,7 @@ func showLoginLink(v *visit) error {
 	return v.render(http.StatusOK, "login", "", "Sign in", loginPage{Link: secret, Org: id.Organisation})
 }
 
-// useLoginLink uses up a login link and starts a session.
+// useLoginLink creates a session for a login link, which then cannot be used again.
 func useLoginLink(v *visit) error {
 	session, err := v.Backend.UseLoginLink(v.r.Context(), v.r.PathValue("link"))
 	if err != nil {

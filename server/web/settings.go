@@ -95,19 +95,19 @@ func createToken(v *visit) error {
 	if days := v.r.PostFormValue("days"); days != "" {
 		n, err := strconv.ParseInt(days, 10, 32)
 		if err != nil {
-			return v.refuseToken(&Problem{Status: http.StatusBadRequest, Detail: "The number of days must be a whole number."})
+			return v.showSettingsProblem(&Problem{Status: http.StatusBadRequest, Detail: "The number of days must be a whole number."})
 		}
 		request.ExpiresInDays = new(int32(n))
 	}
 	var made client.CreatedToken
 	if _, err := v.send(http.MethodPost, "/tokens", request, &made); err != nil {
-		return v.refuseToken(err)
+		return v.showSettingsProblem(err)
 	}
 	return v.renderSettings(http.StatusOK, settingsPage{Made: &made})
 }
 
-// refuseToken shows the page of settings with the reason why a token was not created, or why a webhook was not created or changed.
-func (v *visit) refuseToken(err error) error {
+// showSettingsProblem shows the page of settings with the reason why a token was not created, or why a webhook was not created or changed.
+func (v *visit) showSettingsProblem(err error) error {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok || problem.Status != http.StatusBadRequest && problem.Status != http.StatusConflict {
 		return err

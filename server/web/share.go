@@ -67,20 +67,20 @@ func settingsOf(text *string, name string) (displaySettings, error) {
 // shareMetric is a metric that a share page can show: a column of its table of videos.
 type shareMetric struct {
 	videoColumn
-	// ofGroup returns the current sum over all videos of the collection, and ofDay the sum on one day. Both are nil if the metric has no
+	// currentSum returns the current sum over all videos of the collection, and sumOfDay the sum on one day. Both are nil if the metric has no
 	// sum.
-	ofGroup func(*client.CollectionStatistics) *int64
-	ofDay   func(*client.CollectionHistoryPoint) *int64
+	currentSum func(*client.CollectionStatistics) *int64
+	sumOfDay   func(*client.CollectionHistoryPoint) *int64
 }
 
 // shareSums are the metrics that have sums, by name.
 var shareSums = map[string]shareMetric{
-	"views":      {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Views }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Views }},
-	"likes":      {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Likes }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Likes }},
-	"comments":   {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Comments }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Comments }},
-	"bookmarks":  {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Bookmarks }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Bookmarks }},
-	"shares":     {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Shares }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Shares }},
-	"engagement": {ofGroup: func(s *client.CollectionStatistics) *int64 { return s.Engagements }, ofDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements }},
+	"views":      {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Views }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Views }},
+	"likes":      {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Likes }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Likes }},
+	"comments":   {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Comments }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Comments }},
+	"bookmarks":  {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Bookmarks }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Bookmarks }},
+	"shares":     {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Shares }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Shares }},
+	"engagement": {currentSum: func(s *client.CollectionStatistics) *int64 { return s.Engagements }, sumOfDay: func(d *client.CollectionHistoryPoint) *int64 { return d.Engagements }},
 }
 
 // shareMetricNames are the metrics that a share page can show, as openapi.yaml lists them.
@@ -108,10 +108,10 @@ type shareVisit struct {
 	settings displaySettings
 }
 
-// get sends a GET request to the API and decodes the response into out. The path of the request is the path of the shared collection
-// followed by part, for example /videos.
-func (s *shareVisit) get(part string, query url.Values, out any) error {
-	return s.visit.get("/collections/"+s.share.Collection.ID.String()+part, query, out)
+// get sends a GET request to the API and decodes the response into result, which must be a pointer. The path of the request is the path of
+// the shared collection followed by part, for example /videos.
+func (s *shareVisit) get(part string, query url.Values, result any) error {
+	return s.visit.get("/collections/"+s.share.Collection.ID.String()+part, query, result)
 }
 
 // newShareVisit returns a visit of a share page. Its requests to the API act for the organisation of the collection, and may only read.
@@ -136,7 +136,7 @@ type sharePage struct {
 	Locked      bool   // true if the visitor must send the password first
 	Problem     *Problem
 
-	Refused  *Problem // why the numbers cannot be added up; nil if they can
+	Refused  *Problem // error of the API if the collection is too large for its numbers to be added up; nil otherwise
 	Tiles    []tile
 	Chart    *chart // nil if the page shows no history
 	Metrics  []shareMetric
@@ -180,7 +180,8 @@ func showShare(v *visit) error {
 	return v.execute(http.StatusOK, "share", "shared", page)
 }
 
-// openShare returns the collection in the path of the request. It returns errNotFound for an unknown hash and for a private collection.
+// openShare returns the collection whose share page has the hash in the path of the request. For an unknown hash and for a private
+// collection, the error is a *Problem with status 404.
 func (v *visit) openShare() (store.Share, error) {
 	v.w.Header().Set("X-Robots-Tag", "noindex, nofollow")
 	return v.Backend.Share(v.r.Context(), v.r.PathValue("hash"))
@@ -238,7 +239,7 @@ func (s *shareVisit) load(page *sharePage) error {
 	if err != nil {
 		return err
 	}
-	if err := s.loadGroup(p, page); err != nil {
+	if err := s.loadSums(p, page); err != nil {
 		return err
 	}
 	if err := s.loadVideos(page); err != nil {
@@ -263,8 +264,8 @@ func (s *shareVisit) load(page *sharePage) error {
 	return nil
 }
 
-// loadVideos reads one page of the videos, in the order of the display settings. Visitors cannot choose another order: sorting by a metric
-// that the page hides would reveal which of two videos has the higher count.
+// loadVideos reads one page of the videos, in the order of the display settings. Visitors cannot choose a different order: sorting by a
+// metric that the page hides would reveal which of two videos has the higher count.
 func (s *shareVisit) loadVideos(page *sharePage) error {
 	n, err := s.visit.pageNumber()
 	if err != nil {
@@ -285,12 +286,12 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 	return nil
 }
 
-// loadGroup reads the sums of the collection, and their history if the page shows one. If the collection is too large for the period, it
+// loadSums reads the sums of the collection, and their history if the page shows one. If the collection is too large for the period, it
 // sets page.Refused instead.
-func (s *shareVisit) loadGroup(p period, page *sharePage) error {
+func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	var sums []shareMetric
 	for _, m := range page.Metrics {
-		if m.ofGroup != nil {
+		if m.currentSum != nil {
 			sums = append(sums, m)
 		}
 	}
@@ -306,7 +307,7 @@ func (s *shareVisit) loadGroup(p period, page *sharePage) error {
 	}
 	page.Tiles = []tile{{Label: "Videos", Value: now.Videos, Plain: true}}
 	for _, m := range sums {
-		page.Tiles = append(page.Tiles, tile{Label: m.Label, Value: m.ofGroup(&now), Plain: true})
+		page.Tiles = append(page.Tiles, tile{Label: m.Label, Value: m.currentSum(&now), Plain: true})
 		if m.Name == "views" {
 			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Plain: true})
 		}
@@ -322,7 +323,7 @@ func (s *shareVisit) loadGroup(p period, page *sharePage) error {
 	for n := range history {
 		points[n].Day = store.DateOf(history[n].Date.Time)
 		for _, m := range sums {
-			points[n].Values = append(points[n].Values, m.ofDay(&history[n]))
+			points[n].Values = append(points[n].Values, m.sumOfDay(&history[n]))
 		}
 	}
 	var names []metric

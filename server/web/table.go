@@ -19,9 +19,9 @@ type tableView struct {
 	query      url.Values // query of the page
 }
 
-// tableView reads from the query how a table is sorted and which page of it is shown. standard is the member by which rows are sorted by
-// default.
-func (v *visit) tableView(standard string) (tableView, error) {
+// tableView reads from the query how a table is sorted and which page of it is shown. defaultColumn is the member by which the rows are
+// sorted if the query contains no order.
+func (v *visit) tableView(defaultColumn string) (tableView, error) {
 	n, err := v.pageNumber()
 	if err != nil {
 		return tableView{}, err
@@ -29,7 +29,7 @@ func (v *visit) tableView(standard string) (tableView, error) {
 	query := v.r.URL.Query()
 	t := tableView{Column: query.Get("order_by"), Ascending: query.Get("order_direction") == "asc", Page: n, query: query}
 	if t.Column == "" {
-		t.Column = standard
+		t.Column = defaultColumn
 	}
 	return t, nil
 }

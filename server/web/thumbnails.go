@@ -10,12 +10,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// placeholder is the picture that pages show for a video until a copy of the video's own picture is stored. It has the shape of a portrait
-// video.
+// placeholder is the SVG image that pages show for a video until the video's thumbnail, a small preview picture, is stored. It has the
+// shape of a portrait video.
 const placeholder = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 160" width="90" height="160"><rect width="90" height="160" fill="#8883"/>` +
 	`<path d="M36 64v32l26-16z" fill="#888"/></svg>`
 
-// thumbnailPath returns the path of a video's picture on this server, or "" if no source gave a picture.
+// thumbnailPath returns the path of a video's thumbnail on this server, or "" if no source gave the address of a picture.
 func (p *Pages) thumbnailPath(v client.Video) string {
 	l, err := link.Parse(v.AdLink)
 	if v.ThumbnailURL == nil || err != nil {
@@ -24,8 +24,8 @@ func (p *Pages) thumbnailPath(v client.Video) string {
 	return fmt.Sprintf("%s/thumbnails/%s/%s/%s", p.base, l.Platform, url.PathEscape(l.ID), p.Backend.SignThumbnail(l.Platform, l.ID))
 }
 
-// showThumbnail sends the picture of a video. While no copy is stored, it sends the placeholder, because a missing picture would be an error in
-// the browser.
+// showThumbnail sends the thumbnail of a video. While no thumbnail is stored, it sends the placeholder, because browsers show a missing
+// image as an error.
 func showThumbnail(v *visit) error {
 	image, err := v.Backend.Thumbnail(v.r.Context(), link.Platform(v.r.PathValue("platform")), v.r.PathValue("id"), v.r.PathValue("signature"))
 	kind, age := "image/jpeg", 7*24*60*60

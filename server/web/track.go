@@ -33,7 +33,7 @@ type trackResult struct {
 	Kind    string // video or account
 	ID      string // "" if the link was refused
 	Path    string // path of the page of the video or account; "" if the link was refused
-	Word    string // the result as a sentence
+	Word    string // the result in words, such as Tracked
 	Class   string // CSS class that gives the result its colour
 	Icon    string
 	Reason  string
@@ -72,7 +72,7 @@ func linksIn(text string) []string {
 			found = []string{line}
 		}
 		for _, l := range found {
-			// A comma or another mark at the end belongs to the text around the link.
+			// A comma, a bracket or a similar mark at the end belongs to the text around the link.
 			if l = strings.TrimRight(l, ".,;:!?)]}>"); l != "" && !slices.Contains(links, l) {
 				links = append(links, l)
 			}

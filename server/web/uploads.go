@@ -44,7 +44,7 @@ type uploadDot struct {
 // uploadColumn is the column for a week with uploads.
 type uploadColumn struct {
 	X, Y, Width, Height float64
-	Week                store.Date // its first day, a Monday
+	Week                store.Date // first day of the week, a Monday
 	Uploads             int
 }
 

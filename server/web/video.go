@@ -73,7 +73,7 @@ func showVideo(v *visit) error {
 	return v.render(http.StatusOK, "video", "videos", titleOf(*video), content)
 }
 
-// itemID returns the id in the path of the page. The error is errNotFound if it is not an id.
+// itemID returns the id in the path of the page. The error is errNotFound if the path contains no valid id.
 func (v *visit) itemID() (string, error) {
 	id, err := uuid.Parse(v.r.PathValue("id"))
 	if err != nil {
@@ -96,12 +96,12 @@ func optional[T ~string](s *T) string {
 	return string(*s)
 }
 
-// changeTiles returns one tile for each metric of the chart. A tile shows the latest value of its metric, which comes from the parameter
-// latest, and the change of the metric in the period p.
-func changeTiles(c chart, points []point, p period, latest []*int64) []tile {
+// changeTiles returns one tile for each metric of the chart. A tile shows two numbers: the latest value of the metric, which latestValues
+// has in the order of the metrics, and the change of the metric in the period p.
+func changeTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
-		tiles[m] = tile{Label: shown.Label, Value: latest[m], Change: difference(valueAt(points, m, p.End), valueAt(points, m, p.Start-1)), NoBefore: true,
+		tiles[m] = tile{Label: shown.Label, Value: latestValues[m], Change: difference(valueAt(points, m, p.End), valueAt(points, m, p.Start-1)), NoBefore: true,
 			Link: c.MetricLink(shown.Name), Shown: c.Metric == m, Spark: sparkline(points, m, p.Start, p.End)}
 	}
 	return tiles

@@ -50,42 +50,44 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // Backend contains the functions of the server that the pages call. An error is a *Problem if the visitor can do something about it.
 type Backend interface {
-	// Identify returns the token and the organisation of a session.
+	// Identify returns the token and the organisation of the session with this secret.
 	Identify(ctx context.Context, session string) (store.Identity, error)
 	// SignIn creates a session for a token and returns the session's secret.
 	SignIn(ctx context.Context, token string) (session string, err error)
-	// LoginLink returns the token and the organisation of a login link, and does not use up the link.
+	// LoginLink returns the token and the organisation of a login link. The link can still be used afterwards.
 	LoginLink(ctx context.Context, link string) (store.Identity, error)
-	// UseLoginLink uses up a login link and returns the secret of a new session.
+	// UseLoginLink creates a session for a login link and returns the session's secret. The link cannot be used again.
 	UseLoginLink(ctx context.Context, link string) (session string, err error)
-	// CheckSetupLink returns nil if a setup link can be used, and a *Problem otherwise.
+	// CheckSetupLink returns a *Problem if a setup link, with which the operator creates the first organisation, cannot be used.
 	CheckSetupLink(ctx context.Context, link string) error
-	// SetUp uses up a setup link: it creates the first organisation, its first token and a session.
+	// SetUp creates the first organisation, its first token and a session with a setup link. The link cannot be used again.
 	SetUp(ctx context.Context, link, name string) (store.Setup, error)
-	// SignOut ends a session.
+	// SignOut ends the session with this secret.
 	SignOut(ctx context.Context, session string) error
 	// Share returns the public or protected collection with the given hash. For an unknown hash and for a private collection, the error is
 	// a *Problem with status 404.
 	Share(ctx context.Context, hash string) (store.Share, error)
-	// EnterShare checks the password of a protected share page and returns a pass for a cookie. The error is a *Problem for a wrong password
-	// or after too many of them.
+	// EnterShare checks the password of a protected share page. It returns a pass: a signed text for a cookie, with which the browser can
+	// read the page. The error is a *Problem if the password is wrong, or if there were too many wrong passwords.
 	EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error)
-	// HasSharePass returns true if EnterShare returned pass for this share page and pass is still valid. A new password makes it invalid.
+	// HasSharePass returns true if EnterShare returned pass for this share page and pass is still valid. A new password of the page makes
+	// the pass invalid.
 	HasSharePass(share store.Share, pass string) bool
-	// SignThumbnail returns the signature in the address of a video's picture.
+	// SignThumbnail returns the signature in the address of a video's thumbnail, a small preview picture. externalID is the id of the video
+	// on its platform.
 	SignThumbnail(p link.Platform, externalID string) string
-	// Thumbnail returns the small copy of a video's picture, a JPEG. If there is none, or the signature is wrong, the error is a *Problem with
-	// status 404.
+	// Thumbnail returns the stored thumbnail of a video, a JPEG. If no thumbnail is stored, or if the signature is wrong, the error is a
+	// *Problem with status 404.
 	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
-	// Do sends a request to the API as the identity id and returns the response. The argument page is the request of the visitor for a
-	// page.
-	Do(id store.Identity, page *http.Request, method, target string, body io.Reader) (Response, error)
-	// Operations returns the JSON of /status, which describes the queue and the sources, and the version of the server. The argument page
-	// is the request of the visitor.
-	Operations(page *http.Request) (status []byte, version Version, err error)
-	// Served says what the running collectors can fetch.
+	// Do sends a request to the API with the rights of id and returns the response. visit is the visitor's request for the page that needs
+	// the data.
+	Do(id store.Identity, visit *http.Request, method, target string, body io.Reader) (Response, error)
+	// Operations returns the JSON of /status, which describes the queue and the sources, and the version of the server. visit is the
+	// visitor's request for the page.
+	Operations(visit *http.Request) (status []byte, version Version, err error)
+	// Served says which videos and accounts the running collectors can fetch, by platform and form of link.
 	Served(ctx context.Context) (queue.Served, error)
-	// TargetsWithStatus returns up to limit targets whose fetch status is status. They can belong to any organisation.
+	// TargetsWithStatus returns up to limit videos and accounts of all organisations that have the given fetch status.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.
 	ErrorCodes() []ErrorCode
@@ -283,7 +285,8 @@ type page struct {
 	Content any
 }
 
-// render sends the page of a template. content is the page's own data.
+// render sends a page, with the navigation around it. name is the name of the page's template, and content is the data that only this
+// template needs.
 func (v *visit) render(status int, name, section, title string, content any) error {
 	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
 		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate(), Theme: v.theme()}
@@ -297,7 +300,8 @@ func (v *visit) render(status int, name, section, title string, content any) err
 	return v.execute(status, name, "layout", shown)
 }
 
-// execute executes a template of a page and sends the result. If the template fails, nothing is sent.
+// execute sends the result of a template. name is the file of the template without its ending, and template is the name of a definition in
+// the file. If the template fails, nothing is sent.
 func (v *visit) execute(status int, name, template string, data any) error {
 	var out bytes.Buffer
 	if err := v.templates[name].ExecuteTemplate(&out, template, data); err != nil {

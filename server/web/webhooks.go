@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// shownDeliveries is the maximum number of deliveries to a webhook that the page of settings shows.
+// shownDeliveries is the maximum number of deliveries (events that were sent or must be sent to a webhook) that the page of settings shows.
 const shownDeliveries = 10
 
 // webhookSettings are the webhooks on the page of settings.
@@ -62,7 +62,7 @@ func createWebhook(v *visit) error {
 	}
 	var made client.CreatedWebhook
 	if _, err := v.send(http.MethodPost, "/webhooks", request, &made); err != nil {
-		return v.refuseToken(err)
+		return v.showSettingsProblem(err)
 	}
 	return v.renderSettings(http.StatusOK, settingsPage{MadeWebhook: &made})
 }
@@ -82,7 +82,7 @@ func changeWebhook(v *visit) error {
 		return errNotFound
 	}
 	if err != nil {
-		return v.refuseToken(err)
+		return v.showSettingsProblem(err)
 	}
 	target := "/settings?notice=webhook-" + action
 	if action == "test" {
