@@ -16,7 +16,8 @@ COMPOSE := docker compose
 NEED_CC := .ci/need cc gcc libc6-dev
 NEED_REDIS := .ci/need redis-server redis-server
 NEED_CHROMIUM := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium
-NEED_END_TO_END := $(NEED_CHROMIUM) && .ci/need curl curl && \
+NEED_GNUMERIC := .ci/need ssconvert gnumeric && .ci/need locale-gen,/usr/sbin/locale-gen locales
+NEED_END_TO_END := $(NEED_CHROMIUM) && $(NEED_GNUMERIC) && .ci/need curl curl && \
 	.ci/need nginx,/usr/sbin/nginx nginx-light && .ci/need systemd-analyze systemd && .ci/need prometheus prometheus && \
 	.ci/need python3 python3 && .ci/need node nodejs
 
@@ -119,6 +120,20 @@ hostile: ## give the collector 20,000 generated hostile answers and write docs/e
 hostile-requests: ## measure 100 expensive requests at the running server and write docs/evidence/hostile-requests.md (7 minutes)
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests_useLittleTimeAndMemory$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
+
+# For another size, set WEBHOOKS_KILLED='-webhooks.organisations=4 -webhooks.videos=100 -webhooks.kills=10'
+WEBHOOKS_KILLED ?= -webhooks.organisations=10 -webhooks.videos=500 -webhooks.kills=30
+.PHONY: webhooks-killed
+webhooks-killed: ## send 10,000 events to webhooks while processes are killed and write docs/evidence/webhooks.md (15 minutes; WEBHOOKS_KILLED)
+	@mkdir -p docs/evidence
+	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=3h -run '^TestKill_killedProcessesLoseNoEventsForWebhooks$$' $(ARGS) -args $(WEBHOOKS_KILLED) \
+		-webhooks.out=$(CURDIR)/docs/evidence/webhooks.md
+
+.PHONY: spreadsheets
+spreadsheets: ## download 100,000 videos as CSV, open them in Gnumeric, import them and write docs/evidence/spreadsheets.md (10 minutes)
+	@$(NEED_GNUMERIC)
+	@mkdir -p docs/evidence
+	go test ./cmd/e2e -count=1 -v -timeout=2h -run '^TestDownload_csvOpensInASpreadsheetAndCanBeImported$$' $(ARGS) -args -csv.videos=100000 -csv.out=$(CURDIR)/docs/evidence/spreadsheets.md
 
 # The command installs fonts, so that the pictures can show captions with emoji and captions in Chinese, Japanese, Korean and Hindi.
 .PHONY: screenshots

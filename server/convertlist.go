@@ -51,6 +51,9 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 			if cells[i], err = cellOf(entry[name]); err != nil {
 				return err
 			}
+			if text, ok := cells[i].(string); ok && row.Properties[name].Value.Pattern == decimalPattern {
+				cells[i] = json.Number(text)
+			}
 		}
 		if err := to.writeRow(cells); err != nil {
 			return err
@@ -66,6 +69,10 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	}
 	return readRest(decoder, from)
 }
+
+// decimalPattern is the pattern of members whose JSON value is a number in a string, such as video_length. In a table, their cells are numbers: a spreadsheet
+// with a decimal comma would read the text 12.5 as the 12th of May.
+const decimalPattern = `^\d+(\.\d+)?$`
 
 // cellOf returns the cell for a JSON value. value is empty if the list entry lacks the member. The cell of an absent or null member is nil.
 func cellOf(value json.RawMessage) (any, error) {

@@ -91,7 +91,11 @@ func TestXLSX_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 				for column, name := range rows[0] {
 					cell, err := excelize.CoordinatesToCellName(column+1, i+2)
 					require.NoError(t, err)
-					requireCell(t, file, sheet, cell, entry[name])
+					value := entry[name]
+					if text, ok := value.(string); ok && name == "video_length" {
+						value = json.Number(text)
+					}
+					requireCell(t, file, sheet, cell, value)
 				}
 			}
 		}
@@ -150,4 +154,32 @@ func TestXLSX_keepsTextsThatLookLikeEscapesAndFormulas(t *testing.T) {
 		got = append(got, row[column])
 	}
 	require.ElementsMatch(t, titles, got)
+}
+
+// Requirements in docs/coverage.md: 14.4-04
+func TestXLSX_cutsATextThatIsLongerThanACellCanBe(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	titles := []string{strings.Repeat("a", 32_767), strings.Repeat("a", 32_768), strings.Repeat("a", 32_766) + "🎬", strings.Repeat("🎬", 20_000)}
+	want := []string{titles[0], titles[0], titles[0][1:], strings.Repeat("🎬", 16_383)} // a character with two UTF-16 units is not split
+	for n := range titles {
+		c.track(videoURL(n))
+	}
+	a.fetch(func(target queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Title: &titles[target.ExternalID[len(target.ExternalID)-1]-'0'], Username: new("northwind"), Views: new(int64(5))}
+	})
+	_, _, rows := openWorkbook(t, c.send(http.MethodGet, "/videos", nil, "Accept", xlsx).requireStatus(http.StatusOK).body)
+	column := slices.Index(rows[0], "title")
+	var got []string
+	for _, row := range rows[1:] {
+		got = append(got, row[column])
+	}
+	require.ElementsMatch(t, want, got)
+	csvRows := c.csvOf("/videos")
+	var whole []string
+	for _, row := range csvRows[1:] {
+		whole = append(whole, row[slices.Index(csvRows[0], "title")])
+	}
+	require.ElementsMatch(t, titles, whole, "a CSV file has the whole texts")
 }

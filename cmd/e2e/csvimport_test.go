@@ -1,15 +1,21 @@
 package e2e_test
 
 import (
+	"archive/zip"
 	"encoding/csv"
 	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,9 +25,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// csvVideos is the number of videos that the test exports as CSV and imports again. A page of the API has at most 5,000 videos, so the test
-// reads three pages.
-const csvVideos = 10_050
+var (
+	csvVideos = flag.Int("csv.videos", 10_050, "number of videos that TestDownload_csvOpensInASpreadsheetAndCanBeImported downloads, opens and imports; more than 10,000 need more than two pages of the API")
+	csvOut    = flag.String("csv.out", "", "path of the page that TestDownload_csvOpensInASpreadsheetAndCanBeImported writes")
+)
 
 // writeVideos writes a CSV file of videos with captions that a spreadsheet could run as formulas.
 func writeVideos(t *testing.T, path string) {
@@ -32,7 +39,7 @@ func writeVideos(t *testing.T, path string) {
 	w := csv.NewWriter(f)
 	require.NoError(t, w.Write([]string{"link", "date", "views", "likes", "video_length", "title"}))
 	day := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
-	for n := range csvVideos {
+	for n := range *csvVideos {
 		require.NoError(t, w.Write([]string{fmt.Sprintf("https://www.tiktok.com/@creator%d/video/73012345%011d", n%50, n), day, fmt.Sprint(n), fmt.Sprint(n / 3), "12.5",
 			formula.Escape(captions[n%len(captions)])}))
 	}
@@ -40,39 +47,6 @@ func writeVideos(t *testing.T, path string) {
 	require.NoError(t, w.Error())
 	require.NoError(t, f.Close())
 }
-
-// pagesOf requests all pages of the list of videos in a format such as text/csv, and returns them as one text. It removes the line with the
-// column names from every page except the first.
-func (s *stack) pagesOf(t *testing.T, token, mediaType string) string {
-	t.Helper()
-	var all strings.Builder
-	next := "/videos?limit=5000&order_by=created_at"
-	for next != "" {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+next, nil)
-		require.NoError(t, err)
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Accept", mediaType)
-		res, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		body, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
-		require.Equal(t, http.StatusOK, res.StatusCode, string(body))
-		if all.Len() > 0 {
-			_, rows, _ := strings.Cut(string(body), "\n")
-			body = []byte(rows)
-		}
-		all.Write(body)
-		next = ""
-		if link := linkOfNextPage.FindStringSubmatch(res.Header.Get("Link")); link != nil {
-			next = "/videos" + link[1]
-		}
-	}
-	return all.String()
-}
-
-// linkOfNextPage matches the header Link of a page of a list, and captures the query of the next page.
-var linkOfNextPage = regexp.MustCompile(`<(\?[^>]*)>; rel="next"`)
 
 // factsOf returns the values of each video that an import can restore, as JSON. The key of the map is the link of the video.
 func (s *stack) factsOf(t *testing.T, token string) map[string]string {
@@ -105,8 +79,24 @@ func (s *stack) factsOf(t *testing.T, token string) map[string]string {
 	}
 }
 
-// Requirements in docs/coverage.md: 14.4-03
-func TestImport_restoresTheVideosOfACSVOfTheAPI(t *testing.T) {
+// csvFile is a file that the test has downloaded: a row of the table in docs/evidence/spreadsheets.md.
+type csvFile struct {
+	format             string
+	size               int64
+	took               time.Duration
+	server, client     int64 // how much the memory of the server grew, and the highest memory of the program that downloads, in bytes
+	cells, formulas    int
+	numbers, otherwise int // cells of numeric columns that are numbers, and that are something else
+}
+
+// maxDownloadMemory is the maximum memory that a download may take from the server and from the program that downloads, whatever the number of videos.
+const maxDownloadMemory = 64 << 20
+
+// The test downloads all videos as CSV, with commas and with semicolons. Gnumeric, a spreadsheet, opens the files in an English and a German locale: no cell may be a
+// formula, and numbers must be numbers. Imported into another organisation, the files must give the same videos.
+//
+// Requirements in docs/coverage.md: 14.4-03, 14.4-05
+func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	s := &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, storetest.Engines[0]), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}
@@ -126,12 +116,140 @@ func TestImport_restoresTheVideosOfACSVOfTheAPI(t *testing.T) {
 	runOperator(t, s.env, "import", "--org", "Original", original)
 	s.startServer(t)
 	want := s.factsOf(t, token)
-	require.Len(t, want, csvVideos)
-	for name, accept := range map[string]string{"Commas": "text/csv", "Semicolons": "text/csv; delimiter=semicolon"} {
-		file := filepath.Join(dir, name+".csv")
-		require.NoError(t, os.WriteFile(file, []byte(s.pagesOf(t, token, accept)), 0o600))
-		copied := organisation(name)
-		runOperator(t, s.env, "import", "--org", name, file)
-		require.Equal(t, want, s.factsOf(t, copied), name)
+	require.Len(t, want, *csvVideos)
+	var files []csvFile
+	for _, format := range []struct{ name, locale string }{{"csv", "C.UTF-8"}, {"csv-semicolon", germanLocale(t)}} {
+		s.server.kill()
+		s.startServer(t) // a new server, because earlier requests make its memory grow
+		path := filepath.Join(dir, format.name+".csv")
+		file := s.download(t, token, format.name, path)
+		s.openInGnumeric(t, &file, path, format.locale)
+		copied := organisation(format.name)
+		runOperator(t, s.env, "import", "--org", format.name, path)
+		require.Equal(t, want, s.factsOf(t, copied), format.name)
+		t.Logf("%+v", file)
+		files = append(files, file)
 	}
+	if *csvOut != "" {
+		require.NoError(t, os.WriteFile(*csvOut, []byte(spreadsheetPage(files)), 0o600))
+	}
+}
+
+// download downloads the videos of an organisation with the command line.
+func (s *stack) download(t *testing.T, token, format, path string) csvFile {
+	t.Helper()
+	server := &meter{server: s.server.cmd.Process.Pid}
+	require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/videos?limit=100", token, nil).status) // the first response needs more memory than later ones
+	before := server.status(t, "VmRSS")
+	require.NoError(t, os.WriteFile(server.file("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
+	began := time.Now()
+	p := start(t, "reeltally", []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + token}, "download", "videos", "--format", format, "-o", path)
+	<-p.done
+	require.NoError(t, p.err, p.stderr.String())
+	file := csvFile{format: format, took: time.Since(began), server: server.status(t, "VmHWM") - before}
+	usage, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	require.True(t, ok)
+	file.client = usage.Maxrss << 10
+	require.LessOrEqual(t, file.server, int64(maxDownloadMemory), "memory of the server")
+	require.LessOrEqual(t, file.client, int64(2*maxDownloadMemory), "memory of the program, with its code")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	file.size = info.Size()
+	return file
+}
+
+// germanLocale makes the German locale for Gnumeric and returns its settings, separated by blanks.
+func germanLocale(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "localedef", "-i", "de_DE", "-f", "UTF-8", filepath.Join(dir, "de_DE.UTF-8")).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return "de_DE.UTF-8 LOCPATH=" + dir
+}
+
+// numericColumns are columns of the download whose cells must be numbers.
+var numericColumns = []string{"latest_views", "latest_likes", "video_length"}
+
+// openInGnumeric opens a CSV file in Gnumeric, saves it as a workbook and counts the kinds of its cells.
+func (s *stack) openInGnumeric(t *testing.T, file *csvFile, path, locale string) {
+	t.Helper()
+	book := path + ".xlsx"
+	convert := exec.CommandContext(t.Context(), "ssconvert", path, book)
+	convert.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, strings.Fields("LC_ALL="+locale)...)
+	out, err := convert.CombinedOutput()
+	require.NoError(t, err, string(out))
+	archive, err := zip.OpenReader(book)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, archive.Close()) }()
+	sheet, err := archive.Open("xl/worksheets/sheet1.xml")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, sheet.Close()) }()
+
+	// Gnumeric writes a cell as <c r="B7" t="n"><f>formula</f><v>value</v></c>. The type t is missing if the cell is a number.
+	var cell struct {
+		At      string `xml:"r,attr"`
+		Type    string `xml:"t,attr"`
+		Formula string `xml:"f"`
+		Value   string `xml:"v"`
+		Text    string `xml:"is>t"`
+	}
+	numeric := map[string]bool{} // the letters of numericColumns
+	rows := 0
+	tokens := xml.NewDecoder(sheet)
+	for {
+		token, err := tokens.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		begin, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		switch begin.Name.Local {
+		case "row":
+			rows++
+		case "c":
+			cell.At, cell.Type, cell.Formula, cell.Value, cell.Text = "", "", "", "", ""
+			require.NoError(t, tokens.DecodeElement(&cell, &begin))
+			file.cells++
+			column := strings.TrimRight(cell.At, "0123456789")
+			switch {
+			case cell.Formula != "":
+				file.formulas++
+			case rows == 1 && slices.Contains(numericColumns, cell.Text):
+				numeric[column] = true
+			case rows > 1 && numeric[column] && (cell.Type == "" || cell.Type == "n") && cell.Value != "":
+				file.numbers++
+			case rows > 1 && numeric[column]:
+				file.otherwise++
+			}
+		}
+	}
+	require.Equal(t, *csvVideos+1, rows)
+	require.Zero(t, file.formulas, "no cell may be a formula")
+	require.Zero(t, file.otherwise, "every count and length must be a number")
+	require.Equal(t, *csvVideos*len(numericColumns), file.numbers)
+}
+
+// spreadsheetPage returns the text of docs/evidence/spreadsheets.md.
+func spreadsheetPage(files []csvFile) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Downloads of many videos and spreadsheets
+
+`+"`make spreadsheets`"+` writes this page. An organisation has %s videos, whose captions contain formulas, quotes, semicolons and ends of lines. `+"`reeltally download videos`"+` downloads them as CSV with
+commas, and as CSV with semicolons and decimal commas. Gnumeric opens the first file in an English locale and the second file in a German locale, and saves what it has read as a workbook.
+
+No cell of the workbooks may be a formula, and the cells of %s must be numbers. The files are then imported into new organisations. The links, captions, counts, lengths and
+times of all videos must be the same as before. The memory of the server may grow by at most %d MiB during the download. The memory of the program includes its code.
+
+| Format | MiB | Seconds | Server, MiB more | Program, MiB | Cells | Formulas | Numbers | Other cells of columns of numbers | Videos that differ after the import |
+| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |
+`, thousands(*csvVideos), strings.Join(numericColumns, ", "), maxDownloadMemory>>20)
+	for _, f := range files {
+		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.1f | %s | %s | %s | %s | 0 |\n", f.format, mebibytes(f.size), f.took.Seconds(), mebibytes(f.server), mebibytes(f.client), thousands(f.cells),
+			thousands(f.formulas), thousands(f.numbers), thousands(f.otherwise))
+	}
+	b.WriteString("\n`make check` runs the same test with fewer videos. The test is in `cmd/e2e/csvimport_test.go`.\n")
+	return b.String()
 }

@@ -2,10 +2,13 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"io"
+	"flag"
+	"fmt"
 	"net/http"
-	"net/http/httptest"
+	"net/url"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -14,138 +17,330 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// eventReceiver imitates the HTTP server to which a caller's webhook points. It counts the events that it receives.
-type eventReceiver struct {
-	*httptest.Server
+var (
+	webhooksOut    = flag.String("webhooks.out", "", "path of the page that TestKill_killedProcessesLoseNoEventsForWebhooks writes")
+	webhooksOrgs   = flag.Int("webhooks.organisations", 2, "number of organisations, each of which has one webhook")
+	webhooksVideos = flag.Int("webhooks.videos", 30, "number of videos that each organisation tracks and stops, which causes at least two events for each video")
+	webhooksKills  = flag.Int("webhooks.kills", 4, "number of killed processes")
+)
 
-	mu       sync.Mutex
-	verifier *standardwebhooks.Webhook
-	times    map[uuid.UUID]int // how often each event was received
-	refused  map[uuid.UUID]bool
-	requests int
-	faults   []string
-	arrived  chan struct{} // receives one value for each request
+// webhookBulk is the number of links in one request of a webhookRun.
+const webhookBulk = 25
+
+// webhookRun is a system of servers and a collector, whose processes are killed while events are recorded and sent. On PostgreSQL, it has two servers. On SQLite, it has
+// one, because SQLite is for one server: several programs that write all the time can keep another one from starting.
+type webhookRun struct {
+	*stack
+	receiver *eventReceiver
+	owners   []webhookOwner
+
+	mu      sync.Mutex
+	servers []*process
+	bases   []string
+	next    int // index of the server to which the next request is sent
+	kills   map[string]int
 }
 
-// newEventReceiver starts a receiver that refuses about every third event once. It does not refuse an event twice, because the test would
-// then wait too long: the server makes the third attempt a minute after the second, and the fourth attempt five minutes later.
-func newEventReceiver(t *testing.T) *eventReceiver {
-	t.Helper()
-	r := &eventReceiver{times: map[uuid.UUID]int{}, refused: map[uuid.UUID]bool{}, arrived: make(chan struct{}, 100_000)}
-	r.Server = httptest.NewServer(http.HandlerFunc(r.handle))
-	t.Cleanup(r.Close)
-	return r
+// webhookOwner is an organisation with one webhook, to which all events of the organisation are sent.
+type webhookOwner struct {
+	token string
+	hook  uuid.UUID
+	links []string
 }
 
-func (r *eventReceiver) handle(w http.ResponseWriter, request *http.Request) {
-	body, err := io.ReadAll(request.Body)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	defer func() { r.arrived <- struct{}{} }()
-	r.requests++
-	var event struct{ ID uuid.UUID }
-	switch {
-	case err != nil:
-		return // the sender was killed
-	case r.verifier.Verify(body, request.Header) != nil:
-		r.faults = append(r.faults, "a signature is wrong")
-	case json.Unmarshal(body, &event) != nil || event.ID.String() != request.Header.Get("webhook-id"):
-		r.faults = append(r.faults, "webhook-id is not the id of the event")
-	}
-	if r.requests%3 == 0 && !r.refused[event.ID] {
-		r.refused[event.ID] = true
-		http.Error(w, "busy", http.StatusServiceUnavailable)
-		return
-	}
-	r.times[event.ID]++
+// webhookResult is a row of the table in docs/evidence/webhooks.md.
+type webhookResult struct {
+	engine                   string
+	videos, events, requests int
+	repeated                 int            // requests with an event that the receiver had received before
+	kills                    map[string]int // by the name of the process
+	faults                   map[string]int // by the name of the fault
+	duration                 time.Duration
 }
 
-// received returns true if each of the events was received at least once.
-func (r *eventReceiver) received(events []uuid.UUID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !slices.ContainsFunc(events, func(id uuid.UUID) bool { return r.times[id] == 0 })
-}
-
-// The test kills a server after it has stored an event, or while it sends the event. If a request got a response with the id of its event,
-// this event must still arrive at least once, with the id and a valid signature.
-func TestKill_killedServerLosesNoEventsForWebhooks(t *testing.T) {
+// The test kills servers and the collector while the collector records events of fetches, the servers record events of stopped videos, and the
+// servers send events to a receiver that often fails. For each change that is stored, an event must arrive, always with its id and a valid
+// signature. No other event may arrive.
+func TestKill_killedProcessesLoseNoEventsForWebhooks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	const rounds, perRound = 4, 20
+	var mu sync.Mutex
+	var results []webhookResult
+	t.Cleanup(func() {
+		if *webhooksOut != "" && !t.Failed() {
+			require.NoError(t, os.WriteFile(*webhooksOut, []byte(webhookPage(results)), 0o600))
+		}
+	})
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			s := startStack(t, engine)
-			s.server.kill()
-			s.collector.kill()
-			s.env = append(s.env, "REELTALLY_WEBHOOK_ALLOW_PRIVATE=true", "REELTALLY_RATE_LIMITS=off")
-			s.startServer(t)
-			token := s.newAdmin(t)
-			r := newEventReceiver(t)
-			var hook struct {
-				ID     uuid.UUID
-				Secret string
-			}
-			call(t, http.MethodPost, s.base+"/webhooks", token, map[string]any{"url": r.URL}).decode(t, &hook)
-			verifier, err := standardwebhooks.NewWebhook(hook.Secret)
-			require.NoError(t, err)
-			r.verifier = verifier
-
-			var mu sync.Mutex
-			var acknowledged []uuid.UUID
-			for round := range rounds {
-				var requests sync.WaitGroup
-				for range perRound {
-					requests.Go(func() {
-						a, err := try(t, http.MethodPost, s.base+"/webhooks/"+hook.ID.String()+"/test", token, nil)
-						var made struct {
-							Event uuid.UUID `json:"event_id"`
-						}
-						if err == nil && a.status == http.StatusAccepted && json.Unmarshal(a.body, &made) == nil {
-							mu.Lock()
-							acknowledged = append(acknowledged, made.Event)
-							mu.Unlock()
-						}
-					})
-				}
-				for range round * 3 { // in the first round, the test kills the server before it has sent an event
-					<-r.arrived
-				}
-				s.server.kill()
-				requests.Wait()
-				s.startServer(t)
-			}
-			require.NotEmpty(t, acknowledged)
-			await(t, 3*time.Minute, 100*time.Millisecond, func() string {
-				if r.received(acknowledged) {
-					return ""
-				}
-				return "not all events arrived; the deliveries are: " + string(call(t, http.MethodGet, s.base+"/webhooks/"+hook.ID.String()+"/deliveries", token, nil).body)
-			})
-
-			var feed struct {
-				Data []struct{ ID uuid.UUID }
-			}
-			call(t, http.MethodGet, s.base+"/events?limit=1000", token, nil).decode(t, &feed)
-			stored := map[uuid.UUID]bool{}
-			for _, e := range feed.Data {
-				stored[e.ID] = true
-			}
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			require.Empty(t, r.faults)
-			repeated := 0
-			for id, n := range r.times {
-				require.True(t, stored[id], "an event was sent that is not stored")
-				repeated += n - 1
-			}
-			t.Logf("%d events acknowledged, %d received in %d requests, %d received again", len(acknowledged), len(r.times), r.requests, repeated)
+			start := time.Now()
+			w := startWebhookRun(t, engine)
+			w.whileKilled(t, *webhooksKills/2, []string{"server", "collector"}, w.trackAll)
+			w.awaitFetches(t)
+			w.whileKilled(t, *webhooksKills-*webhooksKills/2, []string{"server"}, w.stopAll)
+			w.awaitDeliveries(t)
+			result := w.check(t)
+			result.engine, result.duration = engine, time.Since(start)
+			mu.Lock()
+			results = append(results, result)
+			mu.Unlock()
+			t.Logf("%+v", result)
 		})
 	}
+}
+
+// startWebhookRun starts the processes and creates organisations with a webhook each.
+func startWebhookRun(t *testing.T, engine string) *webhookRun {
+	t.Helper()
+	servers := 2
+	if engine == "sqlite" {
+		servers = 1
+	}
+	w := &webhookRun{stack: &stack{box: startSandbox(t)}, servers: make([]*process, servers), bases: make([]string, servers), kills: map[string]int{}}
+	w.env = append(slices.Clone(w.box.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
+		"REELTALLY_WEBHOOK_ALLOW_PRIVATE=true", "REELTALLY_RATE_LIMITS=off")
+	for i := range w.servers {
+		w.startServerAt(t, i)
+	}
+	w.startCollector(t)
+	w.receiver = newEventReceiver(t)
+	videos := linksOf(w.videos(t, link.YouTube, *webhooksOrgs**webhooksVideos, 7))
+	for i := range *webhooksOrgs {
+		owner := webhookOwner{token: w.newAdmin(t), links: videos[i**webhooksVideos : (i+1)**webhooksVideos]}
+		var made struct {
+			ID     uuid.UUID
+			Secret string
+		}
+		call(t, http.MethodPost, w.bases[0]+"/webhooks", owner.token, map[string]any{"url": w.receiver.URL + "/" + strconv.Itoa(i)}).decode(t, &made)
+		verifier, err := standardwebhooks.NewWebhook(made.Secret)
+		require.NoError(t, err)
+		owner.hook = made.ID
+		w.owners = append(w.owners, owner)
+		w.receiver.verifiers = append(w.receiver.verifiers, verifier)
+	}
+	return w
+}
+
+// startServerAt starts the server with the index i.
+func (w *webhookRun) startServerAt(t *testing.T, i int) {
+	t.Helper()
+	p := start(t, "server", w.env)
+	base := loggedAddress(t, p, "serving")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.servers[i], w.bases[i] = p, base
+}
+
+// whileKilled runs work, and meanwhile kills and restarts n processes. It kills the processes with the given names in turn. Between two kills,
+// the receiver gets a part of the events that work causes, so that the kills are distributed over the whole work.
+func (w *webhookRun) whileKilled(t *testing.T, n int, names []string, work func(t *testing.T)) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work(t)
+	}()
+	first, events := w.receiver.distinct(), *webhooksOrgs**webhooksVideos
+	for kill := range n {
+		await(t, 10*time.Minute, 5*time.Millisecond, func() string {
+			if got := w.receiver.distinct() - first; got < (kill+1)*events/(n+2) {
+				return fmt.Sprintf("%d events arrived before kill %d", got, kill+1)
+			}
+			return ""
+		})
+		switch name := names[kill%len(names)]; name {
+		case "server":
+			i := kill / len(names) % len(w.servers)
+			w.servers[i].kill()
+			w.startServerAt(t, i)
+			w.kills[name]++
+		case "collector":
+			w.collector.kill()
+			w.startCollector(t)
+			w.kills[name]++
+		}
+		progress(os.Stderr, "%s: killed %v, %d events arrived", t.Name(), w.kills, w.receiver.distinct())
+	}
+	<-done
+}
+
+// acknowledged sends a request to the servers in turn, until a server answers with one of the statuses. Servers that were killed do not answer.
+func (w *webhookRun) acknowledged(t *testing.T, method, path, token string, body any, statuses ...int) {
+	t.Helper()
+	await(t, 5*time.Minute, 50*time.Millisecond, func() string {
+		w.mu.Lock()
+		base := w.bases[w.next%len(w.bases)]
+		w.next++
+		w.mu.Unlock()
+		a, err := try(t, method, base+path, token, body)
+		if t.Context().Err() != nil {
+			return "" // the test has failed
+		}
+		if err != nil || !slices.Contains(statuses, a.status) {
+			return fmt.Sprintf("%s %s: %v %d %s", method, path, err, a.status, a.body)
+		}
+		return ""
+	})
+}
+
+// trackAll tracks the videos of all organisations.
+func (w *webhookRun) trackAll(t *testing.T) {
+	t.Helper()
+	w.eachBulk(func(owner webhookOwner, links []string) {
+		w.acknowledged(t, http.MethodPost, "/videos/bulk", owner.token, map[string]any{"links": links}, http.StatusOK)
+	})
+}
+
+// stopAll stops the tracking of the videos of all organisations.
+func (w *webhookRun) stopAll(t *testing.T) {
+	t.Helper()
+	w.eachBulk(func(owner webhookOwner, links []string) {
+		w.acknowledged(t, http.MethodDelete, "/videos/bulk", owner.token, map[string]any{"ids": links}, http.StatusOK)
+	})
+}
+
+// eachBulk calls do for each organisation and each webhookBulk of its links. It calls do for all organisations at the same time.
+func (w *webhookRun) eachBulk(do func(owner webhookOwner, links []string)) {
+	var all sync.WaitGroup
+	for _, owner := range w.owners {
+		all.Go(func() {
+			for links := range slices.Chunk(owner.links, webhookBulk) {
+				do(owner, links)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// videosOf returns the videos of an organisation, also those whose tracking was stopped.
+func (w *webhookRun) videosOf(t *testing.T, owner webhookOwner) []stoppedVideo {
+	t.Helper()
+	var page struct{ Data []stoppedVideo }
+	call(t, http.MethodGet, w.bases[0]+"/videos?include_removed=true", owner.token, nil).decode(t, &page)
+	return page.Data
+}
+
+// stoppedVideo has the fields of an API video that the test uses.
+type stoppedVideo struct {
+	ID      uuid.UUID `json:"ad_id"`
+	Views   *int64    `json:"latest_views"`
+	Removed bool
+}
+
+// awaitFetches waits until all videos have views.
+func (w *webhookRun) awaitFetches(t *testing.T) {
+	t.Helper()
+	await(t, 10*time.Minute, time.Second, func() string {
+		for _, owner := range w.owners {
+			videos := w.videosOf(t, owner)
+			if len(videos) != len(owner.links) || slices.ContainsFunc(videos, func(v stoppedVideo) bool { return v.Views == nil }) {
+				return "not all videos were fetched"
+			}
+		}
+		return ""
+	})
+}
+
+// eventKey identifies a change of a video.
+type eventKey struct {
+	kind  string
+	video uuid.UUID
+}
+
+// expected returns the changes of which the database has the result: for each video, its first fetch and its end.
+func (w *webhookRun) expected(t *testing.T, owner webhookOwner) []eventKey {
+	t.Helper()
+	videos := w.videosOf(t, owner)
+	require.Len(t, videos, len(owner.links))
+	var keys []eventKey
+	for _, v := range videos {
+		require.True(t, v.Removed)
+		require.NotNil(t, v.Views)
+		keys = append(keys, eventKey{"video.metrics.updated", v.ID}, eventKey{"video.removed", v.ID})
+	}
+	return keys
+}
+
+// awaitDeliveries waits until each delivery has succeeded.
+func (w *webhookRun) awaitDeliveries(t *testing.T) {
+	t.Helper()
+	for _, owner := range w.owners {
+		var missing []eventKey
+		await(t, 30*time.Minute, time.Second, func() string {
+			if missing == nil {
+				missing = w.expected(t, owner)
+			}
+			missing = slices.DeleteFunc(missing, w.receiver.has)
+			if len(missing) > 0 {
+				return fmt.Sprintf("%d changes have no event, such as %v", len(missing), missing[0])
+			}
+			return ""
+		})
+	}
+	for _, owner := range w.owners {
+		await(t, 30*time.Minute, time.Second, func() string {
+			var page struct {
+				Data []struct {
+					Status string
+					Event  uuid.UUID `json:"event_id"`
+				}
+			}
+			call(t, http.MethodGet, w.bases[0]+"/webhooks/"+owner.hook.String()+"/deliveries?limit=5000", owner.token, nil).decode(t, &page)
+			require.NotEmpty(t, page.Data)
+			for _, d := range page.Data {
+				if d.Status != "delivered" {
+					return fmt.Sprintf("the delivery of event %s is %s", d.Event, d.Status)
+				}
+			}
+			return ""
+		})
+	}
+}
+
+// check compares the received events with the changes and with the event feeds, and returns the row for the page.
+func (w *webhookRun) check(t *testing.T) webhookResult {
+	t.Helper()
+	r := w.receiver
+	feed := map[uuid.UUID]bool{}
+	for _, owner := range w.owners {
+		cursor := ""
+		for more := true; more; {
+			var page struct {
+				Data       []struct{ ID uuid.UUID }
+				HasMore    bool   `json:"has_more"`
+				NextCursor string `json:"next_cursor"`
+			}
+			call(t, http.MethodGet, w.bases[0]+"/events?limit=1000"+cursor, owner.token, nil).decode(t, &page)
+			for _, e := range page.Data {
+				require.False(t, feed[e.ID], "the feed has an event twice")
+				feed[e.ID] = true
+			}
+			cursor, more = "&cursor="+url.QueryEscape(page.NextCursor), page.HasMore
+		}
+	}
+	var changes []eventKey
+	for _, owner := range w.owners {
+		changes = append(changes, w.expected(t, owner)...)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	require.Empty(t, r.wrong)
+	require.Zero(t, r.redirected, "a redirect was followed")
+	require.Len(t, r.times, len(feed), "the events of the feeds are the events that arrived")
+	repeated := 0
+	for id, n := range r.times {
+		require.True(t, feed[id], "an event was sent that is not stored")
+		repeated += n - 1
+	}
+	for _, key := range changes {
+		require.Len(t, r.events[key], 1, "a change has one event, which is repeated only with its id: %v", key)
+	}
+	return webhookResult{videos: len(changes) / 2, events: len(r.times), requests: r.requests, repeated: repeated, kills: w.kills, faults: r.faults}
 }
 
 // newAdmin creates an organisation and returns a token with all scopes that belongs to this organisation.

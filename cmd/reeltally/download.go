@@ -21,7 +21,7 @@ import (
 type downloadCommand struct {
 	apiCommand
 	What         string    `arg:"" enum:"videos,accounts,collections,histories" help:"What to download: videos, accounts, collections or histories. Histories are the stored points of all videos."`
-	Format       string    `default:"csv" enum:"csv,ndjson" placeholder:"FORMAT" help:"csv, or ndjson for one JSON object a line."`
+	Format       string    `default:"csv" enum:"csv,csv-semicolon,ndjson" placeholder:"FORMAT" help:"csv, csv-semicolon for spreadsheets with a decimal comma, or ndjson for one JSON object a line."`
 	Output       string    `short:"o" placeholder:"FILE" help:"File to write. It appears when it is complete. Without it, standard output."`
 	UpdatedSince time.Time `placeholder:"TIME" help:"Only points of histories that were fetched since then, for example 2026-02-01T00:00:00Z."`
 }
@@ -55,21 +55,60 @@ func (c *downloadCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	return c.write(ctx, p, api, out)
 }
 
+// isCSV reports whether the file is a CSV file.
+func (c *downloadCommand) isCSV() bool { return c.Format != "ndjson" }
+
+// acceptOf are the values of the header Accept with which the server answers in the formats of a download.
+var acceptOf = map[string]string{"csv": "text/csv", "csv-semicolon": "text/csv; delimiter=semicolon", "ndjson": "application/x-ndjson"}
+
+// newProgress starts to show the progress. If the rows are printed on a terminal, the progress is not shown, because the rows show it. The total is
+// unknown for collections and histories.
+func (c *downloadCommand) newProgress(ctx context.Context, p boot.Process, api *client.ReelTally) (*progress, error) {
+	if c.Output == "" && boot.IsTerminal(p.Stdout) {
+		return newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "download", c.What, 0), nil
+	}
+	var total int64
+	switch c.What {
+	case "videos":
+		page, err := api.ListVideos(ctx, client.ListVideosOptions{Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		total = page.Pagination.Total
+	case "accounts":
+		page, err := api.ListAccounts(ctx, client.ListAccountsOptions{Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		total = page.Pagination.Total
+	}
+	return newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "download", c.What, total), nil
+}
+
 // write writes the download to out.
 func (c *downloadCommand) write(ctx context.Context, p boot.Process, api *client.ReelTally, out io.Writer) error {
-	w := bufio.NewWriter(out)
+	bar, err := c.newProgress(ctx, p, api)
+	if err != nil {
+		return err
+	}
+	defer bar.finish(ctx)
+	w := bufio.NewWriter(&rowCounter{Writer: out, quotes: c.isCSV(), show: func(rows int64) {
+		if c.isCSV() {
+			rows-- // the line with the names of the columns
+		}
+		bar.set(ctx, rows, 0)
+	}})
 	limit := pageSize(0)
-	var err error
 	switch {
-	case c.What == "videos" && c.Format == "csv":
+	case c.What == "videos" && c.isCSV():
 		_, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) {
 			return api.Raw.ListVideos(ctx, &client.ListVideosParams{Limit: &limit}, edit)
 		})
-	case c.What == "accounts" && c.Format == "csv":
+	case c.What == "accounts" && c.isCSV():
 		_, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) {
 			return api.Raw.ListAccounts(ctx, &client.ListAccountsParams{Paginated: new(true), Limit: &limit}, edit)
 		})
-	case c.What == "collections" && c.Format == "csv":
+	case c.What == "collections" && c.isCSV():
 		_, err = c.copyPages(w, func(edit client.RequestEditorFn) (*http.Response, error) {
 			return api.Raw.ListCollections(ctx, &client.ListCollectionsParams{IncludeChildren: new(true), Paginated: new(true), Limit: &limit}, edit)
 		})
@@ -93,6 +132,28 @@ func (c *downloadCommand) write(ctx context.Context, p boot.Process, api *client
 		}
 	}
 	return errors.Join(err, w.Flush())
+}
+
+// rowCounter passes a file on and counts its rows. A row is a line, unless quotes is true and the end of the line is within quotes.
+type rowCounter struct {
+	io.Writer
+	quotes bool
+	quoted bool // whether the next character is within quotes
+	rows   int64
+	show   func(rows int64) // called with the number of rows so far
+}
+
+func (c *rowCounter) Write(part []byte) (int, error) {
+	for _, char := range part {
+		switch {
+		case char == '"' && c.quotes:
+			c.quoted = !c.quoted
+		case char == '\n' && !c.quoted:
+			c.rows++
+		}
+	}
+	c.show(c.rows)
+	return c.Writer.Write(part)
 }
 
 // writeLines writes one JSON object a line.
@@ -121,7 +182,7 @@ func (c *downloadCommand) copyPages(w io.Writer, get func(client.RequestEditorFn
 			if query != "" {
 				r.URL.RawQuery = query // change only the query, so that the token is not sent to another host
 			}
-			r.Header.Set("Accept", map[string]string{"csv": "text/csv", "ndjson": "application/x-ndjson"}[c.Format])
+			r.Header.Set("Accept", acceptOf[c.Format])
 			return nil
 		})
 		if err != nil {
@@ -152,7 +213,7 @@ func (c *downloadCommand) copyPage(w io.Writer, r *http.Response, first bool, co
 		return failed
 	}
 	body := bufio.NewReader(r.Body)
-	if c.Format == "csv" {
+	if c.isCSV() {
 		line, err := body.ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err

@@ -38,7 +38,12 @@ func newProgress(w io.Writer, logger *slog.Logger, task, unit string, total int6
 	if boot.IsTerminal(w) {
 		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(64))
 		p.bar = p.bars.AddBar(total,
-			mpb.PrependDecorators(decor.Name(task+" "), decor.CountersNoUnit("%d of %d "+unit)),
+			mpb.PrependDecorators(decor.Name(task+" "), decor.Any(func(st decor.Statistics) string {
+				if st.Total <= 0 {
+					return fmt.Sprintf("%d %s", st.Current, unit)
+				}
+				return fmt.Sprintf("%d of %d %s", st.Current, st.Total, unit)
+			})),
 			mpb.AppendDecorators(decor.Any(func(st decor.Statistics) string {
 				if p.points.Load() == 0 {
 					return p.timeLeft(st.Current).String() + " left"

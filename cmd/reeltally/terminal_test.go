@@ -103,3 +103,38 @@ func TestVideosList_fitsTheTerminal(t *testing.T) {
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run))
 	require.Contains(t, file.String(), strings.Repeat("A long title with [2J控制字符 ", 9), "a table in a file is not shortened")
 }
+
+func TestDownload_showsABarOnATerminal(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.Header.Get("Accept"), "text/csv") {
+			_, _ = io.WriteString(w, "ad_id;title\r\n1;\"two\nlines\"\r\n2;x\r\n")
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"data":[],"pagination":{"total":2}}`)
+	}))
+	t.Cleanup(server.Close)
+	env := map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}
+	user, _, terminal := openTerminal(t)
+	file := filepath.Join(t.TempDir(), "videos.csv")
+	require.Zero(t, runOnTerminal(t, terminal, env, "download", "videos", "--format", "csv-semicolon", "-o", file), user)
+	require.Eventually(t, func() bool { return strings.Contains(user.String(), "2 of 2 videos") }, startTimeout, 10*time.Millisecond, user)
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "ad_id;title\r\n1;\"two\nlines\"\r\n2;x\r\n", string(written))
+
+	require.Zero(t, runOnTerminal(t, terminal, env, "download", "collections", "-o", file), user)
+	require.Eventually(t, func() bool { return strings.Contains(user.String(), "download 2 collections") }, startTimeout, 10*time.Millisecond, "the total is unknown: %s", user)
+
+	rows, _, screen := openTerminal(t)
+	require.Zero(t, runOnTerminal(t, screen, env, "download", "videos"), rows)
+	rows.Await(t, startTimeout, "2;x")
+	require.NotContains(t, rows.String(), "of 2 videos", "the rows themselves show the progress")
+
+	var out, lines bytes.Buffer
+	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"download", "videos"}, Stdout: &out, Stderr: &lines,
+		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run))
+	require.Contains(t, lines.String(), `"msg":"task ended","task":"download"`)
+	require.NotContains(t, lines.String(), "\x1b")
+}

@@ -155,6 +155,9 @@ func (r *csvReader) next() (line int, v values, err error) {
 			v[f] = cells[i]
 		}
 	}
+	if r.csv.Comma == ';' { // then the comma is the decimal sign
+		v[fieldVideoLength] = strings.Replace(v[fieldVideoLength], ",", ".", 1)
+	}
 	v[fieldTitle], v[fieldUsername] = formula.Unescape(v[fieldTitle]), formula.Unescape(v[fieldUsername])
 	return line, v, nil
 }

@@ -1,0 +1,155 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// The faults of an eventReceiver.
+const (
+	faultRefused    = "answered with 503"
+	faultRedirected = "answered with a redirect to another server on a loopback address"
+	faultCut        = "read the event and closed the connection without an answer"
+	faultSilent     = "read the event and did not answer within ten seconds"
+	faultLate       = "answered with 200 after two seconds"
+)
+
+// faultAt returns the fault at the first attempt of the n-th event that arrives, or "".
+func faultAt(n int) string {
+	switch {
+	case n%12 == 3:
+		return faultRefused
+	case n%25 == 7:
+		return faultRedirected
+	case n%25 == 12:
+		return faultCut
+	case n%100 == 40:
+		return faultSilent
+	case n%50 == 20:
+		return faultLate
+	}
+	return ""
+}
+
+// eventReceiver imitates the HTTP server to which the webhooks of callers point. It often fails at the first attempt to send an event. It
+// refuses few events twice and none three times, because the fourth attempt is five minutes after the third.
+type eventReceiver struct {
+	*httptest.Server
+
+	inside    *httptest.Server            // the server to which the receiver redirects
+	verifiers []*standardwebhooks.Webhook // one for each webhook, with its secret
+
+	mu         sync.Mutex
+	attempts   map[uuid.UUID]int               // the number of requests with each event
+	times      map[uuid.UUID]int               // how often each event was received
+	events     map[eventKey]map[uuid.UUID]bool // the ids of the received events about each change
+	faults     map[string]int                  // how often the receiver had each fault
+	requests   int
+	redirected int      // number of requests that followed a redirect
+	wrong      []string // what was wrong in requests
+}
+
+// newEventReceiver starts a receiver. The caller sets the field verifiers before the first event is sent.
+func newEventReceiver(t *testing.T) *eventReceiver {
+	t.Helper()
+	r := &eventReceiver{attempts: map[uuid.UUID]int{}, times: map[uuid.UUID]int{}, events: map[eventKey]map[uuid.UUID]bool{}, faults: map[string]int{}}
+	r.Server = httptest.NewServer(http.HandlerFunc(r.handle))
+	t.Cleanup(r.Close)
+	r.inside = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.redirected++
+	}))
+	t.Cleanup(r.inside.Close)
+	return r
+}
+
+// handle answers a request with an event.
+func (r *eventReceiver) handle(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return // the sender was killed
+	}
+	switch r.record(request, body) {
+	case faultRefused:
+		http.Error(w, "busy", http.StatusServiceUnavailable)
+	case faultRedirected:
+		http.Redirect(w, request, r.inside.URL, http.StatusTemporaryRedirect)
+	case faultCut:
+		panic(http.ErrAbortHandler)
+	case faultSilent:
+		<-request.Context().Done() // the sender has given up
+	case faultLate:
+		select {
+		case <-request.Context().Done():
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// record checks a request, records its event unless the receiver refuses it, and returns the fault with which the receiver answers.
+func (r *eventReceiver) record(request *http.Request, body []byte) string {
+	var event struct {
+		ID   uuid.UUID
+		Type string
+		Data struct {
+			Video struct {
+				ID uuid.UUID `json:"ad_id"`
+			}
+		}
+	}
+	webhook, pathErr := strconv.Atoi(strings.TrimPrefix(request.URL.Path, "/"))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests++
+	switch {
+	case pathErr != nil || r.verifiers[webhook].Verify(body, request.Header) != nil:
+		r.wrong = append(r.wrong, "the signature is wrong: "+request.URL.Path)
+	case json.Unmarshal(body, &event) != nil || event.ID.String() != request.Header.Get(standardwebhooks.HeaderWebhookID):
+		r.wrong = append(r.wrong, "webhook-id is not the id of the event: "+string(body))
+	}
+	fault := ""
+	switch attempt := r.attempts[event.ID]; {
+	case attempt == 0:
+		fault = faultAt(len(r.attempts))
+	case attempt == 1 && len(r.attempts)%50 == 49:
+		fault = faultRefused
+	}
+	r.attempts[event.ID]++
+	if fault != "" {
+		r.faults[fault]++
+	}
+	if fault != faultRefused && fault != faultRedirected {
+		r.times[event.ID]++
+		key := eventKey{event.Type, event.Data.Video.ID}
+		if r.events[key] == nil {
+			r.events[key] = map[uuid.UUID]bool{}
+		}
+		r.events[key][event.ID] = true
+	}
+	return fault
+}
+
+// distinct returns the number of different events that were received.
+func (r *eventReceiver) distinct() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.times)
+}
+
+// has reports whether an event about a change was received.
+func (r *eventReceiver) has(key eventKey) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.events[key]) > 0
+}
