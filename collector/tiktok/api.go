@@ -19,7 +19,8 @@ const DefaultBaseURL = "https://open.tiktokapis.com/"
 
 const (
 	tokenPath = "v2/oauth/token/" //nolint:gosec // a URL path, not a credential
-	// ratePause is the pause after a rate limit without Retry-After. TikTok counts the requests of the last 60 seconds.
+	// ratePause is how long no calls are made after a rate limit, if TikTok's answer has no Retry-After. TikTok counts the requests of the
+	// last 60 seconds.
 	ratePause = time.Minute
 )
 
@@ -76,7 +77,8 @@ type tokenSource interface {
 	token(ctx context.Context, refused string) (string, error)
 }
 
-// callWithToken makes a call. If TikTok refuses the access token, callWithToken gets a new token and calls once more.
+// callWithToken makes a call with an access token from tokens. If TikTok refuses the token, callWithToken gets a new token and makes the
+// call once more.
 func (a app) callWithToken(ctx context.Context, budget *source.CallBudget, tokens tokenSource, r request) (answer, error) {
 	token, err := tokens.token(ctx, "")
 	if err != nil {
@@ -116,7 +118,7 @@ func (a app) call(ctx context.Context, budget *source.CallBudget, token string, 
 	if jsonErr == nil && json.Unmarshal(res.Body, &e) != nil {
 		e, jsonErr = envelope{}, errFormat
 		if fetch.ClassOf(res.Status, true) != source.OK {
-			jsonErr = nil // the HTTP status decides the class, because the answer has an error status
+			jsonErr = nil // an error status gives the class of the failure, whatever the body is
 		}
 	}
 	if jsonErr == nil && fetch.ClassOf(res.Status, true) == source.OK && e.Error.Code == codeOK {
@@ -130,7 +132,7 @@ func (a app) call(ctx context.Context, budget *source.CallBudget, token string, 
 
 const codeOK = "ok"
 
-// envelope is the JSON format of every answer. A successful answer also has an error member, with the code "ok".
+// envelope is the JSON format of every answer. A successful answer also has the member "error", with the code "ok".
 type envelope struct {
 	Data  json.RawMessage `json:"data"`
 	Error struct {
@@ -139,7 +141,8 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// classOf returns the class of an error code. ok is false if the code does not decide the class; the caller then uses the HTTP status.
+// classOf returns the class of an error code of TikTok, such as "rate limited". ok is false for other codes. The HTTP status then gives the
+// class.
 func classOf(code string) (class source.Class, ok bool) {
 	switch code {
 	case "access_token_invalid", "access_token_expired", "scope_not_authorized", "scope_permission_missed":
@@ -157,7 +160,8 @@ func classOf(code string) (class source.Class, ok bool) {
 	}
 }
 
-// failure returns the failure for an answer that is not a success. jsonErr is the error of fetch.CheckJSON or errFormat.
+// failure returns the failure for an answer that is not a success. jsonErr says why the body could not be decoded, or is nil. token is
+// removed from error messages.
 func (a app) failure(res *fetch.Response, jsonErr error, e envelope, token string) *source.Failure {
 	now := a.now()
 	f := &source.Failure{
@@ -192,28 +196,28 @@ func (a app) failure(res *fetch.Response, jsonErr error, e envelope, token strin
 	return f
 }
 
-// utcDay returns the UTC date of now, which is the id of a budget's window, and the end of that day. TikTok counts its daily quotas per UTC
-// day.
+// utcDay returns the UTC date that contains the time now, as an id, and the end of that day. The daily budgets use it, because TikTok
+// counts its daily quotas per UTC day.
 func utcDay(now time.Time) (id string, ends time.Time) {
 	day := now.UTC().Truncate(24 * time.Hour)
 	return day.Format(time.DateOnly), day.Add(24 * time.Hour)
 }
 
-// minute returns the minute of now, which is the id of a budget's window, and the end of that minute.
+// minute returns the minute that contains the time now, as an id, and the end of that minute. Budgets that count per minute use it.
 func minute(now time.Time) (id string, ends time.Time) {
 	start := now.UTC().Truncate(time.Minute)
 	return start.Format("2006-01-02T15:04"), start.Add(time.Minute)
 }
 
-// limit returns the limit of a budget. If option is 0, the limit is defaultLimit. If option is negative, the limit is 0, which means that
-// it is not known. Otherwise the limit is option.
-func limit(option, defaultLimit int64) int64 {
+// limit returns the limit of a budget for a configured number: the default limit for 0, no known limit (0) for a negative number, and the
+// number itself otherwise.
+func limit(configured, defaultLimit int64) int64 {
 	switch {
-	case option == 0:
+	case configured == 0:
 		return defaultLimit
-	case option < 0:
+	case configured < 0:
 		return 0
 	default:
-		return option
+		return configured
 	}
 }

@@ -18,13 +18,13 @@ import (
 // DisplayName is the name of the source in logs, in metrics and in stored history points.
 const DisplayName = "tiktok_display"
 
-// BudgetRequests is the name of the budget that counts requests: per minute in Display, and per UTC day in Research.
+// BudgetRequests is the name of the budgets that limit the number of requests: per minute in Display, and per UTC day in Research.
 const BudgetRequests = "requests"
 
 const (
 	displayBatch = 20 // maximum number of video ids in a call, and of videos on a page of a list
-	// displayLimit is the default limit of calls a minute. It is half of TikTok's limit for any 60 seconds, because 60 seconds can overlap
-	// two windows of the budget.
+	// displayLimit is the default limit of calls in a calendar minute. It is half of TikTok's limit, which applies to any 60 seconds,
+	// because any 60 seconds can contain calls of two calendar minutes.
 	displayLimit  = 300
 	displayFields = "id,create_time,cover_image_url,share_url,video_description,duration,title,like_count,comment_count,share_count,view_count"
 	// usernameTTL is how long the handle of the account that has logged in to the operator's app is cached.
@@ -36,8 +36,8 @@ type DisplayOptions struct {
 	Name                    string // name of the source; "" means DisplayName; two sources must not have the same name
 	BaseURL                 string // base URL of the API, with or without a path prefix; "" means DefaultBaseURL
 	ClientKey, ClientSecret string // client key and secret of the operator's app
-	// RefreshToken is the refresh token that TikTok returned when the account logged in. It is used once. After that, the newer refresh
-	// tokens in Tokens are used.
+	// RefreshToken is the refresh token that TikTok returned when the account logged in. It is used only once, because TikTok returns a
+	// newer refresh token at each use. The newer ones are stored in Tokens.
 	RefreshToken string
 	Client       *fetch.Client
 	Tokens       TokenStore
@@ -48,8 +48,8 @@ type DisplayOptions struct {
 }
 
 // Display fetches the videos of one account from TikTok's Display API. The owner of the account has logged in to the operator's app. The
-// API returns views, likes, comments and shares, but no bookmarks, songs and advertising flags. For a video of another account, the result
-// has the class Unsupported, so that the collector asks the next source.
+// API returns views, likes, comments and shares, but no bookmarks, songs and advertising flags. The result for a video of another account
+// has the class Unsupported. The collector then asks the next configured source for the video.
 type Display struct {
 	app
 	name   string
@@ -100,7 +100,7 @@ func (d *Display) Timeout() time.Duration { return d.api.Timeout() }
 // the limit of 300 calls a minute.
 func (d *Display) Concurrency() int { return 4 }
 
-// Group returns "" for every target, because one Fetch can request the videos of any accounts together.
+// Group returns "" for every target. Targets of the same group can be fetched in one batch, so videos of any accounts can.
 func (d *Display) Group(source.Target) string { return "" }
 
 // AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
@@ -109,9 +109,9 @@ func (d *Display) AsksByHandle(source.Target) bool { return false }
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns the batch size 20 for any TikTok video, because only TikTok's answer shows whether the video belongs to the logged-in
-// account. For an account, it returns the batch size 1. It returns false for an account without a valid handle, and for an account that is
-// known to differ from the logged-in account.
+// Serves returns which targets to request, and how many at once. It returns 20 for any TikTok video, because only TikTok's answer shows
+// whether the video belongs to the logged-in account. It returns 1 for an account. It returns false for an account without a valid handle,
+// and for an account that is known to differ from the logged-in account.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -132,7 +132,7 @@ func (d *Display) Serves(t source.Target) (int, bool) {
 func (d *Display) OwnAccountsOnly() bool { return true }
 
 // Plan returns the number of calls to reserve for a batch. A batch of videos needs one call. An account needs one call for the profile and
-// one for each page of its list. Some additional calls are planned, because TikTok's pages can be short.
+// one for each page of its list of videos. Plan adds some calls for the list, because TikTok's pages can be short.
 func (d *Display) Plan(batch []source.Target) [][]source.Call {
 	units := int64(1)
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
@@ -201,12 +201,15 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	return results, nil
 }
 
-// missingVideo returns the class and the detail for a video that is missing from the answer. found are the videos in the answer. The class
-// is Unsupported if the video's handle is not the handle of the logged-in account. Otherwise, the class is Unconfirmed if only a caller's
-// link names the handle, and Missing if the handle is confirmed.
-func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, found videos) (source.Class, string, error) {
-	if found.incomplete != "" {
-		return source.Temporary, found.incomplete, nil
+// missingVideo returns the class and the reason for a video that is missing from an answer. decoded is the answer. The classes are:
+//
+//   - Temporary, if the answer is incomplete or has no list, or if the handle of the logged-in account cannot be fetched now.
+//   - Unsupported, if the video's handle is unknown or differs from the handle of the logged-in account.
+//   - Unconfirmed, if the handles are equal, but the video's handle comes only from a link that a user of ReelTally sent.
+//   - Missing, if the handles are equal and a source has confirmed the video's handle.
+func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, decoded videos) (source.Class, string, error) {
+	if decoded.incomplete != "" {
+		return source.Temporary, decoded.incomplete, nil
 	}
 	const notOwn = "not among the public videos of the account that has logged in"
 	handle := fetch.Handle(&t.Handle)
@@ -218,7 +221,7 @@ func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t
 		_, err := d.profile(ctx, budget)
 		failure, failed := errors.AsType[*source.Failure](err)
 		switch {
-		case failed && failure.Class != source.AuthFailed: // the failure is not a missing scope for the handle (AuthFailed), so a retry can help
+		case failed && failure.Class != source.AuthFailed: // AuthFailed means that the scope for the handle is missing; any other failure can be solved by a retry
 			return source.Temporary, "the account of the video cannot be verified: " + failure.Detail, nil
 		case err != nil && !failed:
 			return "", "", err
@@ -228,7 +231,7 @@ func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t
 	switch {
 	case own == "" || !strings.EqualFold(*handle, own):
 		return source.Unsupported, notOwn, nil
-	case found.noList:
+	case decoded.noList:
 		return source.Temporary, "missing from an answer without a list", nil
 	case t.HandleClaimed:
 		return source.Unconfirmed, notOwn + ", and only a caller's link names this account", nil
@@ -236,8 +239,8 @@ func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t
 	return source.Missing, "missing from TikTok's answer: the video is deleted or private, or belongs to another account than its link says", nil
 }
 
-// ownUsername returns the handle of the logged-in account. It returns false if the handle was never fetched or the cached handle has
-// expired.
+// ownUsername returns the cached handle of the logged-in account. It returns false if the handle was never fetched, or was fetched more
+// than usernameTTL ago.
 func (d *Display) ownUsername() (string, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -251,7 +254,7 @@ func (d *Display) ownID() string {
 	return d.sourceID
 }
 
-// rememberAccount caches the handle and the id in f as the handle and the id of the logged-in account.
+// rememberAccount caches the handle and the id of the logged-in account, which are in f.
 func (d *Display) rememberAccount(f *source.AccountFacts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

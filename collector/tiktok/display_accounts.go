@@ -13,22 +13,24 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// profileScopes are the OAuth scopes that the owner of the account can refuse to grant. fields are the profile fields that need the scope.
+// profileScopes are the OAuth scopes (permissions) that the owner of the account can refuse to grant, with the profile fields that need the
+// scope.
 var profileScopes = []struct{ scope, fields string }{
 	{"user.info.profile", "username,bio_description"},
 	{"user.info.stats", "follower_count,following_count"},
 }
 
-// pages returns how many full pages are needed for t.Depth videos. It is at least 1, because the first page is needed to find new videos.
+// pages returns how many full pages are needed for t.Depth videos, the number that the collector requires. It is at least 1, because the
+// first page shows whether there are new videos.
 func pages(t source.Target) int64 {
 	return int64(max(1, (t.Depth+displayBatch-1)/displayBatch))
 }
 
-// maxPages returns the maximum number of pages to request for the videos of t. It is larger than pages(t), because a page can be short or
-// empty although more pages follow.
+// maxPages returns the maximum number of pages to request for the videos of the account t. It is larger than pages(t), because a page can
+// be short or empty although more pages follow.
 func maxPages(t source.Target) int64 { return pages(t) + pages(t)/10 + 2 }
 
-// fetchAccount requests the profile of the logged-in account. If the handle or the id in the profile is the target's, fetchAccount also
+// fetchAccount requests the profile of the logged-in account. If the profile has the handle or the id of the target t, fetchAccount also
 // requests the list of the account's videos. Otherwise the result is Unsupported.
 func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
@@ -108,8 +110,8 @@ func decodeUser(a answer, withUsername bool) source.Result {
 	return source.Result{Class: source.OK, Account: f, Sandbox: a.sandbox}
 }
 
-// addVideos adds the newest videos of the logged-in account to r, the result with the account's profile. It requests as many pages as
-// t.Depth needs.
+// addVideos adds the newest videos of the logged-in account to r, the result with the account's profile. It requests pages until it has
+// t.Depth videos or the list ends.
 func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	seen := map[string]bool{}
 	body := struct {
@@ -152,8 +154,8 @@ type list struct {
 	more   bool
 }
 
-// decodeList decodes a page of a list and leaves out malformed items. It returns false if the answer has no list or a list without any
-// valid item.
+// decodeList decodes a page of the list of an account's videos. It leaves out malformed videos. It returns false if the answer has no list,
+// or if all videos in the list are malformed. username is the handle of the account.
 func decodeList(a answer, username string, now time.Time) (list, bool) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list

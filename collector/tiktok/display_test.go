@@ -72,7 +72,7 @@ const tokens = `{"open_id":"723f24d7","scope":"user.info.basic,user.info.profile
 
 const profile = `{"user":{"open_id":"723f24d7","display_name":"Soup Season","username":"Soup.Season","bio_description":"Soup.\nAll year","follower_count":1230000,"following_count":7}}`
 
-// side answers the requests that the source sends in addition to the requests for videos: for tokens and for the profile.
+// side answers the requests for tokens and for the profile, which the source sends in addition to the requests for videos.
 func side(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
@@ -206,7 +206,7 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	})
 }
 
-// request is the recorded part of a request that the test server received.
+// request is the recorded part of a request that the test server received. line is the method and the URI.
 type request struct{ line, auth, contentType, body string }
 
 // recordRequests serves requests with a handler and records them.
@@ -326,7 +326,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 	t.Parallel()
 	pages := []string{
 		page(true, 300, entry(soup, 1766782800)).Body, page(true, 200).Body, page(true, 100, entry(kite, 1700000000)).Body, page(true, 50, entry(foreign, 1699999999)).Body,
-	} // four pages, because the plan for 25 videos allows four calls for the list
+	} // four pages, because the source makes at most four calls for a list of 25 videos
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/video/list/") {
 			_, _ = io.WriteString(w, pages[0])

@@ -28,8 +28,8 @@ const (
 	researchProfile  = "display_name,bio_description,follower_count,following_count"
 	// researchSpan is the maximum number of days between the start date and the end date of a query.
 	researchSpan = 30
-	// idsPerExtraRequest is the number of video ids for which one additional request is planned. Additional requests are needed because a
-	// page can be short although more pages follow.
+	// idsPerExtraRequest is the number of video ids for which one request more is reserved. Pages can be short although more pages follow,
+	// so a query can need more requests than full pages would.
 	idsPerExtraRequest = 50
 	// indexingDelay is the longest time between the upload of a video and the time from which the API finds the video.
 	indexingDelay = 10 * 24 * time.Hour
@@ -41,13 +41,14 @@ type ResearchOptions struct {
 	ClientKey, ClientSecret string // client key and secret of the approved research project
 	Client                  *fetch.Client
 	Now                     func() time.Time
-	// Requests and Records are the limits of the two budgets per UTC day. 0 means the default: 1,000 requests or 100,000 records. A
-	// negative number means that the limit is not known.
+	// Requests and Records are the limits of the budgets of requests and of records (rows in the answers) per UTC day. 0 means the default:
+	// 1,000 requests or 100,000 records. A negative number means that the limit is not known.
 	Requests, Records int64
 }
 
 // Research fetches public videos and profiles of any account from TikTok's Research API. The API returns views, likes, comments, shares,
-// bookmarks and the song's id. It does not list the videos of an account. Its numbers can be days old, so Lags is true in all results.
+// bookmarks and the song's id. It does not list the videos of an account. Its numbers can be days old, which the field Lags of each result
+// says.
 type Research struct {
 	app
 	tokens  *clientTokens
@@ -81,18 +82,19 @@ func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
 // the 1,000 requests of a day within minutes.
 func (r *Research) Concurrency() int { return 2 }
 
-// Group returns "" for every target, because one Fetch can request the videos of any accounts together.
+// Group returns "" for every target. Targets of the same group can be fetched in one batch, so videos of any accounts can.
 func (r *Research) Group(source.Target) string { return "" }
 
 // AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
 func (r *Research) AsksByHandle(source.Target) bool { return false }
 
-// Budgets returns the budgets of requests and of records, both per UTC day.
+// Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
-// Serves returns the batch size 100 for TikTok videos whose id contains an upload time. The upload time is necessary because a query names
-// a range of upload days. For an account, Serves returns the batch size 1 if a handle but no id is known. The API's profiles have no id, so
-// a reused handle could not be detected for an account with a known id.
+// Serves returns which targets to request, and how many at once. It returns 100 for TikTok videos whose id contains an upload time, which
+// is necessary because a query has a range of upload days. It returns 1 for an account of which the handle but no id is known. The API's
+// profiles have no id. For an account with a known id, Serves returns false, because the source could not notice that the handle now
+// belongs to another account.
 func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -115,14 +117,15 @@ func (r *Research) uploaded(t source.Target) (time.Time, bool) {
 	return at, ok && at.Before(r.now().Add(24*time.Hour))
 }
 
-// query is a query for videos that were uploaded within one period of at most 30 days.
+// query is a search for videos by their ids. All of them were uploaded within one period of at most 30 days, from the day from to the day
+// to.
 type query struct {
 	from, to time.Time
 	ids      []string
 }
 
-// queries splits a batch into as few queries as possible. Each query has a margin of one day at both ends, because the time in an id can
-// differ a little from the upload time.
+// queries splits a batch into as few queries as possible. Each query covers the upload days of its videos and one day more at both ends,
+// because the time in an id can differ a little from the upload time.
 func (r *Research) queries(batch []source.Target) []query {
 	type upload struct {
 		id string
@@ -148,8 +151,8 @@ func (r *Research) queries(batch []source.Target) []query {
 	return out
 }
 
-// Plan returns the numbers of requests and records to reserve for a batch. A batch of videos needs one request for each query, and
-// additional requests for further pages. An account needs one request. Each target needs one record.
+// Plan returns the numbers of requests and records to reserve for a batch. A batch of videos needs one request for each query, and some
+// requests for further pages. An account needs one request. Each target needs one record.
 func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	requests := int64(len(batch))
 	if len(batch) > 0 && batch[0].Kind == source.KindVideo {
@@ -158,8 +161,8 @@ func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	return [][]source.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
 }
 
-// Fetch requests up to 100 videos, or one profile. Videos need as many queries as their upload times require. If a query fails after
-// another query was answered, the targets of the failed query get the result source.Unanswered.
+// Fetch requests up to 100 videos, or one profile. Videos need several queries if their upload times are far apart. If the first query
+// fails, Fetch returns its failure. If a later query fails, its videos get the result source.Unanswered.
 func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	account := len(batch) > 0 && batch[0].Kind == source.KindAccount
@@ -200,8 +203,9 @@ func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *sou
 	return results, nil
 }
 
-// videos runs a query and requests its pages until all ids are found, the last page is reached, or maxRequests are made. It makes at least
-// one request and returns the number of requests. If a page after the first one fails, videos returns the videos of the earlier pages.
+// videos runs a query. It requests pages until all ids are found, the last page is reached, or maxRequests requests are made. It makes at
+// least one request and returns the number of requests. If a page after the first one fails, videos returns the videos of the earlier
+// pages.
 func (r *Research) videos(ctx context.Context, budget *source.CallBudget, q query, maxRequests int64) (all videos, requests int64, err error) {
 	type condition struct {
 		Operation string   `json:"operation"`
@@ -238,7 +242,7 @@ func (r *Research) videos(ctx context.Context, budget *source.CallBudget, q quer
 	}
 }
 
-// nextPage has the request parameters for the next page of a query.
+// nextPage has the parameters with which the next page of a query is requested.
 type nextPage struct {
 	Cursor   fetch.Count `json:"cursor"`
 	SearchID fetch.ID    `json:"search_id"`
@@ -256,20 +260,20 @@ func (r *Research) page(ctx context.Context, budget *source.CallBudget, q query,
 	return found, next, err
 }
 
-// result returns the result for a target of a query. found are the videos in the answers to the query.
-func (r *Research) result(t source.Target, found videos) source.Result {
-	got, ok := found.result(t)
+// result returns the result for the video t. decoded has the answers to the query for this video.
+func (r *Research) result(t source.Target, decoded videos) source.Result {
+	got, ok := decoded.result(t)
 	got.Lags = true
 	if ok {
 		return got
 	}
 	at, _ := r.uploaded(t)
 	switch {
-	case found.incomplete != "":
-		got.Class, got.Detail = source.Temporary, found.incomplete
-	case found.noList:
+	case decoded.incomplete != "":
+		got.Class, got.Detail = source.Temporary, decoded.incomplete
+	case decoded.noList:
 		got.Class, got.Detail = source.Temporary, "missing from an answer without a list"
-	case found.more:
+	case decoded.more:
 		got.Class, got.Detail = source.Temporary, "missing from the pages that were read, but more pages follow"
 	case r.now().Before(at.Add(indexingDelay)):
 		got.Class, got.Detail = source.Temporary, "not found yet: the Research API finds new videos only after some days"
@@ -279,8 +283,7 @@ func (r *Research) result(t source.Target, found videos) source.Result {
 	return got
 }
 
-// withBucket returns err. If err is a failure of class QuotaSpent, withBucket first sets the Bucket of the failure to the budget of
-// requests.
+// withBucket returns err. If err says that the quota is spent, withBucket first sets the name of the budget in err to BudgetRequests.
 func (r *Research) withBucket(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.QuotaSpent {
 		f.Bucket = BudgetRequests
@@ -305,7 +308,8 @@ func (r *Research) profile(ctx context.Context, budget *source.CallBudget, t sou
 	return decodeProfile(got, handle), nil
 }
 
-// decodeProfile decodes an answer as the result for the account with the given handle. The result is Temporary if the profile is malformed.
+// decodeProfile decodes an answer as the result for the account with the given handle. The result has the class Temporary if the profile is
+// malformed.
 func decodeProfile(a answer, handle string) source.Result {
 	var data struct {
 		DisplayName *string     `json:"display_name"`

@@ -40,7 +40,7 @@ func row(id, more string) string {
 
 const rowCounts = counts + `,"favorites_count":77`
 
-// near is the id of a video that was uploaded in the same month as the video with the id soup.
+// near is the id of a video that was uploaded in the same month as the video soup, so that one query finds both.
 const near = "7588213403351190999"
 
 func TestResearch_fetchesVideos(t *testing.T) {

@@ -17,8 +17,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// paged starts a test server whose pages have the given number of rows, and returns a source for the server. If failingPage is not 0, this
-// page and all later pages fail. A request for a later page must contain the cursor and the search id of the previous page.
+// paged starts a test server whose pages have the given number of rows, and returns a source for the server. If failingPage is not 0, the
+// server answers the page with this number and all later pages with an error. A request for a later page must contain the cursor and the
+// search id of the page before it.
 func paged(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests func() []request) {
 	t.Helper()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Each request gets the next
-// variant.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
+// successive variants.
 const hostileVariants = 13
 
 // sandboxed is a running sandbox, and a Display and a Research source that send their requests to the sandbox.
@@ -54,7 +54,7 @@ func startSandbox(t *testing.T) sandboxed {
 	return sandboxed{box, web.URL, display, research}
 }
 
-// fetchAll fetches a batch with the calls of its first plan, as the collector does.
+// fetchAll fetches a batch with the calls that the source prefers (the first element of Plan), as the collector does.
 func fetchAll(t *testing.T, s source.Source, batch []source.Target) []source.Result {
 	t.Helper()
 	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))
@@ -225,7 +225,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 					continue
 				}
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks} {
-					if count != nil { // a source cannot detect that two counts were swapped, so any true count of the video is accepted
+					if count != nil { // a source cannot notice that an answer has swapped two counts, so any true count of the video is accepted
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments, *truth.Shares, *truth.Bookmarks}, *count)
 					}
 				}

@@ -14,11 +14,13 @@ import (
 // stored in the database. A copy of the database is therefore not enough to decrypt the credentials.
 type seal struct {
 	aead cipher.AEAD
-	// context names the source and the account. Encrypted credentials can be decrypted only with the same context.
+	// context identifies the source and the account whose credentials are encrypted. They can be decrypted only with the same context, so
+	// that the credentials of one account cannot be used for another.
 	context []byte
 }
 
-// newSeal returns a seal whose key is derived from the client secret. source and account are the context of the encrypted credentials.
+// newSeal returns a seal whose encryption key is derived from the client secret. The credentials are bound to source and account: they can
+// be decrypted only with the same two values.
 func newSeal(secret, source, account string) (seal, error) {
 	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "reeltally source token", 32)
 	if err != nil {
@@ -47,7 +49,8 @@ func (s seal) close(c credentials) ([]byte, error) {
 
 var errSealed = errors.New("the stored token was encrypted with another client secret")
 
-// open decrypts bytes that close returned. It returns errSealed if the bytes were encrypted with another client secret or another context.
+// open decrypts the result of close. It returns errSealed if the credentials were encrypted with another client secret or for another
+// account.
 func (s seal) open(sealed []byte) (credentials, error) {
 	if len(sealed) < s.aead.NonceSize() {
 		return credentials{}, errSealed

@@ -19,11 +19,12 @@ const (
 	// defaultLifetime is the assumed lifetime of an access token if TikTok's answer does not contain the lifetime.
 	defaultLifetime = 10 * time.Minute
 	maxLifetime     = 400 * 24 * time.Hour
-	// minRemaining is the shortest remaining lifetime with which a token is still used for a new call.
+	// minRemaining is the shortest remaining lifetime with which an access token is still used for a new call. With less, it could expire
+	// during the call.
 	minRemaining = 30 * time.Second
 )
 
-// credentials are the tokens that TikTok returned from one exchange. They are stored encrypted; see seal.
+// credentials are the access token and the refresh token that TikTok returned in one answer. Those of an account are stored encrypted.
 type credentials struct {
 	Access  string    `json:"access,omitempty"`
 	RenewAt time.Time `json:"renew_at,omitzero"` // time from which a new token is requested; earlier than Expires
@@ -32,12 +33,13 @@ type credentials struct {
 	Scope   string    `json:"scope,omitempty"` // the granted scopes, separated by commas; "" if they are not known
 }
 
-// usable returns true if the access token has not expired and differs from the token that TikTok refused.
+// usable returns true if there is an access token that does not expire soon and that differs from refused, the token that TikTok refused
+// last. refused is "" if TikTok refused none.
 func (c credentials) usable(now time.Time, refused string) bool {
 	return c.Access != "" && c.Access != refused && now.Before(c.Expires.Add(-minRemaining))
 }
 
-// fresh returns true if the access token is usable and its renewal is not due yet.
+// fresh returns true if the access token is usable and it is not yet time to renew it.
 func (c credentials) fresh(now time.Time, refused string) bool {
 	return c.usable(now, refused) && now.Before(c.RenewAt)
 }
@@ -47,8 +49,8 @@ func (c credentials) granted(scope string) bool {
 	return c.Scope == "" || strings.Contains(","+c.Scope+",", ","+scope+",")
 }
 
-// exchange requests tokens from TikTok's token endpoint. form has the parameters of the request without the app's key and secret. The
-// endpoint's errors have their own format: {"error":"invalid_grant","error_description":…}.
+// exchange requests tokens from TikTok's token endpoint. form has the parameters of the request; exchange adds the app's key and secret.
+// secrets are removed from error messages. Errors of this endpoint have a special format: {"error":"invalid_grant","error_description":…}.
 func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (credentials, error) {
 	form.Set("client_key", a.key)
 	form.Set("client_secret", a.secret)
@@ -90,10 +92,10 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 		f.Class = tokenClassOf(name, class)
 		f.Detail = fetch.Redact(strings.TrimRight(f.Detail+" "+name+": "+body.Description, ": "), secrets...)
 	}
-	f.OfSource = true // a request for tokens names no target, so its failure concerns the source
+	f.OfSource = true // a request for tokens concerns no single video or account, so its failure concerns the source
 	switch f.Class {
 	case source.OK, source.BadRequest, source.QuotaSpent:
-		f.Class = source.Temporary // an error of the token endpoint cannot mean any of these classes, so the request is tried again later
+		f.Class = source.Temporary // these classes make no sense for a request for tokens, so the request is tried again later
 	case source.RateLimited:
 		if f.RetryAt.IsZero() {
 			f.RetryAt = a.now().Add(ratePause)
@@ -103,7 +105,8 @@ func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (
 	return credentials{}, f
 }
 
-// tokenClassOf returns the class of an error that the token endpoint returned by name. For an unknown name it returns defaultClass.
+// tokenClassOf returns the class for an error name of the token endpoint, such as "invalid_grant". For an unknown name it returns
+// defaultClass.
 func tokenClassOf(errorName string, defaultClass source.Class) source.Class {
 	switch errorName {
 	case "server_error", "temporarily_unavailable", "internal_error":
@@ -116,12 +119,12 @@ func tokenClassOf(errorName string, defaultClass source.Class) source.Class {
 	return defaultClass
 }
 
-// ctxMutex is a mutex. Its lock method stops waiting when a context ends.
+// ctxMutex is a mutex whose method lock stops waiting when a context is cancelled.
 type ctxMutex chan struct{}
 
 func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
 
-// lock locks the mutex. It returns an error if ctx ends before the mutex is locked.
+// lock locks the mutex. It returns an error if ctx is cancelled before.
 func (m ctxMutex) lock(ctx context.Context) error {
 	select {
 	case m <- struct{}{}:
@@ -141,7 +144,8 @@ type clientTokens struct {
 	known credentials
 }
 
-// token returns an access token that differs from refused. It requests a new token if the known token is refused or its renewal is due.
+// token returns an access token other than refused, the token that TikTok has refused ("" if none). It requests a new token if the known
+// one was refused or must be renewed. If the request fails and the known token is still usable, token returns the known token.
 func (c *clientTokens) token(ctx context.Context, refused string) (string, error) {
 	if err := c.lock(ctx); err != nil {
 		return "", err

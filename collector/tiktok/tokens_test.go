@@ -24,7 +24,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// issuer simulates TikTok's token endpoint and an API method. It accepts each refresh token once, and only the newest access token.
+// issuer simulates TikTok's token endpoint and an API method. Each refresh token is accepted only once. Of the access tokens, only the
+// newest is accepted.
 type issuer struct {
 	*httptest.Server
 	mu        sync.Mutex

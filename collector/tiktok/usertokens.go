@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TokenStore stores the refresh tokens, which change with each use, for all collectors. *queue.Queue implements this interface.
+// TokenStore stores the tokens of logins in the database, for all collectors. *queue.Queue implements this interface.
 type TokenStore interface {
 	KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (queue.SourceToken, error)
 	HoldSourceToken(ctx context.Context, t queue.SourceToken, d time.Duration) (queue.SourceToken, bool, error)
@@ -28,21 +28,23 @@ const (
 	// holdFor is how long a collector reserves a refresh token for an exchange. It is longer than the longest exchange, so that two
 	// collectors never exchange the same token.
 	holdFor = 3 * exchangeTimeout
-	// heldRetry is how long a call is deferred if another collector is exchanging the refresh token.
+	// heldRetry is how long a call is deferred if another collector is exchanging the refresh token at that moment.
 	heldRetry = 2 * time.Second
 )
 
-// userTokens provides the access tokens of an account that has logged in to the app. Each exchange returns a new refresh token and makes
-// the old refresh token invalid. Only one collector therefore exchanges a refresh token at a time, and stores the new tokens at once. If
-// the database is not available, userTokens keeps the new tokens in memory and stores them at the next call. If the process is killed
-// before it has stored the new tokens, the account may have to log in again.
+// userTokens provides the access tokens of an account that has logged in to the app. Each exchange of a refresh token returns a new refresh
+// token and makes the old one invalid. Therefore only one collector at a time exchanges a refresh token, and it stores the new tokens at
+// once.
+//
+// If the database is not available, userTokens keeps the new tokens in memory and stores them at the next call. If the process is killed
+// before that, the owner of the account may have to log in again.
 type userTokens struct {
 	app
 	ctxMutex
 	store   TokenStore
 	log     *slog.Logger
-	account string // the id of the login: a hash of its first refresh token
-	first   credentials
+	account string      // the id of the login: a hash of its first refresh token
+	first   credentials // the configured refresh token
 	seal    seal
 
 	known      credentials
@@ -50,13 +52,15 @@ type userTokens struct {
 	retryRenew time.Time // after a failed exchange, the old access token is used until this time
 }
 
-// unsavedTokens are tokens that TikTok has returned but that are not stored in the database yet.
+// unsavedTokens are encrypted tokens that TikTok has returned and that are not in the database yet. row is the database row that they
+// replace.
 type unsavedTokens struct {
 	row    queue.SourceToken
 	sealed []byte
 }
 
-// newUserTokens returns the tokens of the login whose first refresh token is refresh. The tokens are stored in st.
+// newUserTokens returns the tokens of a login. refresh is the first refresh token of the login, which TikTok returned when the owner of the
+// account logged in. The tokens are stored in st.
 func newUserTokens(a app, refresh string, st TokenStore, log *slog.Logger) (*userTokens, error) {
 	sum := sha256.Sum256([]byte("reeltally tiktok login\n" + refresh))
 	u := &userTokens{app: a, ctxMutex: newCtxMutex(), store: st, log: log, account: hex.EncodeToString(sum[:16]), first: credentials{Refresh: refresh}}
@@ -74,8 +78,9 @@ func (u *userTokens) granted(ctx context.Context, scope string) bool {
 	return u.known.granted(scope)
 }
 
-// token returns an access token that differs from refused. If the known token is refused or its renewal is due, token loads the stored
-// tokens and, if necessary, exchanges the refresh token.
+// token returns an access token other than refused, the token that TikTok has refused ("" if none). If the known token was refused or must
+// be renewed, token loads the stored tokens and, if these are too old as well, exchanges the refresh token. If this fails and the known
+// token is still usable, token returns the known token.
 func (u *userTokens) token(ctx context.Context, refused string) (string, error) {
 	if err := u.lock(ctx); err != nil {
 		return "", err
@@ -115,7 +120,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	return u.known.Access, nil
 }
 
-// load reads the newest stored tokens of the login into u.known. If no tokens are stored, it stores the configured refresh token.
+// load reads the stored tokens of the login into u.known. If no tokens are stored, it stores the configured refresh token.
 func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 	sealed, err := u.seal.close(u.first)
 	if err != nil {
@@ -132,8 +137,8 @@ func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 	return row, nil
 }
 
-// renew exchanges the refresh token that this collector has reserved. It stores the new tokens even if ctx is cancelled during the
-// exchange, because the old refresh token is no longer valid then.
+// renew exchanges the refresh token, which this collector has reserved for itself. It stores the new tokens even if ctx is cancelled during
+// the exchange, because the old refresh token is no longer valid then.
 func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdFor)
 	defer cancel()

@@ -36,14 +36,14 @@ func handleOf(t source.Target) string {
 // videos is the decoded answer of a call for videos.
 type videos struct {
 	byID map[string]source.Result // results without Target, by video id
-	// incomplete is the reason why a missing video may still exist. It is "" if the answer is complete.
+	// incomplete is the reason why a video that is missing from the answer may still exist. It is "" if there is no such reason.
 	incomplete string
 	noList     bool // true if the answer has no list of videos
 	more       bool // true if more pages follow this page
 	sandbox    bool
 }
 
-// add adds the videos of the next page of the same query to v.
+// add adds the videos of a later page of the same query to v.
 func (v *videos) add(page videos) {
 	for id, r := range page.byID {
 		if _, twice := v.byID[id]; !twice {
@@ -54,7 +54,7 @@ func (v *videos) add(page videos) {
 	v.noList, v.more = v.noList || page.noList, page.more
 }
 
-// result returns the result for the video t. It returns false if the video is missing from the answer.
+// result returns the result for the video t, and false if the video is missing from the answer.
 func (v videos) result(t source.Target) (source.Result, bool) {
 	r, ok := v.byID[t.ExternalID]
 	if r.Facts != nil {
@@ -65,9 +65,9 @@ func (v videos) result(t source.Target) (source.Result, bool) {
 	return r, ok
 }
 
-// video is an item in an answer of the Display or Research API. Only the Display API has title, duration and share_url. Only the Research
-// API has video_duration, username, favorites_count and music_id, and its ids are numbers above 2^53. One page of TikTok's documentation
-// has the spelling favourites_count.
+// video is a video in an answer of the Display or Research API. Only the Display API has title, duration and share_url. Only the Research
+// API has video_duration, username, favorites_count and music_id, and its ids are numbers above 2^53. TikTok's documentation also has the
+// spelling favourites_count in one place.
 type video struct {
 	Views         fetch.Count        `json:"view_count"`
 	Likes         fetch.Count        `json:"like_count"`
@@ -86,8 +86,9 @@ type video struct {
 	CoverURL      fetch.OptionalLink `json:"cover_image_url"`
 }
 
-// decodeVideos decodes a list of videos. A malformed item does not affect other items. If an item has no id or an id that was not
-// requested, the videos that are missing from the list may still exist, and incomplete is set.
+// decodeVideos decodes a list of videos. A malformed video does not affect the others. If the list has a video without an id or with an id
+// that was not requested, the field incomplete of the result is set: TikTok may have mixed up the videos, so those that are missing from
+// the list may still exist.
 func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list
@@ -119,7 +120,8 @@ func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 	return out, nil
 }
 
-// decodeVideo decodes an item of a list as the result for the video with the given id. The result is Temporary if the item is malformed.
+// decodeVideo decodes the JSON of one video as the result for the video with the given id. The result has the class Temporary if the JSON
+// is malformed.
 func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
@@ -150,7 +152,8 @@ func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// describe sets all facts in f except the counts. A malformed member becomes nil and does not affect other members.
+// describe sets all data in f except the counts, such as the title and the upload time. A malformed member becomes nil and does not affect
+// other members.
 func (v video) describe(f *source.Facts, now time.Time) {
 	f.Title = fetch.Name(v.Title)
 	if f.Title == nil {

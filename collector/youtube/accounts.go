@@ -14,20 +14,21 @@ import (
 
 const kindChannels = "youtube#channelListResponse"
 
-// account says how to request an account from channels.list: by its channel id, or by names that are tried in the given order.
+// account says how to request a channel from the API method channels.list: by its channel id or, if id is "", by its names. The names are
+// tried in this order until one finds a channel.
 type account struct {
 	id    string
 	names []name
 }
 
-// name is a query parameter of channels.list that names a channel, with the value of the parameter.
+// name is a query parameter of channels.list that selects a channel by a handle or a user name.
 type name struct{ parameter, value string }
 
-// accountOf returns how to request the account of a target from channels.list. ok is false if the target is not a valid YouTube account.
+// accountOf returns how to request the channel of a target. ok is false if the target is not a valid YouTube account.
 //
-// In older forms of links, the name in the link can also be the handle of another channel. /user/NAME contains a user name, never a handle.
-// /c/NAME contains a custom name, which is usually the handle today and never a user name. /NAME contains either a custom name or a user
-// name.
+// A link of the form /@NAME contains a handle. Older forms of links contain other names, which can be the handle of a different channel:
+// /user/NAME contains a user name, and never a handle. /c/NAME contains a custom name, which is usually the handle today, and never a user
+// name. /NAME contains a custom name or a user name.
 func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
@@ -56,8 +57,8 @@ func path(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatch returns how many accounts like t one Fetch may request, and false if t is not a valid account. An account whose uploads need
-// several pages is fetched alone, because a Fetch of many such accounts would take minutes.
+// accountBatch returns how many accounts like t one call of Fetch may request, and false if t is not a valid account. An account whose
+// uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
 func accountBatch(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
@@ -72,12 +73,12 @@ func accountBatch(t source.Target) (int, bool) {
 	return batchSize, true
 }
 
-// pages returns how many pages of uploads are needed for t.Depth videos. It is at least 1, because the first page is needed to find new
-// videos.
+// pages returns how many pages of uploads are needed for t.Depth videos, the number that the collector requires. It is at least 1, because
+// the first page shows whether there are new videos.
 func pages(t source.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
 
-// accountUnits returns the maximum number of units that a batch of accounts can cost: one unit for all channel ids, one for each name, and
-// one for each page of uploads.
+// accountUnits returns the maximum number of quota units that a batch of accounts can cost: one for all channel ids together, one for each
+// name, and one for each page of uploads.
 func accountUnits(batch []source.Target) int64 {
 	units, byID := 0, false
 	for _, t := range batch {
@@ -94,8 +95,8 @@ func accountUnits(batch []source.Target) int64 {
 	return int64(max(units, 1))
 }
 
-// fetchAccounts requests channels and their uploads. If a call fails after the first account was answered, the remaining targets get the
-// result source.Unanswered.
+// fetchAccounts requests channels and their uploads. If the first account fails, fetchAccounts returns the error. If a later account fails,
+// no further calls are made, and this and all remaining accounts get the result source.Unanswered.
 func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	var ids []string
 	for _, t := range batch {
@@ -131,8 +132,8 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	return results, nil
 }
 
-// fetchAccount requests one account and its uploads. known are the channels that were already requested by channel id. An account without a
-// channel id is requested by its names.
+// fetchAccount requests the uploads of one channel. known are the channels that were requested by their ids before. If the channel has no
+// known id, fetchAccount first requests the channel by its names.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, known channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {
@@ -161,7 +162,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 type channels struct {
 	byID       map[string]source.Result // results without Target and without videos, by channel id
 	incomplete string                   // reason why a channel that is missing from the answer may still exist; "" if missing channels are gone
-	err        *targetError             // error that concerns the requested channels; nil if the answer was a success
+	err        *targetError             // error that concerns only the requested channels, such as a suspended channel; nil if the answer was a success
 	sandbox    bool
 }
 
@@ -173,8 +174,8 @@ func (c channels) onlyID() string {
 	return ""
 }
 
-// result returns the result for the channel with the given id. A channel that is missing from the answer gets the class Gone or, if the
-// answer is incomplete, Temporary.
+// result returns the result for the channel with the given id. If the channel is missing from the answer, its class is Gone. If the answer
+// is incomplete, the class is Temporary instead, because the channel may exist.
 func (c channels) result(id string) source.Result {
 	r, ok := c.byID[id]
 	switch {
@@ -194,8 +195,8 @@ func (c channels) result(id string) source.Result {
 	return r
 }
 
-// fetchChannels calls channels.list. filter is the query parameter that selects the channels. ids are the distinct channel ids in filter,
-// or nil if filter contains a name.
+// fetchChannels calls channels.list. filter is the query parameter that selects the channels. ids are the channel ids in filter, without
+// duplicates. ids is nil if filter selects a channel by a name.
 func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, filter string, ids []string) (channels, error) {
 	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
 	if e, ok := errors.AsType[*targetError](err); ok {
@@ -228,8 +229,8 @@ type channel struct {
 	} `json:"statistics"`
 }
 
-// decodeChannels decodes an answer of channels.list that fetch.CheckJSON has accepted. ids are the requested ids, or nil if a name was
-// requested. A name belongs to at most one channel. If YouTube finds no channel, its answer has no member with the name items.
+// decodeChannels decodes an answer of channels.list. The caller has checked its JSON with fetch.CheckJSON. ids are the requested ids, or
+// nil if a name was requested, which belongs to at most one channel. If YouTube finds no channel, its answer has no member "items".
 func decodeChannels(body []byte, ids []string) (channels, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
@@ -260,7 +261,8 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 	return out, nil
 }
 
-// decodeChannel decodes an item as the result for the channel with the given id. The result is Temporary if the item is malformed.
+// decodeChannel decodes the JSON of one channel as the result for the channel with the given id. The result has the class Temporary if the
+// JSON is malformed.
 func decodeChannel(raw []byte, id string) source.Result {
 	var c channel
 	if json.Unmarshal(raw, &c) != nil {

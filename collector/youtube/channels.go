@@ -16,8 +16,8 @@ import (
 // channelID matches ids that need no escaping in a query. It accepts more than YouTube's real channel ids, which are UC and 22 characters.
 var channelID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// addHandles sets the account's handle in every result that has a channel id. It requests up to 50 handles that are not cached. If this
-// request fails, the results have counts but no handle, and Detail contains the error.
+// addHandles sets the handle of the channel in every result of a video. It takes handles from the cache and requests up to 50 others. If
+// this request fails, the results have counts but no handle, and Detail contains the error.
 func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, results []source.Result) {
 	handles := make(map[string]string)
 	var unknown []string
@@ -59,7 +59,7 @@ func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, resu
 	}
 }
 
-// fetchHandles returns the handles of channels by channel id. Channels that are missing from YouTube's answer have no entry.
+// fetchHandles requests channels and returns their handles, by channel id. A channel that is missing from YouTube's answer has no entry.
 func (s *Source) fetchHandles(ctx context.Context, budget *source.CallBudget, ids []string) (map[string]string, error) {
 	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics,contentDetails&id="+strings.Join(ids, ","))
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *handleCache) put(id, handle string) {
 	}
 }
 
-// remove removes an element of c.order from the cache. The caller must have locked c.mu.
+// remove removes an element of the list c.order and its handle from the cache. The caller must have locked c.mu.
 func (c *handleCache) remove(element *list.Element) {
 	c.order.Remove(element)
 	delete(c.byID, element.Value.(*cachedHandle).id)

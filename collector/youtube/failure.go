@@ -27,7 +27,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// reasons returns the reasons in the error, the most precise reason first.
+// reasons returns the reasons that the error contains, the most precise one first.
 func (e apiError) reasons() []string {
 	var out []string
 	for _, d := range e.Error.Details {
@@ -44,7 +44,8 @@ func (e apiError) reasons() []string {
 	return out
 }
 
-// classOf returns the class of an error reason. ok is false if the reason does not decide the class; the caller then uses the HTTP status.
+// classOf returns the class for an error reason of YouTube, such as "quotaExceeded". ok is false for other reasons. The HTTP status then
+// gives the class.
 func classOf(reason string) (class source.Class, ok bool) {
 	switch reason {
 	case "quotaExceeded", "dailyLimitExceeded":
@@ -61,8 +62,8 @@ func classOf(reason string) (class source.Class, ok bool) {
 	}
 }
 
-// failure returns the failure for an answer that is not a success. jsonErr is the error of fetch.CheckJSON for the body. bucket is the name
-// of the budget that paid for the call.
+// failure returns the failure for an answer that is not a success. jsonErr says why the body is not valid JSON, or is nil. bucket is the
+// name of the budget from which the unit of the call was taken.
 func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *source.Failure {
 	now := s.now()
 	f := &source.Failure{
@@ -93,7 +94,7 @@ func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *sou
 	}
 	switch {
 	case bucket == BudgetStats && !known && isStatsDisabled(res.Status, jsonErr == nil):
-		// The failure pauses only the budget of batchGetStats, so that the collector calls videos.list instead of batchGetStats.
+		// This failure pauses only the budget of batchGetStats. The collector then uses the call of videos.list that Plan also offers.
 		until := now.Add(statsPause)
 		s.statsRefusedUntil.Store(until.Unix())
 		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, bucket, until
@@ -106,12 +107,12 @@ func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *sou
 }
 
 // isStatsDisabled returns true if an error of batchGetStats means that Google has not enabled the method for the operator's project. The
-// caller must first handle errors whose reason concerns quotas or keys.
+// caller must handle errors about quotas or keys before, because these can have the same status.
 func isStatsDisabled(status int, isJSON bool) bool {
 	return status == http.StatusNotFound || (status == http.StatusForbidden && isJSON)
 }
 
-// targetError is an error of YouTube that concerns only the requested channel or the requested list of uploads.
+// targetError is an error of YouTube that concerns only the requested channel or its list of uploads, such as "channelSuspended".
 type targetError struct {
 	class          source.Class
 	reason, detail string
@@ -120,12 +121,12 @@ type targetError struct {
 
 func (e *targetError) Error() string { return e.detail }
 
-// result returns the error as a result for the requested target.
+// result returns the error as the result for the requested channel.
 func (e *targetError) result() source.Result {
 	return source.Result{Class: e.class, Detail: e.detail, Sandbox: e.sandbox}
 }
 
-// targetErrorOf returns the error in an answer if the error concerns only the requested channel or list of uploads, and nil otherwise.
+// targetErrorOf returns the error in an answer if it concerns only the requested channel or its list of uploads. Otherwise it returns nil.
 func targetErrorOf(res *fetch.Response) *targetError {
 	var body apiError
 	_ = json.Unmarshal(res.Body, &body) // if the body has another format, body stays empty and names no reason

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the recorded requests")
 
-// recorder records the request that is sent and returns a fixed answer.
+// recorder is an http.RoundTripper that records the request and returns a fixed answer.
 type recorder struct {
 	t       *testing.T
 	answer  string

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Each request gets the next
-// variant.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
+// successive variants.
 const hostileVariants = 13
 
 // startSandbox starts a sandbox and returns a source that sends its requests to the sandbox.
@@ -195,7 +195,8 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	})
 }
 
-// requireOneOf checks that each count is one of the true counts of the video. A source cannot detect swapped counts, so they are accepted.
+// requireOneOf checks that each given count is one of the true counts of the video. It need not be the right one, because a source cannot
+// detect that an answer has swapped the counts.
 func requireOneOf(t *testing.T, truth sandbox.VideoTruth, counts ...*int64) {
 	t.Helper()
 	known := []int64{truth.Views}

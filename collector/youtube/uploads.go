@@ -21,7 +21,8 @@ const (
 	maxPageToken = 512
 )
 
-// addUploads adds the newest videos of an account to r, the result with the account's profile. It requests as many pages as t.Depth needs.
+// addUploads adds the newest videos of an account to r, the result with the account's profile. It requests as many pages as t.Depth videos
+// need, but stops when the reserved quota units are spent.
 func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	suffix, ok := strings.CutPrefix(*r.Account.ID, "UC")
 	if !ok {
@@ -69,7 +70,7 @@ type uploads struct {
 	next   string // token of the next page; "" on the last page
 }
 
-// fetchUploads calls playlistItems.list with the given query and decodes the answer.
+// fetchUploads requests one page of a channel's uploads with playlistItems.list and decodes it. query has the parameters of the request.
 func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, query string) (uploads, error) {
 	res, err := s.call(ctx, budget, BudgetCommon, methodUploads, query)
 	if err != nil {
@@ -82,8 +83,8 @@ func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, qu
 	return page, nil
 }
 
-// decodeUploads decodes an answer of playlistItems.list that fetch.CheckJSON has accepted. It leaves out malformed items and videos without
-// a publishing date, because such videos are not published. It returns an error if all items are malformed.
+// decodeUploads decodes an answer of playlistItems.list. The caller has checked its JSON with fetch.CheckJSON. It leaves out malformed
+// videos, and videos without a publishing date, because these are not published. It returns an error if all videos are malformed.
 func decodeUploads(body []byte, now time.Time) (uploads, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`

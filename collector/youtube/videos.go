@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// These are the values of the member "kind" in the answers of videos.list and batchGetStats. If an answer has another value, a video that
-// is missing from the answer may still exist.
+// These are the values of the member "kind" in the answers of videos.list and batchGetStats. An answer with another value is not trusted: a
+// video that is missing from it may still exist.
 const (
 	kindList  = "youtube#videoListResponse"
 	kindStats = "youtube#batchGetStatsResponse"
@@ -22,13 +22,14 @@ const (
 // videos is the decoded answer of videos.list or batchGetStats.
 type videos struct {
 	byID map[string]source.Result // results without Target, by video id
-	// incomplete is the reason why a video that is missing from the answer may still exist. It is "" if missing videos are gone.
+	// incomplete is the reason why a video that is missing from the answer may still exist. It is "" if a missing video is deleted or
+	// private.
 	incomplete string
 	sandbox    bool
 }
 
-// result returns the result for the video t. A video that is missing from the answer gets the class Gone or, if the answer is incomplete,
-// Temporary.
+// result returns the result for the video t. If the video is missing from the answer, its class is Gone. If the answer is incomplete, the
+// class is Temporary instead, because the video may exist.
 func (v videos) result(t source.Target) source.Result {
 	r, ok := v.byID[t.ExternalID]
 	switch {
@@ -46,8 +47,8 @@ func (v videos) result(t source.Target) source.Result {
 	return r
 }
 
-// fetchVideos requests the videos with the given ids, which must be distinct and valid. bucket is the name of the budget that pays:
-// BudgetStats for batchGetStats, and BudgetCommon for videos.list.
+// fetchVideos requests the videos with the given ids, which must be valid and without duplicates. It calls batchGetStats if bucket is
+// BudgetStats, and videos.list if bucket is BudgetCommon.
 func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, bucket string, ids []string) (videos, error) {
 	method, part, kind := "videos", "snippet,statistics,contentDetails,status", kindList
 	if bucket == BudgetStats {
@@ -68,7 +69,7 @@ func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, buc
 	return answer, nil
 }
 
-// video is an item in an answer of videos.list or batchGetStats. batchGetStats uses publishTime instead of publishedAt, writes the duration
+// video is a video in an answer of videos.list or batchGetStats. batchGetStats uses publishTime instead of publishedAt, writes the duration
 // in another format, and leaves out most other members.
 type video struct {
 	Snippet *struct {
@@ -96,9 +97,9 @@ type video struct {
 	} `json:"status"`
 }
 
-// decodeVideos decodes an answer that fetch.CheckJSON has accepted. kind is the expected kind of the answer. A malformed item does not
-// affect other items. If an item has no id or an id that was not requested, the videos that are missing from the answer may still exist,
-// and incomplete is set.
+// decodeVideos decodes an answer of videos.list or batchGetStats. The caller has checked its JSON with fetch.CheckJSON. kind is the value
+// that the member "kind" must have. A malformed video does not affect the others. If the answer has a video without an id or with an id
+// that was not requested, the field incomplete of the result is set, because the videos that are missing may still exist.
 func decodeVideos(body []byte, kind string, requested []string, now time.Time) (videos, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`
@@ -126,7 +127,7 @@ func decodeVideos(body []byte, kind string, requested []string, now time.Time) (
 	return out, nil
 }
 
-// decodeVideo decodes an item as the result for a video. The result is Temporary if the item is malformed.
+// decodeVideo decodes the JSON of one video. The result has the class Temporary if the JSON is malformed.
 func decodeVideo(raw []byte, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
@@ -162,7 +163,8 @@ func decodeVideo(raw []byte, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// describe sets all facts in f except the counts. A malformed member becomes nil and does not affect other members.
+// describe sets all data in f except the counts, such as the title and the upload time. A malformed member becomes nil and does not affect
+// other members.
 func (v video) describe(f *source.Facts, now time.Time) {
 	if s := v.Snippet; s != nil {
 		f.Title = fetch.Text(s.Title)
@@ -197,8 +199,8 @@ func (v video) describe(f *source.Facts, now time.Time) {
 	}
 }
 
-// thumbnail returns the address of a video's picture of 320 by 180 pixels or, if there is none, of the smaller picture. It returns nil if
-// the member thumbnails is missing or malformed.
+// thumbnail returns the URL of a video's thumbnail with 320 by 180 pixels or, if it is missing, of the smaller thumbnail. It returns nil if
+// the JSON has neither or is malformed.
 func thumbnail(raw json.RawMessage) *string {
 	type picture struct {
 		URL fetch.OptionalLink `json:"url"`

@@ -38,8 +38,9 @@ const (
 	batchSize       = 50 // maximum number of video or channel ids in one call
 	concurrentCalls = 4
 	defaultLimit    = 10_000
-	// statsPause is how long videos.list is called instead of batchGetStats after YouTube refused batchGetStats. Longer pauses waste fewer
-	// units on refused calls. Shorter pauses notice earlier that Google has enabled the method for the project.
+	// statsPause is how long videos.list is called instead of batchGetStats after YouTube refused batchGetStats. With a longer pause, fewer
+	// units are spent on refused calls. With a shorter pause, the source notices earlier that Google has enabled the method for the
+	// project.
 	statsPause    = 6 * time.Hour
 	handleTTL     = 10 * time.Minute // short, because another process may have fetched a newer handle in the meantime
 	handlesCached = 20_000
@@ -53,8 +54,9 @@ type Options struct {
 	APIKey  string
 	Client  *fetch.Client
 	Now     func() time.Time
-	// CommonLimit and StatsLimit are the numbers of units that the Google project may spend each day. 0 means 10,000, which is YouTube's
-	// default. A negative number means that the limit is not known.
+	// CommonLimit and StatsLimit are the numbers of quota units that the Google project may spend each day: StatsLimit for batchGetStats,
+	// and CommonLimit for all other methods. 0 means 10,000, which is YouTube's default. A negative number means that the limit is not
+	// known.
 	CommonLimit, StatsLimit int64
 }
 
@@ -106,26 +108,26 @@ func New(o Options) (*Source, error) {
 	return s, nil
 }
 
-// areAccounts returns true if the batch consists of accounts. All targets of a batch have the same kind.
+// areAccounts returns true if the targets of the batch are accounts. All targets of a batch have the same kind, so the first one decides.
 func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// limit returns the limit of a budget. If option is 0, the limit is defaultLimit. If option is negative, the limit is 0, which means that
-// it is not known. Otherwise the limit is option.
-func limit(option int64) int64 {
+// limit returns the limit of a budget for a configured number: the default limit for 0, no known limit (0) for a negative number, and the
+// number itself otherwise.
+func limit(configured int64) int64 {
 	switch {
-	case option == 0:
+	case configured == 0:
 		return defaultLimit
-	case option < 0:
+	case configured < 0:
 		return 0
 	default:
-		return option
+		return configured
 	}
 }
 
-// window returns the date of now in Pacific time, which is the id of a budget's window, and the midnight at which the date ends. YouTube
-// counts its quotas per day in Pacific time.
+// window returns the date in Pacific time that contains the time now, as an id, and the midnight at which the date ends. The budgets use
+// it, because YouTube counts its quotas per day in Pacific time.
 func (s *Source) window(now time.Time) (string, time.Time) {
 	local := now.In(s.pacific)
 	year, month, day := local.Date()
@@ -148,7 +150,7 @@ func (s *Source) Timeout() time.Duration { return s.api.Timeout() }
 // concurrent calls would only spend the daily quota sooner.
 func (s *Source) Concurrency() int { return concurrentCalls }
 
-// Group returns "" for every target, because one Fetch can request videos or channels of any accounts together.
+// Group returns "" for every target. Targets of the same group can be fetched in one batch, so videos or channels of any accounts can.
 func (s *Source) Group(source.Target) string { return "" }
 
 // AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
@@ -157,8 +159,8 @@ func (s *Source) AsksByHandle(source.Target) bool { return false }
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
 
-// Serves returns the largest batch for YouTube videos and accounts with a valid id or name, and false for any other target. The largest
-// batch is 50 videos. It is 50 accounts if their channel ids are known and one page of uploads is enough, and 1 account otherwise.
+// Serves returns true for YouTube videos and accounts with a valid id or name, and how many of them one call of Fetch can request: 50
+// videos, 50 accounts if their channel ids are known and one page of uploads is enough, or 1 account otherwise.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.YouTube:
@@ -177,12 +179,12 @@ func (s *Source) isFetchable(t source.Target) bool {
 	return ok && t.ExternalID != ""
 }
 
-// Plan returns two plans for a batch of videos: a call of videos.list and a call of batchGetStats, which has its own budget. videos.list is
-// the first plan if a target needs details or if an earlier attempt for a target failed. Otherwise batchGetStats is the first plan. While
-// batchGetStats is refused, videos.list is the only plan. If a target needs details, videos.list needs a second unit for the handles of the
-// channels.
+// Plan returns two alternatives for a batch of videos, the preferred one first: a call of videos.list, and a call of batchGetStats, which
+// has its own budget. videos.list comes first if the collector needs details of a video, or if an earlier attempt to fetch a video failed.
+// Otherwise batchGetStats comes first. While YouTube refuses batchGetStats, Plan returns only videos.list. If details are needed,
+// videos.list needs a second unit for the handles of the channels.
 //
-// For a batch of accounts, Plan returns one plan with the maximum number of units that the accounts can cost.
+// For a batch of accounts, Plan returns only one alternative: the maximum number of units that the accounts can cost.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if areAccounts(batch) {
 		return [][]source.Call{{{Bucket: BudgetCommon, Units: accountUnits(batch)}}}
@@ -199,7 +201,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	switch {
 	case s.statsRefused():
 		return [][]source.Call{list}
-	case details, retry: // batchGetStats returns few details and leaves out some existing videos, so videos.list is the first plan
+	case details, retry: // videos.list comes first, because batchGetStats returns few details and leaves out some existing videos
 		return [][]source.Call{list, stats}
 	default:
 		return [][]source.Call{stats, list}
@@ -252,8 +254,9 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// call calls a method of the API. If the answer is an error that concerns only the requested channel or list of uploads, call returns a
-// *targetError. If the answer has another error or is not JSON, call returns a *source.Failure.
+// call calls a method of the API. bucket is the name of the budget from which the unit of the call is taken. If the answer is an error that
+// concerns only the requested channel or its list of uploads, call returns a *targetError. For any other error, and if the answer is not
+// JSON, call returns a *source.Failure.
 func (s *Source) call(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),

@@ -148,8 +148,8 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
 		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
 		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // Temporary, so that the next attempt calls videos.list
-		// batchGetStats leaves out videos that are not public. If YouTube adds more members of a video to this method, the source decodes
-		// them.
+		// batchGetStats leaves out videos that are not public. The answer for Restricted has members that YouTube does not return today.
+		// The source decodes them in case YouTube adds them.
 		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
 		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
@@ -169,7 +169,7 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 	})
 }
 
-// server records the requests. It answers each request with the handler for the requested API method.
+// server is a test server that records the requests. It answers a request with the handler for the API method.
 type server struct {
 	base string
 	log  chan string
