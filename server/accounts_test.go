@@ -189,7 +189,8 @@ func TestGetAccount_returns404ForUnknownAccounts(t *testing.T) {
 	require.Empty(t, c.accounts("link=https://vm.tiktok.com/ZMdead0001/"))
 }
 
-// withFiveAccounts creates an organisation that tracks five accounts with different counts. The Instagram account was never fetched.
+// withFiveAccounts creates an organisation that tracks five accounts. Two of the fetched accounts have equal counts. The Instagram account
+// was never fetched.
 func withFiveAccounts(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)

@@ -128,9 +128,9 @@ func (t contractTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 		req.Body = io.NopCloser(bytes.NewReader(sent))
 	}
 	op, params := t.contract.match(req.Method, req.URL)
-	var refused error
+	var requestFault error
 	if op != nil {
-		refused = validRequest(req, op, params, sent)
+		requestFault = validRequest(req, op, params, sent)
 	}
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
@@ -142,7 +142,7 @@ func (t contractTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	}
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(body))
-	if faults := t.check(req, op, params, refused, resp, body); len(faults) > 0 {
+	if faults := t.check(req, op, params, requestFault, resp, body); len(faults) > 0 {
 		return nil, fmt.Errorf("the response of %s %s with status %d violates the contract: %w\n%s", req.Method, req.URL, resp.StatusCode, errors.Join(faults...), body)
 	}
 	return resp, nil

@@ -148,8 +148,8 @@ func (f *fuzz) generateRequest(op *contractOperation) *generatedRequest {
 	return f.generateInvalid(op)
 }
 
-// exchange sends a request and checks the response. If the response has a cursor or an ETag, exchange sometimes sends a second request with
-// this cursor or ETag.
+// exchange sends a request and checks the response. If the request was valid, exchange sometimes sends a second request: with the cursor of
+// the response, with its ETag, or with the method HEAD.
 func (f *fuzz) exchange(r *generatedRequest) {
 	resp, body := f.send(r)
 	if resp == nil || r.want != expectValid || resp.StatusCode != http.StatusOK || f.requestsLeft <= 0 {

@@ -18,8 +18,8 @@ type guidePage struct {
 	ids   map[string]bool
 }
 
-// readGuide requests a page and returns its links and ids. It fails the test if the page contains an inline style, a script or an image
-// that the page's Content-Security-Policy forbids.
+// readGuide requests a page and returns its links and ids. If the page is a guide, no element may have an attribute style or onclick,
+// because the Content-Security-Policy of the page blocks them.
 func (a *app) readGuide(t *testing.T, path string) guidePage {
 	t.Helper()
 	r := a.send(t, http.MethodGet, path, nil).requireStatus(http.StatusOK)

@@ -108,7 +108,7 @@ func accountLinkOf(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/user%d", n)
 }
 
-// createItems creates the same videos, accounts and collections for each caller, and sets the field items of each caller. The ids and
+// createItems creates the same videos, accounts and collections for each caller, and sets the field items of each caller. The links and
 // names contain four-digit numbers, of which first is the lowest.
 func (a *app) createItems(first int, callers ...*caller) {
 	a.t.Helper()
@@ -151,7 +151,8 @@ func (c *caller) createCallerItems(first int) {
 	}
 }
 
-// inventory returns the texts that identify the items that createCallerItems created. first is the lowest number in these texts.
+// inventory returns the texts that identify the items of c. It also creates reports, a token, a webhook and deliveries. The other items are
+// those of createCallerItems, where first is the lowest number in their texts.
 func (c *caller) inventory(first int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}

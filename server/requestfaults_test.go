@@ -250,7 +250,7 @@ func wrongScope(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withStatus(http.StatusForbidden, "the token does not have the scope of the operation")
 }
 
-// wrongMethod uses a method that the path does not support.
+// wrongMethod uses a method that the path does not support, or OPTIONS, which every path supports although the contract does not list it.
 func wrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 	r.method = oneOf(g.random, []string{"PUT", "TRACE", "CONNECT", "BREW", "get", "PATCH", "POST", "DELETE", http.MethodOptions})
 	u, err := url.ParseRequestURI(g.targetOf(r))

@@ -164,7 +164,7 @@ func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 }
 
 // itemText returns a text of the kind m. It usually identifies an item of the organisation that sends the request. Sometimes the item
-// belongs to another organisation or does not exist.
+// belongs to another organisation or does not exist. If m is freeText, the text is one of suspiciousTexts.
 func (g *generator) itemText(m textKind) string {
 	of := g.ownItems
 	switch n := g.IntN(10); {

@@ -83,8 +83,8 @@ func listVideosOperation(tb testing.TB) *operation {
 	return ops.byRoute["GET /videos"]
 }
 
-// FuzzQuery checks each query in which checkQuery finds no fault. checkQuery must return the same values as url.ParseQuery, and one value
-// for each parameter.
+// FuzzQuery calls checkQuery with random queries. If checkQuery finds no fault, it must return the same values as url.ParseQuery, and one
+// value for each parameter. Each fault must have a code, a name and a detail in valid UTF-8.
 func FuzzQuery(f *testing.F) {
 	op := listVideosOperation(f)
 	for _, seed := range []string{"", "limit=1", "limit=1&limit=2", "a=1;b=2", "%zz", "q=a+b%20c", "&&", "=", "q", "q=%00", "q=%ff", "collections=a,b", "collections=a&collections=b,c", "q=%C3%A9&limit=5"} {
@@ -115,7 +115,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzJSON checks each body in which checkJSON finds no fault. The body must be one valid JSON value, and no text in it can contain NUL.
+// FuzzJSON calls checkJSON with random bodies. If checkJSON finds no fault, the body must be one valid JSON value, and no text in it may
+// contain NUL. Each fault must have a valid pointer and a detail in valid UTF-8.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"a":1,"a":2}`, `{} {}`, `"\ud800"`, `"\u0000"`, `[1,2,{"x":[null,true]}]`, `{"a":{"b":{}}}`, "\xef\xbb\xbf{}", `1e999`, `"\/"`, `{"\u0000":x}`} {
 		f.Add([]byte(seed))

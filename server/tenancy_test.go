@@ -141,7 +141,7 @@ func (p *prober) compare(op *contractOperation, description string, fill func(*g
 }
 
 // sendGenerated generates a request, calls fill to put texts of items into the request, and sends the request. It returns the request and a
-// text that describes the response.
+// text that describes the response. The text does not contain the parts in which two correct responses can differ, such as ids.
 func (p *prober) sendGenerated(g *generator, op *contractOperation, items inventory, fill func(*generatedRequest, inventory)) (*generatedRequest, string) {
 	p.t.Helper()
 	r := g.generateValid(op)

@@ -219,8 +219,8 @@ func TestGetVideo_explainsThatALinkInThePathMustBeEncoded(t *testing.T) {
 	}
 }
 
-// withFiveVideos creates an organisation with five tracked videos. Four of the videos were fetched and have different counts, upload dates
-// and titles.
+// withFiveVideos creates an organisation with five tracked videos. Four of the videos were fetched and have titles. Some of their counts
+// and upload dates are equal or unknown.
 func withFiveVideos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)

@@ -135,8 +135,8 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	s.collector.stop(t, sigterm)
 }
 
-// load repeatedly sends requests of several kinds for the given duration: requests that read and write videos, and requests to /livez,
-// /readyz, /metrics and /status. It returns all responses.
+// load repeatedly sends requests of several kinds for the given duration: requests that read videos and statistics, requests that track
+// videos, and requests to /livez, /readyz, /metrics and /status. It returns all responses.
 func (s *stack) load(t *testing.T, metrics string, videos []video, duration time.Duration) []timedResponse {
 	t.Helper()
 	var (
