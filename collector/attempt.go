@@ -18,9 +18,6 @@ import (
 //
 // The sources that serve a target are asked one after the other, until one gives the numbers. The following fetches then skip the sources
 // that could not answer for the target, for up to a week.
-//
-// The sources of a target are asked one after the other, each in its own queue, until one gives the numbers. A source that cannot answer
-// for a target is then skipped for a week, as long as another source gives the numbers.
 type attempt struct {
 	// Running is true while a further source has to be asked. If Running is false, the attempt has ended, and Answers contains only the
 	// answers of the sources that the next fetch skips.
@@ -68,7 +65,7 @@ func (a attempt) text() *string {
 	}
 	b, err := json.Marshal(a)
 	if err != nil {
-		return nil // cannot fail: all fields are strings, booleans, counts or times
+		return nil // json.Marshal cannot fail here: all fields are strings, booleans, numbers or times
 	}
 	text := string(b)
 	return &text
@@ -85,7 +82,7 @@ func (w *worker) withResult(soFar attempt, r source.Result, at time.Time) attemp
 	return soFar
 }
 
-// find returns the first answer of the given class, or nil if there is none.
+// find returns the first answer of the given class in the attempt, or nil if there is none.
 func (a attempt) find(class source.Class) *answer {
 	for _, r := range a.Answers {
 		if r.Class == class {
@@ -109,9 +106,8 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 }
 
 // end completes the outcome o of an attempt that asks no further source. It sets o.Route to the source that the next fetch asks first, and
-// o.Answers to the answers of the sources before it, which the next fetch skips. A source is skipped if the attempt ended has an answer of
-// this source whose class is in keep, and if the next fetch is less than a week after this answer. If every source would be skipped, none
-// is skipped.
+// o.Answers to the answers of the sources before it, which the next fetch skips. A source is skipped if its answer in this attempt has a
+// class in keep and is less than a week older than the next fetch. If every source would be skipped, none is skipped.
 func (c *Collector) end(o *ingest.Outcome, ended attempt, keep ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {

@@ -43,7 +43,7 @@ type Options struct {
 	// Now returns the current time. Tests set it to a simulated clock.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Concurrency is the number of calls that each source gets at the same time. If it is 0, the Concurrency method of each source decides.
+	// Concurrency is how many calls may be made to each source at the same time. If it is 0, the source decides (Source.Concurrency).
 	Concurrency int
 	// Poll is how long a worker waits before it looks again for due targets, if no target was due; 0 means DefaultPoll.
 	Poll time.Duration

@@ -24,7 +24,7 @@ var lastingClasses = []source.Class{source.AuthFailed, source.BadRequest, source
 
 // refusalRules has a rule for each class of answers with which a source refuses a target. Refusals whose rules have the same name are
 // counted together. waits are the delays before the next fetch: one after the first consecutive refusal, one after the second, and so on.
-// After confirmed consecutive refusals, the target gets the state in the field state.
+// The field confirmed is a number: after so many consecutive refusals, the target gets the state in the field state.
 var refusalRules = map[source.Class]struct {
 	name      string
 	waits     schedule.Waits

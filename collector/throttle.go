@@ -31,7 +31,7 @@ const (
 type throttles struct {
 	of       atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
 	updating sync.Mutex
-	until    time.Time // when the throttles are computed again; guarded by updating
+	until    time.Time // the time at which the throttles are computed again; guarded by updating
 }
 
 // plan returns the intervals and the throttle that decide how often a target is fetched.
@@ -99,7 +99,8 @@ func (c *Collector) supply(now time.Time) map[string]float64 {
 	return supply
 }
 
-// needs groups the demand by platform and kind of target. For each group, it adds what it costs to fetch one of the targets.
+// needs groups demand, the numbers of targets in the queue, by platform and kind of target. For each group, it adds what it costs to fetch
+// one of the targets.
 func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
 	for _, d := range demand {

@@ -158,12 +158,12 @@ func (g *workerGroup) kinds() []source.Kind {
 	return []source.Kind{source.KindVideo}
 }
 
-// count adds change to the number of busy workers. If the claimed target in c is an account, it also adds change to the number of workers
-// that fetch accounts.
-func (g *workerGroup) count(c queue.Claim, change int32) {
-	g.busy.Add(change)
+// count adds delta, which is 1 or -1, to the number of busy workers. If the claimed target in c is an account, it also adds delta to the
+// number of workers that fetch accounts.
+func (g *workerGroup) count(c queue.Claim, delta int32) {
+	g.busy.Add(delta)
 	if c.Targets[0].Kind == source.KindAccount {
-		g.accounts.Add(change)
+		g.accounts.Add(delta)
 	}
 }
 
@@ -181,8 +181,8 @@ func (g *workerGroup) release(c queue.Claim) {
 type call struct {
 	platform link.Platform
 	kind     source.Kind
-	size     int // number of targets that fit into one call; 0 if the source does not serve these targets
-	group    string
+	size     int    // number of targets that fit into one call; 0 if the source does not serve these targets
+	group    string // the result of Source.Group for these targets
 }
 
 // callFor returns the call by which the worker's source is asked for the target t.

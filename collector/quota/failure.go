@@ -25,9 +25,10 @@ import (
 // to single targets.
 
 const (
-	// authRefusals is the number of consecutive calls that failed with the class AuthFailed after which a source is paused.
+	// authRefusals is how many consecutive calls, for at least two targets, must fail with the class AuthFailed before a source is paused.
 	authRefusals = 2
-	// otherRefusals is the number of consecutive calls that failed with a class other than AuthFailed after which a source is paused.
+	// otherRefusals is how many consecutive calls, for at least two targets, must fail with a class other than AuthFailed before a source is
+	// paused.
 	otherRefusals = 3
 	// longestRefusalPause is the longest pause of a source after refusals of the class AuthFailed that the targets, and not the credential,
 	// may have caused.
@@ -52,7 +53,8 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		reply.Divided = true
 		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
-		// It is not known which target of the batch caused the refusal. The refusal counts only if the source has already refused other targets.
+		// It is not known which target of the batch caused the refusal. Therefore each half is requested separately, unless earlier refusals show
+		// that the source is the cause.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {
 			return r.Source == key && r.Class == string(f.Class) && refusalsConcernSource(r)
 		}) {
@@ -94,7 +96,7 @@ func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
 		}
 		return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1)))
 	}
-	// The source is tried again even before the time at which it says that its budget is available, because operators can buy more units.
+	// The source is tried again before the time at which, as it says, its quota is available again, because operators can buy more units.
 	until := now.Add(schedule.ProbeWaits.Nth(strikes + 1))
 	if f.Class == source.QuotaSpent && f.RetryAt.After(now) && f.RetryAt.Before(until) {
 		return f.RetryAt

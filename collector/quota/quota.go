@@ -33,7 +33,8 @@ func New(qu *queue.Queue, clock func() time.Time, log *slog.Logger) *Quota {
 	return &Quota{queue: qu, now: clock, log: log}
 }
 
-// Paused is the class of a result if the source was not asked because it is paused, or if the source was paused after the call.
+// Paused is the class of the result for a target whose source was not asked because it is paused, or was paused because of the failed call
+// for this target.
 const Paused source.Class = "paused"
 
 // Reply says how a call ended for some or all of its targets.
@@ -63,9 +64,9 @@ func pausedResult(s source.Source, f source.Failure) source.Result {
 	return source.Result{Class: Paused, Detail: s.Name() + " is paused until " + f.RetryAt.UTC().Format(time.RFC3339), Failed: &f}
 }
 
-// Call asks a source for a batch of targets that have the same platform, kind and group. It returns a second reply if some targets of the
-// batch got no answer. Targets that the source does not serve get the class Unsupported, without a call. Call returns an error if a
-// database query failed.
+// Call asks a source for a batch of targets that have the same platform, kind and group. If only some targets of the batch were answered,
+// it returns one reply for these and a second reply for the remaining targets. If the source does not serve the targets, they get the class
+// Unsupported without a call. Call returns an error if a database query failed.
 func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target) ([]Reply, error) {
 	writing := context.WithoutCancel(ctx)
 	reply := Reply{Targets: batch, At: q.now()}
@@ -236,8 +237,8 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 	return nil
 }
 
-// Restart deletes the recorded refusals of the sources and ends the pauses that refused credentials have caused, because the operator may
-// have configured new credentials.
+// Restart deletes the recorded refusals of the sources, and ends the pauses that refused credentials have caused. A collector calls it when
+// it starts, because the operator may have configured new credentials.
 func (q *Quota) Restart(ctx context.Context, sources []source.Source) error {
 	st, err := q.state(ctx)
 	if err != nil {

@@ -37,7 +37,8 @@ const (
 	Early = 15 * time.Minute
 )
 
-// PaceOf returns how fast the views of a video change: fast, steady or slow. It compares the stored views in t with the new views in f.
+// PaceOf returns how fast the views of a video change: fast, steady or slow. It compares the stored views in t with the new views in f,
+// which were fetched at the time now.
 func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	if f.UploadedAt != nil && now.Sub(*f.UploadedAt) < newVideo {
 		return queue.PaceFast
@@ -76,7 +77,7 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 		return next
 	}
 	apart := 24 * time.Hour / time.Duration(fetches)
-	soonest := now.Add(apart / 2) // the next slot must be more than half an interval after now, because the fetch at now may have been early
+	soonest := now.Add(apart / 2) // the next fetch must be more than half an interval later, because the last fetch may have been before its scheduled time
 	for _, slot := range []time.Time{slotOn(t, today-1), slotOn(t, today)} {
 		for k := range fetches {
 			if at := slot.Add(time.Duration(k) * apart); at.After(soonest) && at.Before(next) {

@@ -69,7 +69,7 @@ func (p Plan) fetches(lane queue.Lane, pace queue.Pace) float64 {
 	return usual - (usual-1)*p.Throttle.stage(stageFast, lane)
 }
 
-// PerDay returns the mean number of fetches per day of a target with the given lane and pace.
+// PerDay returns the mean number of fetches per day of a target with the given lane (its priority) and pace (how fast its views change).
 func (p Plan) PerDay(lane queue.Lane, pace queue.Pace) float64 {
 	return p.fetches(lane, pace) / p.days(lane, pace)
 }

@@ -85,7 +85,8 @@ func (b *CallBudget) Exhausted() bool {
 	return b != nil && b.meter.Load() == limited && b.spent.Load() >= b.smallest
 }
 
-// Spent returns the reserved calls with the numbers of units that were spent. A number is never larger than the reserved number.
+// Spent returns the reserved calls, in which Units is the number of units that were spent. This number is never larger than the number of
+// reserved units.
 func (b *CallBudget) Spent() []Call {
 	spent := b.Calls()
 	for i := range spent {

@@ -60,7 +60,7 @@ func Unanswered(t Target, err error) Result {
 	return r
 }
 
-// IsOtherAccount returns true if the ids in the facts show that another account now has the target's handle.
+// IsOtherAccount returns true if the ids in f show that f is about another account than t, although both have the same handle.
 func IsOtherAccount(t Target, f *AccountFacts) bool {
 	var id, sourceID string
 	if f.ID != nil {
@@ -78,7 +78,7 @@ func HandleReused(t Target, sandbox bool) Result {
 	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the handle " + t.Handle + " belongs to another account now: nothing of it is written"}
 }
 
-// Failure is the error of a call that returned no result for any target of its batch.
+// Failure is the error of a call that returned no result for any of its targets.
 type Failure struct {
 	Class   Class
 	Bucket  string    // name of the budget that the failure concerns; "" means the whole source

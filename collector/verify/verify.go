@@ -38,7 +38,7 @@ const (
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
-	// handleTrusted is the time after a fetch in which the handle of an account is assumed to belong to the same account. It is used if the
+	// handleTrusted is how long after a fetch the handle of an account is assumed to belong still to this account. It matters only if the
 	// source gives no id that can be compared with the ids of the stored account.
 	handleTrusted = 3 * 24 * time.Hour
 	// longestLag is the maximum age of the numbers in a result with Result.Lags. Such a result comes from a source whose numbers can be old.
@@ -95,7 +95,7 @@ func (s *Suspicion) Text() *string {
 	return &text
 }
 
-// doubtVideo returns why the facts of a video are suspicious. It returns "" if they are not suspicious.
+// doubtVideo returns why the facts of a video are suspicious, or "" if they are plausible.
 func doubtVideo(t source.Target, f *source.Facts, now time.Time) string {
 	if f.Views == nil {
 		return ""
@@ -121,7 +121,7 @@ func doubtVideo(t source.Target, f *source.Facts, now time.Time) string {
 	return ""
 }
 
-// doubtAccount returns why the facts of an account are suspicious. It returns "" if they are not suspicious.
+// doubtAccount returns why the facts of an account are suspicious, or "" if they are plausible. t.Views is the stored number of followers.
 func doubtAccount(t source.Target, a *source.AccountFacts) string {
 	if a.Followers != nil && t.Views != nil && float64(*a.Followers) < implausibleDrop*float64(*t.Views) {
 		return "followers fell to less than a hundredth"
