@@ -167,7 +167,7 @@ func appendText(out []byte, s string) []byte {
 func appendMarshalled[T string | float64](out []byte, value T) []byte {
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // the database stores no infinite numbers
+		panic(err) // cannot happen: only infinite numbers and NaN cannot be encoded, and the database stores neither
 	}
 	return append(out, encoded...)
 }

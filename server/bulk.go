@@ -194,7 +194,8 @@ func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPla
 	return p
 }
 
-// summarise returns the result of a bulk request: its entries, their counts by status, the warnings, and the items that are not fetched.
+// summarise returns the result of a bulk request: its entries, their counts by status, the warnings, and the videos or accounts that are
+// not fetched.
 func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 	r := bulkResult{entries: entries, enqueued: plan.accepted > 0 && plan.immediate == plan.accepted, warnings: s.warnings(entries, plan),
 		pending: []api.PendingItem{}}
@@ -247,7 +248,7 @@ func (s *Server) warnings(entries []bulkEntry, plan fetchPlan) []string {
 	return notes
 }
 
-// status returns whether the item is newly tracked, was already tracked, or failed.
+// status returns whether the video or account is newly tracked, was already tracked, or could not be tracked.
 func (e bulkEntry) status() api.TrackStatus {
 	switch {
 	case e.failure != nil:

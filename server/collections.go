@@ -52,7 +52,7 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 	switch {
 	case p.ParentID == nil:
 	case *p.ParentID == rootParent:
-		query.Roots = !query.Subtree // with Subtree, no filter is needed: every collection is in the subtree of a root
+		query.Roots = !query.Subtree // with Subtree, no filter is needed: every collection is below a collection without a parent, or is one itself
 	default:
 		id, err := uuid.Parse(*p.ParentID)
 		if err != nil {

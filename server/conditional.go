@@ -29,7 +29,7 @@ func (b *bufferedResponse) Header() http.Header         { return b.header }
 func (b *bufferedResponse) Write(p []byte) (int, error) { return b.body.Write(p) }
 func (b *bufferedResponse) WriteHeader(status int)      { b.status = status }
 
-// bufferResponse calls the handler next and returns the response of next without sending it.
+// bufferResponse calls the handler next and returns the handler's response, which is not sent to the caller.
 func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, error) {
 	w := c.Response()
 	original := w.Writer
@@ -62,7 +62,7 @@ type conditional struct {
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	later       func()   // if not nil, called before the status is sent to set tag, for an ETag that is known only after the data was read
+	later       func()   // sets tag just before the status is sent, if the ETag is known only after the data was read; nil otherwise
 	matched     string   // ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
 	unbuffered  bool     // true if the status was sent already, so that the body is sent without buffering
 }
@@ -183,8 +183,8 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 
 // checkNotModifiedTogether does the same as checkNotModified, but saves a database query if the request has no If-None-Match. The ETag is
 // then needed only when the response is sent, so the first query of the returned Org reads the version together with the data. Use it only
-// for an operation whose first query does so. Other operations would read their data before the version, and the ETag would be newer than
-// the data.
+// for an operation whose first query reads the version and the data together. Other operations would read their data before the version,
+// and the ETag would be newer than the data.
 func (s *Server) checkNotModifiedTogether(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditional)

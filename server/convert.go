@@ -15,7 +15,7 @@ import (
 // convertedResponse converts the JSON of the operation while the response is sent. So a CSV file has exactly the rows and the columns of
 // the JSON. convertlist.go and convertxlsx.go contain the conversions.
 
-// converter writes a JSON list in another format.
+// converter writes a JSON list in a format other than JSON, such as CSV.
 type converter struct {
 	contentType string
 	suffix      string // suffix of the ETags of this format, so that they differ from the ETags of the JSON response
@@ -39,8 +39,8 @@ var converters = map[string]*converter{
 // semicolonCSV is the format of text/csv with the parameter delimiter=semicolon.
 var semicolonCSV = &converter{mediaCSV + "; charset=utf-8; header=present; delimiter=semicolon", `-csv-semicolon"`, convertToSemicolonCSV}
 
-// chooseFormat is a middleware that answers with status 406 if the header Accept allows no format of the operation. It converts the response if
-// Accept prefers another format to JSON.
+// chooseFormat is a middleware that answers with status 406 if the header Accept allows no format of the operation. If Accept prefers a
+// format other than JSON, such as CSV, it converts the response.
 func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.match(c)
@@ -62,8 +62,8 @@ func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// acceptedFormat returns the format that the header Accept prefers, or "" if the header allows none of formats. If the header prefers
-// several formats equally, the first one of them is returned. semicolon is true if the format is CSV with semicolons.
+// acceptedFormat returns the format that the header Accept prefers, or "" if the header allows none of the given formats. If the header
+// prefers several formats equally, the first one of them is returned. semicolon is true if the format is CSV with semicolons.
 func acceptedFormat(accept string, formats []string) (format string, semicolon bool) {
 	if strings.TrimSpace(accept) == "" {
 		return formats[0], false
@@ -103,8 +103,9 @@ func rowSchema(response *openapi3.Schema) *openapi3.Schema {
 	return nil
 }
 
-// answerConverted calls the operation's handler and converts the JSON list in its response to another format. row is the schema of an entry
-// of the list. The ETags in If-None-Match lose the suffix of the format, because the operation compares them with the ETag of the JSON.
+// answerConverted calls the operation's handler and converts the JSON list in its response to the given format. row is the schema of an
+// entry of the list. The ETags in If-None-Match lose the suffix of the format, because the operation compares them with the ETag of the
+// JSON.
 func answerConverted(c echo.Context, format *converter, row *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
@@ -136,8 +137,8 @@ func answerConverted(c echo.Context, format *converter, row *openapi3.Schema, ne
 // errIncomplete is the error with which a conversion ends if the operation panics before its response is complete.
 var errIncomplete = errors.New("the response is incomplete")
 
-// convertedResponse is an http.ResponseWriter that converts a JSON response with status 200 to another format while it is written. It does not
-// change other responses.
+// convertedResponse is an http.ResponseWriter that converts a JSON response with status 200 to a format such as CSV while it is written. It
+// does not change responses with a status other than 200.
 type convertedResponse struct {
 	original http.ResponseWriter
 	to       *converter

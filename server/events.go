@@ -72,7 +72,7 @@ type feedMembers struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// feedMembers returns the members of a response that has these events. If there are no events, the next cursor is the position at which
+// feedMembers returns the members of a response with the given events. If there are no events, the next cursor is the position at which
 // this page starts, so that a later request continues there. Events up to the position lastMissing were deleted or not recorded.
 func (s *Server) feedMembers(page pageRequest, events *store.List[store.Event], lastMissing int64) (feedMembers, error) {
 	after := store.EventPosition(lastMissing, uuid.Nil)

@@ -221,8 +221,8 @@ func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]p
 	return results
 }
 
-// resolveInSlot resolves one short link. Before that, it waits until the server resolves fewer short links than the maxima allow. If ctx
-// ends during the wait, the short link fails.
+// resolveInSlot resolves one short link. It first waits until the limits maxResolvesPerOrganisation and maxResolves allow one more short
+// link. If ctx ends during the wait, the short link fails.
 func (s *Server) resolveInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {

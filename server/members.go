@@ -93,8 +93,8 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
 }
 
-// unknownIDs converts a *store.NotFoundError into an error response that lists each unknown id in ids. kind is the kind of the items with
-// these ids, for example "video". pointer is the JSON pointer of ids in the request body. unknownIDs returns any other error unchanged.
+// unknownIDs converts a *store.NotFoundError into an error response that lists each unknown id in ids. kind says what the ids belong to,
+// for example "video". pointer is the JSON pointer of ids in the request body. unknownIDs returns any other error unchanged.
 func unknownIDs(err error, kind, pointer string, ids []uuid.UUID) error {
 	missing, ok := errors.AsType[*store.NotFoundError](err)
 	if !ok || missing.Kind != kind {

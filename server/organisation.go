@@ -66,7 +66,7 @@ func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStati
 	return api.GetAccountStatistics200JSONResponse(toAPIStatistics(counts)), nil
 }
 
-// toAPIStatistics converts numbers of videos or accounts from the database to the JSON type of the API.
+// toAPIStatistics converts the numbers of videos or accounts, by platform and by fetch status, to the JSON type of the API.
 func toAPIStatistics(s store.Statistics) api.Statistics {
 	return api.Statistics{Total: s.Total, Removed: s.Removed, ByPlatform: api.PlatformCounts{
 		Tiktok: s.ByPlatform[link.TikTok], Instagram: s.ByPlatform[link.Instagram],

@@ -34,7 +34,8 @@ type pageRequest struct {
 	cursor    cursorScope // list for which a cursor of this request must be valid
 }
 
-// cursorScope identifies the list that a cursor belongs to. A cursor is valid only for the same organisation, operation, filters and order.
+// cursorScope identifies the list that a cursor belongs to. A cursor is valid only in requests with the same organisation, operation,
+// filters and order as the request that returned the cursor.
 type cursorScope struct {
 	Organisation string
 	Operation    string
@@ -63,7 +64,6 @@ func orderOf[O ~string](orderBy *O, defaultColumn O, direction *api.OrderDirecti
 	return store.Order{Column: string(*orderBy), Descending: direction == nil || *direction == api.OrderDirectionDesc}
 }
 
-// toAPIDirection converts the direction of an order to the JSON type of the API.
 func toAPIDirection(o store.Order) api.OrderDirection {
 	if o.Descending {
 		return api.OrderDirectionDesc
@@ -72,7 +72,8 @@ func toAPIDirection(o store.Order) api.OrderDirection {
 }
 
 // readPage checks the query parameters page, limit and cursor. The cursor must come from a list with the same operation, filters and order.
-// faults are the faults that the caller found in other parameters. If there are any faults, the error of readPage contains all of them.
+// faults are the faults that the operation has already found in other parameters. If there are any faults, the error of readPage contains
+// all of them.
 func (s *Server) readPage(ctx context.Context, operation string, p pageParams, order store.Order, faults []api.Fault, filters ...any) (pageRequest, error) {
 	page := pageRequest{number: 1, limit: defaultLimit, paginated: p.paginated, order: order, cursor: cursorScope{
 		CallerFrom(ctx).Organisation.ID.String(), operation, append(filters, order.Column, toAPIDirection(order))}}
@@ -199,11 +200,11 @@ func (s *Server) sealCursor(content cursorContent, scope cursorScope) (string, e
 	return base64.RawURLEncoding.EncodeToString(append(mac, payload...)), nil
 }
 
-// errCursor is the error for a cursor that was changed or belongs to another list.
+// errCursor is the error for a cursor that the caller has changed, or that comes from a different list.
 var errCursor = errors.New("the cursor was changed or belongs to another list")
 
-// openCursor checks the signature of a cursor and returns the cursor's content. It fails if the cursor was changed or was signed for
-// another list.
+// openCursor checks the signature of a cursor and returns the cursor's content. It fails if the cursor was changed, or was signed for a
+// list other than the one that scope identifies.
 func (s *Server) openCursor(cursor string, scope cursorScope) (cursorContent, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) < macLength {

@@ -39,9 +39,9 @@ type RedisRateStore struct {
 	retryAt   time.Time // time of the next attempt to use Redis, while Redis is unavailable
 }
 
-// NewRedisRateStore returns a RateStore that counts in the Redis server of o. A request waits for Redis at most o.ReadTimeout, or half a
-// second if o.ReadTimeout is zero. NewRedisRateStore changes o, so the caller must not use o afterwards. Redis can be unavailable at first.
-// The caller must call Close after the last call of Take.
+// NewRedisRateStore returns a RateStore that counts in the Redis server to which o connects. A request waits for Redis at most
+// o.ReadTimeout, or half a second if o.ReadTimeout is zero. NewRedisRateStore changes o, so the caller must not use o afterwards.
+// NewRedisRateStore succeeds even if Redis is unavailable. The caller must call Close after the last call of Take.
 func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Time, logger *slog.Logger) *RedisRateStore {
 	// The client must not log each failed connection, because recordResult logs a line when Redis becomes unavailable.
 	logging.Disable()

@@ -69,8 +69,9 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 	}), nil
 }
 
-// campaignPeriod returns the first and the last day of a period. It makes the same checks as historyRange, and also fails if start is in
-// the future. If end is in the future, the last day is today.
+// campaignPeriod returns the first and the last day of the period for which a request wants the numbers of a collection. start and end are
+// the parameters start_date and end_date, which can be nil. campaignPeriod makes the same checks as historyRange, and also fails if start
+// is in the future. If end is in the future, the last day is today.
 func (s *Server) campaignPeriod(caller Caller, start, end *openapi_types.Date) (from, to store.Date, err error) {
 	if from, to, err = s.historyRange(caller, start, end); err != nil {
 		return 0, 0, err
@@ -141,7 +142,7 @@ func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
 	return err
 }
 
-// toAPIReportVideo converts a video of a report to the JSON type of the API.
+// toAPIReportVideo converts a video of a report, with its gained views and its stored points, to the JSON type of the API.
 func toAPIReportVideo(v *store.CampaignVideo) api.ReportVideo {
 	g := toAPICampaignVideo(*v, FullView)
 	out := api.ReportVideo{AdID: g.AdID, AdLink: g.AdLink, Removed: g.Removed, AddedAt: g.AddedAt, StartDay: g.StartDay, ViewsAtStart: g.ViewsAtStart,

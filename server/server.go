@@ -40,8 +40,8 @@ type Options struct {
 	TierLimits TierLimits
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
-	// Sandbox is true if the sandbox will fill the database. Every response then has the header ReelTally-Sandbox until the first number is
-	// stored. Afterwards, responses have the header only if the numbers in the database are made up.
+	// Sandbox is true if the sandbox, which makes up data, will fill the database. Every response then has the header ReelTally-Sandbox
+	// until the first number is stored. Afterwards, responses have the header only if the numbers in the database are made up.
 	Sandbox bool
 	// RequestTimeout is the time limit of a request. A request that takes longer is answered with status 503. The default is 30 seconds.
 	RequestTimeout time.Duration

@@ -85,7 +85,7 @@ func untracked(kind link.Kind, text string) *Error {
 // stopEntry is one video or account in a request to stop many videos or accounts.
 type stopEntry struct {
 	id  uuid.UUID
-	url *string // link of the item as the caller sent it; nil if the caller sent the item's id
+	url *string // link of the video or account as the caller sent it; nil if the caller sent an id
 }
 
 // stopAll stops the tracking of many videos or accounts. idsOrLinks has the id or the link of each of them.
@@ -184,7 +184,7 @@ func untrackedLinks(faults []api.Fault) *Error {
 	return e
 }
 
-// toStopResult returns the response to a request to stop many videos or accounts. missing are the items that were not tracked before the
+// toStopResult returns the response to a request to stop many videos or accounts. missing identifies those that were not tracked before the
 // request.
 func toStopResult(kind link.Kind, entries []stopEntry, missing []reference) api.StopResult {
 	failed := make(map[uuid.UUID]bool, len(missing))

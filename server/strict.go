@@ -368,7 +368,6 @@ func allowedParameters(op *operation) string {
 	return "it takes " + strings.Join(op.queryNames(), ", ")
 }
 
-// isArray returns true if the parameter p is an array.
 func isArray(p *openapi3.Parameter) bool { return p.Schema.Value.Type.Is("array") }
 
 // quoteName returns the name of a parameter for an error response. It returns the name unchanged, so that programs can compare it, unless

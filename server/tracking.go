@@ -18,10 +18,10 @@ type resource struct {
 	// track tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
 	track func(context.Context, *Server, trackRequest) ([]trackedItem, error)
 	// trackedIDs returns the id of the video or account of each link, in the order of the links. The id is zero if the organisation does
-	// not track the item.
+	// not track the video or account.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
-	// stop stops the tracking of videos or accounts, and returns the items that were not tracked before. If allOrNone is true and one of
-	// the items was not tracked, stop changes nothing.
+	// stop stops the tracking of videos or accounts, and returns those that were not tracked before. If allOrNone is true and one of them
+	// was not tracked, stop changes nothing.
 	stop func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error)
 	// refresh schedules an immediate fetch of a video or account.
 	refresh func(*store.Org, context.Context, reference) (store.Refreshed, error)
@@ -40,11 +40,11 @@ type trackRequest struct {
 	collectionIDs   []uuid.UUID
 	collectionNames []string
 	plan            fetchPlan
-	served          queue.Served // what the running collectors can fetch
+	served          queue.Served // says which videos and accounts the running collectors can fetch
 }
 
-// unsupported returns the reason why no source of the running collectors can fetch the video or account of the link l. It returns "" if a
-// source can, or if no collector is running.
+// unsupported returns the reason why the running collectors can never fetch the video or account of the link l. It returns "" if they can,
+// or if no collector is running.
 func (r trackRequest) unsupported(l link.Link) string {
 	reason, _ := unsupported(r.served, l)
 	return reason
@@ -53,8 +53,8 @@ func (r trackRequest) unsupported(l link.Link) string {
 // trackedItem is a video or account that a request has tracked.
 type trackedItem struct {
 	id       uuid.UUID
-	existing bool // true if the database contained the organisation's item before this request, tracked or not
-	already  bool // true if the organisation already tracked the item before this request
+	existing bool // true if the organisation tracked the video or account before this request, or had stopped tracking it
+	already  bool // true if the organisation tracked the video or account before this request
 }
 
 var videoResource = resource{
@@ -133,8 +133,8 @@ func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObje
 // trackedOne is the answer to a request that tracks one video or account.
 type trackedOne struct {
 	id        uuid.UUID
-	directURL string  // the URL of the item's dashboard page
-	notice    *string // if the organisation already tracked the item, a sentence with the word "already", for which clients search
+	directURL string  // URL of the dashboard page of the video or account
+	notice    *string // if the organisation already tracked the video or account, a sentence with the word "already", for which clients search
 	warnings  []string
 }
 

@@ -46,7 +46,8 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 }
 
 // readLinkFilter parses the query parameter link of a list and returns the link of the video or account. target is nil if the request has
-// no parameter link. If the link is a short link whose target no longer exists, isDead is true, and the list must be empty.
+// no parameter link. If the link is a short link whose target no longer exists, isDead is true, and the list must be empty. If the link is
+// not valid, faults contains the reason.
 func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string) (target *link.Link, isDead bool, faults []api.Fault, err error) {
 	if raw == nil {
 		return nil, false, nil, nil

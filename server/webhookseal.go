@@ -59,6 +59,6 @@ func (s webhookSeal) open(org, webhook uuid.UUID, sealed []byte) (string, error)
 	return string(secret), nil
 }
 
-// sealContext returns the additional authenticated data of an encrypted secret. So decryption fails with the ids of another organisation or
-// webhook.
+// sealContext returns the additional authenticated data of an encrypted secret. So decryption fails with the ids of a different
+// organisation or webhook.
 func sealContext(org, webhook uuid.UUID) []byte { return append(org[:], webhook[:]...) }

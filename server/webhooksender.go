@@ -70,7 +70,7 @@ func (s *Server) webhookReach(address string) outbound.Reach {
 	return outbound.Operated
 }
 
-// newWebhookTransport returns the transport for requests to webhooks.
+// newWebhookTransport returns the transport for requests to webhooks. It connects only to IP addresses that webhookReach allows.
 func (s *Server) newWebhookTransport() *http.Transport {
 	t := outbound.NewTransport(&outbound.Guard{Reach: s.webhookReach, Lookup: s.webhooks.Lookup, Dial: s.webhooks.Dial})
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.webhooks.RootCAs}
@@ -100,7 +100,7 @@ func (s *Server) SendWebhooks(ctx context.Context) {
 	}
 }
 
-// SendDueWebhooks sends all events that are due, and returns after the last attempt. Tests call it instead of SendWebhooks.
+// SendDueWebhooks sends all events that must be sent now, and returns after the last attempt. Tests call it instead of SendWebhooks.
 func (s *Server) SendDueWebhooks(ctx context.Context) error {
 	defer s.webhookTransport.CloseIdleConnections()
 	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
@@ -113,7 +113,7 @@ func (s *Server) SendDueWebhooks(ctx context.Context) error {
 	}
 }
 
-// webhookSenders counts the running senders of a server. A sender is a goroutine that sends the due events of one webhook.
+// webhookSenders counts the running senders of a server. A sender is a goroutine that sends events to one webhook.
 type webhookSenders struct {
 	slots chan struct{} // one element for each running sender
 	wait  sync.WaitGroup

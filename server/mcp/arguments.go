@@ -152,7 +152,6 @@ func (t *tool) readArguments(raw json.RawMessage) (map[string]json.RawMessage, [
 	return given, faults
 }
 
-// hasArgument returns true if the tool has an argument with this name.
 func (t *tool) hasArgument(name string) bool {
 	for _, a := range t.arguments {
 		if a.name == name {

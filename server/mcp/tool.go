@@ -34,8 +34,8 @@ type tool struct {
 	untrusted   *untrustedText        // parts of the results that other people wrote; nil if the results have no such parts
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
-	// hasETag is true if another operation on the same path has the header If-Match. The result of this tool then contains the ETag to
-	// send.
+	// hasETag is true if an operation that changes the same path, such as PATCH, has the header If-Match. The result of this tool then
+	// contains the ETag to send in If-Match.
 	hasETag bool
 }
 

@@ -22,7 +22,6 @@ type accountsPage struct {
 // accountFilters are the query parameters of the list of accounts that the page passes on to the API.
 var accountFilters = []string{"platform", "username", "fetch_status", "include_removed", "include_linked"}
 
-// showAccounts shows the list of accounts.
 func showAccounts(v *visit) error {
 	content := accountsPage{Platforms: platformNames, Statuses: statusNames, Filter: url.Values{}}
 	var err error

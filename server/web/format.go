@@ -307,7 +307,7 @@ type state struct {
 	Word, Icon, Class string
 }
 
-// states are the fetch statuses of videos and accounts.
+// states says for each fetch status of a video or account how pages show the status.
 var states = map[string]state{
 	"ok":          {"Up to date", "check", "good"},
 	"pending":     {"Waiting for first numbers", "clock", "neutral"},

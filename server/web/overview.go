@@ -20,7 +20,7 @@ type tile struct {
 	Before *int64   // the change in the previous period of the same length
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
-	Plain    bool     // true if the tile shows the fields below instead of a change
+	Plain    bool     // true if the tile shows the first known value of Percent, Unknown and Stopped, in this order, instead of Change
 	Percent  *float64 // the change in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked

@@ -61,7 +61,7 @@ func showSettings(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{})
 }
 
-// renderSettings shows the page of settings.
+// renderSettings shows the page of settings. It sets the fields of content whose values come from the API or from the backend.
 func (v *visit) renderSettings(status int, content settingsPage) error {
 	if err := v.get("/authenticate", nil, &content.Account); err != nil {
 		return err
@@ -115,7 +115,6 @@ func (v *visit) showSettingsProblem(err error) error {
 	return v.renderSettings(problem.Status, settingsPage{Problem: problem})
 }
 
-// revokeToken revokes a token of the organisation.
 func revokeToken(v *visit) error {
 	if _, err := v.call(http.MethodDelete, "/tokens/"+url.PathEscape(v.r.PathValue("id")), nil, nil); err != nil {
 		return err

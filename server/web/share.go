@@ -87,7 +87,7 @@ var shareSums = map[string]shareMetric{
 var shareMetricNames = []string{"views", "likes", "comments", "bookmarks", "shares", "engagement", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d",
 	"views_gained_7d"}
 
-// metrics returns the metrics of the display settings, in their order and without duplicates.
+// metrics returns the metrics that the display settings choose, in the order of the settings and without duplicates.
 func (d displaySettings) metrics() []shareMetric {
 	var out []shareMetric
 	for _, name := range d.Metrics {
@@ -217,7 +217,6 @@ func enterShare(v *visit) error {
 	return nil
 }
 
-// shareURL returns the URL of a share page.
 func (v *visit) shareURL(share store.Share) string { return v.AppURL + "/c/" + *share.Collection.Hash }
 
 // page returns the parts of the share page that need no request to the API.
@@ -233,7 +232,7 @@ func (s *shareVisit) page() sharePage {
 	return page
 }
 
-// load reads the numbers of the share page.
+// load sets the fields of page whose values come from the API.
 func (s *shareVisit) load(page *sharePage) error {
 	p, err := s.visit.period()
 	if err != nil {

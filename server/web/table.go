@@ -57,7 +57,8 @@ func (t tableView) Sorted(column string) string {
 	return "descending"
 }
 
-// SortLink returns the query of the page with the rows sorted by a column: in descending order first, in ascending order the second time.
+// SortLink returns the query of the page with the rows sorted by a column. The order is ascending if the rows are already sorted by the
+// column in descending order, and descending otherwise.
 func (t tableView) SortLink(column string) string {
 	direction := ""
 	if column == t.Column && !t.Ascending {

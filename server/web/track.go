@@ -246,7 +246,7 @@ func showProgress(v *visit) error {
 // with 500 videos and one with 500 accounts to the API.
 const maxPasted = 1000
 
-// recentVideos returns the newest videos of the organisation by id. It returns an empty map if no waiting item is a video, or if the tier
+// recentVideos returns the newest videos of the organisation by id. It returns an empty map if waiting contains no video, or if the tier
 // masks metrics.
 func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]arrival, error) {
 	states := map[uuid.UUID]arrival{}
@@ -263,7 +263,7 @@ func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]arrival, error) {
 	return states, nil
 }
 
-// lookUp requests one video or account from the API. If the item does not exist, the status of the result is "stopped".
+// lookUp requests one video or account from the API. If the video or account does not exist, the status of the result is "stopped".
 func (v *visit) lookUp(kind string, id uuid.UUID) (arrival, error) {
 	var err error
 	var state arrival

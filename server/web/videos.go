@@ -36,7 +36,6 @@ var (
 	statusNames   = []string{"ok", "pending", "delayed", "failing", "private", "gone", "restricted", "unsupported", "stopped"}
 )
 
-// showVideos shows the list of videos.
 func showVideos(v *visit) error {
 	content := videosPage{Platforms: platformNames, Statuses: statusNames, Filter: url.Values{}}
 	var err error

@@ -248,8 +248,8 @@ func (p *Pages) routes() http.Handler {
 	return mux
 }
 
-// wideSection is the value of page.Section for pages that are as wide as pages with a session even if they are opened without a session. It
-// names no item of the navigation.
+// wideSection is the value of page.Section for pages that need no session but must be wide, such as the guides. A page with a different
+// section is narrow if it is opened without a session. The navigation has no item for this section.
 const wideSection = "wide"
 
 // errNotFound is the error for a page that does not exist. The page is the same for unknown ids and for ids of other organisations.
@@ -313,7 +313,8 @@ func (v *visit) execute(status int, name, template string, data any) error {
 	return err
 }
 
-// fail sends the page for an error. It logs an error that is not a *Problem. Without a valid session, it sends the visitor to the sign-in page.
+// fail sends the page for an error. It logs an error that is not a *Problem. If the error has status 401, because the session is not valid,
+// it redirects the visitor to the sign-in page instead.
 func (v *visit) fail(err error) {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok {
@@ -341,7 +342,7 @@ func (v *visit) setRetryAfter(problem *Problem) {
 	}
 }
 
-// redirect sends the visitor to another page. target is its path with query.
+// redirect redirects the browser to the page with the path target, which can have a query.
 func (v *visit) redirect(target string) {
 	v.w.Header().Set("Location", v.base+target)
 	v.w.WriteHeader(http.StatusSeeOther)
@@ -419,7 +420,6 @@ type asset struct {
 // contentTypes are the media types of the assets. Package mime is not used, because its results depend on the operating system.
 var contentTypes = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8"}
 
-// loadAssets reads the embedded assets.
 func (p *Pages) loadAssets() error {
 	files, err := fs.ReadDir(assetFiles, "assets")
 	if err != nil {
