@@ -24,7 +24,7 @@ type AccountQuery struct {
 	Window         db.Window
 }
 
-// AccountOrders are the columns by which accounts can be ordered. No column has an index, so the database sorts the matching accounts.
+// AccountOrders are the columns by which accounts can be ordered. Each has an index.
 var AccountOrders = db.SortColumns{
 	"created_at":             db.SortBy("accounts", "created_at", db.IntegerColumn),
 	"username":               db.SortBy("accounts", "username", db.TextColumn),
@@ -41,11 +41,6 @@ type AccountPage struct {
 	Next     *db.Position // position at which the next page begins; nil on the last page
 }
 
-// accountInAnyCollection is the SQL condition that an account is a member of a collection of @org whose name or id is in @names.
-const accountInAnyCollection = `EXISTS (
-SELECT 1 FROM collection_accounts m JOIN collections c ON c.organisation_id = m.organisation_id AND c.id = m.collection_id
- WHERE m.organisation_id = @org AND m.account_id = accounts.id AND (c.name IN @names OR CAST(c.id AS text) IN @names))`
-
 // Accounts returns one page of the accounts that match query.
 func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, error) {
 	list, err := o.ListAccounts(ctx, query)
@@ -57,15 +52,43 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 
 // ListAccounts returns a list of the accounts that match query.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
-	q := o.q(ctx, "accounts")
-	if query.CollectionID != nil {
-		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
+	v, err := o.version(ctx) // before all other data, so that a later change changes the version
+	if err != nil {
+		return nil, db.Translate(err)
+	}
+	matching := o.matchingAccounts(ctx, query).Session(&gorm.Session{})
+	spec := db.ListSpec[Account]{Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Complete: o.At(v).completeAccounts}
+	filtered := matching
+	if query.CollectionID != nil || len(query.Collections) > 0 {
+		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
+		if err != nil {
+			return nil, db.Translate(err)
+		}
+		spec.Sequence, err = o.sequence(ctx, key, query.Order, AccountOrders, func() (*gorm.DB, error) { return o.accountsInCollections(ctx, query, matching) })
+		if err != nil {
 			return nil, err
 		}
-		q = q.Where("EXISTS (SELECT 1 FROM collection_accounts m WHERE m.organisation_id = ? AND m.collection_id = ? AND m.account_id = accounts.id)",
-			o.id, *query.CollectionID)
-	} else if !query.IncludeLinked {
-		q = q.Where("accounts.tracked OR accounts.removed")
+		if spec.Sequence == nil { // there are too many members to read all of them
+			if filtered, err = o.accountsInCollections(ctx, query, matching); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if spec.Sequence == nil {
+		if spec.Total, err = o.count(ctx, v, filtered); err != nil {
+			return nil, db.Translate(err)
+		}
+		spec.Unchanged = o.unchangedSince(v)
+	}
+	return db.ReadList(ctx, o.s.db, filtered, spec, query.Order, query.Window)
+}
+
+// matchingAccounts returns a database query for the accounts that match all conditions of query, except those on collections. Order and window
+// are not applied.
+func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB {
+	q := o.q(ctx, "accounts")
+	if query.CollectionID == nil && !query.IncludeLinked {
+		q = q.Where("(accounts.tracked OR accounts.removed)")
 	}
 	if !query.IncludeRemoved && !isStopped(query.Status) {
 		q = q.Where("NOT accounts.removed")
@@ -82,22 +105,30 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 	if query.Link != nil {
 		q = accountWhere(q, AccountRef{Link: *query.Link})
 	}
+	return q
+}
+
+// accountsInCollections adds to q the condition that an account is in the collection query.CollectionID and in one of query.Collections, if they
+// are set. It returns ErrNotFound if the collection query.CollectionID is unknown.
+func (o *Org) accountsInCollections(ctx context.Context, query AccountQuery, q *gorm.DB) (*gorm.DB, error) {
+	in := func(collections []uuid.UUID) {
+		condition, ids := db.AnyOf(q, "m.collection_id", "?", collections)
+		q = q.Where("accounts.id IN (SELECT m.account_id FROM collection_accounts m WHERE m.organisation_id = ? AND "+condition+")", o.id, ids)
+	}
+	if query.CollectionID != nil {
+		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
+			return nil, err
+		}
+		in([]uuid.UUID{*query.CollectionID})
+	}
 	if len(query.Collections) > 0 {
-		q = q.Where(accountInAnyCollection, map[string]any{"org": o.id, "names": namesAndIDs(query.Collections)})
+		named, err := o.collectionsNamed(ctx, query.Collections)
+		if err != nil {
+			return nil, err
+		}
+		in(named)
 	}
-	q = q.Session(&gorm.Session{})
-	v, err := o.version(ctx) // before the count, so that a change after the count changes the version
-	if err != nil {
-		return nil, db.Translate(err)
-	}
-	total, err := o.count(ctx, v, q)
-	if err != nil {
-		return nil, db.Translate(err)
-	}
-	return db.ReadList(ctx, o.s.db, q, db.ListSpec[Account]{
-		Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }, Complete: o.At(v).completeAccounts,
-		Total: total, Unchanged: o.unchangedSince(v),
-	}, query.Order, query.Window)
+	return q.Session(&gorm.Session{}), nil
 }
 
 // completeAccounts sets the fields of accounts that are not columns of the table. The parameter maxBytes and the results are those of

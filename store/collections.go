@@ -87,8 +87,7 @@ type CollectionQuery struct {
 	Window   db.Window
 }
 
-// CollectionOrders are the columns by which collections can be ordered. No column has an index, because an organisation has few
-// collections.
+// CollectionOrders are the columns by which collections can be ordered. Each has an index, except the counts.
 var CollectionOrders = db.SortColumns{
 	"created_at":    db.SortBy("collections", "created_at", db.IntegerColumn),
 	"updated_at":    db.SortBy("collections", "updated_at", db.IntegerColumn),

@@ -13,11 +13,22 @@ import (
 // maxCounts is the maximum number of counts that a Store has in its cache.
 const maxCounts = 10_000
 
-// countKey is the key of a count in the cache: a hash of the statement and its arguments, and the version of the organisation's data. One
-// of the arguments is the id of the organisation.
-type countKey struct {
-	statement [sha256.Size]byte
-	version   int64
+// listKey is the key of what a Store has in a cache about a list: a hash of what selects the rows of the list, and the version of the
+// organisation's data. The id of the organisation is part of what selects the rows.
+type listKey struct {
+	list    [sha256.Size]byte
+	version int64
+}
+
+// keyOfList returns the key for the list of the query q. The parameter v is the organisation's version. The parameters in more say what else
+// selects or orders the rows.
+func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
+	statement, args, err := db.Statement(q)
+	if err != nil {
+		return listKey{}, err
+	}
+	text, err := json.Marshal([]any{statement, args, more})
+	return listKey{sha256.Sum256(text), v.Version}, err
 }
 
 // count returns the number of rows of the query q. The parameter v is the organisation's version, which the caller has read before. count
@@ -25,15 +36,10 @@ type countKey struct {
 // list.
 func (o *Org) count(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")
-	statement, args, err := db.Statement(q)
+	key, err := keyOfList(v, q)
 	if err != nil {
 		return 0, err
 	}
-	text, err := json.Marshal([]any{statement, args})
-	if err != nil {
-		return 0, err
-	}
-	key := countKey{sha256.Sum256(text), v.Version}
 	if n, ok := o.s.counts.Get(key); ok {
 		return n, nil
 	}

@@ -31,19 +31,16 @@ UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
-// inCollections adds to q the condition that a video is in at least one collection of each group. The database then first reads the members
-// of the collections. If inOrder is true, inCollections adds IS TRUE to the condition. The database then cannot begin with the members. It
-// reads the videos in the order of the list instead, and skips videos that are not members.
-func (o *Org) inCollections(q *gorm.DB, groups [][]uuid.UUID, inOrder bool) *gorm.DB {
-	for _, collections := range groups {
-		condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
-		where := strings.ReplaceAll(members, "{collections}", condition)
-		if inOrder {
-			where = "(" + where + ") IS TRUE"
-		}
-		q = q.Where(where, map[string]any{"org": o.id, "collections": ids})
+// inCollections adds to q the condition that a video is in at least one of the collections. The database then first reads the members of the
+// collections. If inOrder is true, inCollections adds IS TRUE to the condition. The database then cannot begin with the members. It reads the
+// videos in the order of the list instead, and skips videos that are not members.
+func (o *Org) inCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
+	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
+	where := strings.ReplaceAll(members, "{collections}", condition)
+	if inOrder {
+		where = "(" + where + ") IS TRUE"
 	}
-	return q
+	return q.Where(where, map[string]any{"org": o.id, "collections": ids})
 }
 
 // collectionsNamed returns the ids of the collections whose name or id is in names. It leaves out unknown names.

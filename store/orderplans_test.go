@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
@@ -40,23 +39,23 @@ func TestVideos_everyOrderIsReadFromAnIndex(t *testing.T) {
  latest_shares = CASE WHEN {n} % 3 > 0 THEN {n} % 300 END, latest_engagement = CASE WHEN {n} % 3 > 0 THEN {n} % 200 END, views_gained_7d = CASE WHEN {n} % 3 > 0 THEN {n} % 20 - 10 END,
  uploaded_at = CASE {n} % 3 WHEN 1 THEN {day}'2026-01-01' WHEN 2 THEN {day}'2026-01-02' END`))
 		db.Exec(t, "ANALYZE")
-		for order := range allVideoOrders() {
+		for order := range bothDirections(store.VideoOrders) {
 			window := store.Window{Limit: 900}
 			for page := range 4 { // the third page begins near the first video that has no value in the column
 				db.Guard.Statements()
 				found, err := o.Videos(t.Context(), store.VideoQuery{Order: order, Window: window, WithoutTotal: true})
 				require.NoError(t, err)
-				require.NotEmpty(t, requireNoSort(t, db, "%+v, page %d", order, page+1))
+				require.NotEmpty(t, requireNoSort(t, db, "videos", "%+v, page %d", order, page+1))
 				window.After = found.Next
 			}
 		}
 	})
 }
 
-// allVideoOrders yields every order of a list of videos, descending and ascending.
-func allVideoOrders() iter.Seq[store.Order] {
+// bothDirections yields the orders by each of the columns, descending and ascending.
+func bothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
 	return func(yield func(store.Order) bool) {
-		for _, column := range slices.Sorted(maps.Keys(store.VideoOrders)) {
+		for _, column := range slices.Sorted(maps.Keys(columns)) {
 			if !yield(store.Order{Column: column, Descending: true}) || !yield(store.Order{Column: column}) {
 				return
 			}
@@ -64,14 +63,14 @@ func allVideoOrders() iter.Seq[store.Order] {
 	}
 }
 
-// requireNoSort checks that the database sorts for none of the ordered statements since the last call of Statements, and that it reads no
-// whole table. It returns the plans of these statements.
-func requireNoSort(t *testing.T, db *storetest.DB, format string, args ...any) (plans []string) {
+// requireNoSort checks that the database sorts for none of the statements since the last call of Statements that read an ordered list of a table, and
+// that it reads no whole table. It returns the plans of these statements.
+func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ...any) (plans []string) {
 	t.Helper()
 	for _, statement := range db.Guard.Statements() {
-		if strings.Contains(statement, "ORDER BY videos.") {
+		if strings.Contains(statement, "ORDER BY "+table+".") {
 			p := plan(t, db, statement)
-			require.NotRegexp(t, `(?i)\bsort\b|TEMP B-TREE|Seq Scan on videos|SCAN videos`, p, "%s: %s", fmt.Sprintf(format, args...), statement)
+			require.NotRegexp(t, `(?i)\bsort\b|TEMP B-TREE|Seq Scan on `+table+`|SCAN `+table, p, "%s: %s", fmt.Sprintf(format, args...), statement)
 			plans = append(plans, p)
 		}
 	}
@@ -101,7 +100,6 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 		"shop product":            {store.VideoQuery{ShopProduct: true}, "created_at", ""},
 		"words":                   {store.VideoQuery{Words: new("some words")}, "created_at", ""},
 		"hashtag":                 {store.VideoQuery{Hashtag: new("tag")}, "created_at", "video_hashtags"},
-		"collection":              {store.VideoQuery{Collections: []string{"Launch"}}, "created_at", "collection_videos"},
 		"status":                  {store.VideoQuery{Status: new(queue.FetchPending)}, "created_at", ""},
 		"stopped, too":            {store.VideoQuery{IncludeRemoved: true}, "created_at", "videos_created"},
 	} {
@@ -111,13 +109,13 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 				o := storetest.NewOrg(t, db)
 				storetest.Track(t, o, storetest.ClipsFrom(t, 0, 50)...)
 				db.Exec(t, "ANALYZE")
-				for order := range allVideoOrders() {
+				for order := range bothDirections(store.VideoOrders) {
 					db.Guard.Statements()
 					query := filter.query
 					query.Order, query.Window, query.WithoutTotal = order, store.Window{Limit: 10}, true
 					_, err := o.Videos(t.Context(), query)
 					require.NoError(t, err)
-					plans := requireNoSort(t, db, "%+v", order)
+					plans := requireNoSort(t, db, "videos", "%+v", order)
 					require.NotEmpty(t, plans)
 					if order.Column == filter.order {
 						require.Contains(t, strings.Join(plans, "\n"), filter.index, "%+v", order)
@@ -126,6 +124,90 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// insertMany inserts 200,000 rows into a table: 10,000 for the organisation o, and the others for other organisations. columns are the names of the
+// columns besides organisation_id and id. values are their SQL values, in which {n} is the number of the row in the organisation.
+func insertMany(t *testing.T, db *storetest.DB, o *store.Org, table, columns, values string) {
+	t.Helper()
+	id, numbers := "gen_random_uuid()", "generate_series(1, 10000) AS numbers(n)"
+	if db.Engine == "sqlite" {
+		id, numbers = "printf('%s-%s-4%s-8%s-%s', substr(h, 1, 8), substr(h, 9, 4), substr(h, 13, 3), substr(h, 16, 3), substr(h, 19, 12))",
+			"(WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 10000) SELECT n, lower(hex(randomblob(16))) AS h FROM numbers)"
+	}
+	statement := strings.ReplaceAll("INSERT INTO "+table+" (organisation_id, id, "+columns+") SELECT ?, "+id+", "+values+" FROM "+numbers, "{n}", "n")
+	for org := range 20 {
+		owner := o
+		if org > 0 {
+			owner = storetest.NewOrg(t, db)
+		}
+		db.Exec(t, statement, owner.ID())
+	}
+	db.Exec(t, "ANALYZE")
+}
+
+// TestAccounts_everyOrderAndFilterIsReadFromAnIndex checks the query plans of the first two pages of every filter in every order, with 200,000 accounts.
+func TestAccounts_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		day := map[string]string{"postgres": "DATE '2026-01-01' + n % 100", "sqlite": "date('2026-01-01', (n % 100) || ' days')"}[db.Engine]
+		insertMany(t, db, o, "accounts", "platform, username, handle_current, link, created_at, tracked, fetch_status, latest_followers_count, total_views, median_views, last_uploaded_at",
+			"'tiktok', 'user' || {n}, true, 'https://www.tiktok.com/@user' || {n}, {n} % 3000, {n} % 5 > 0, 'ok', CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, CASE WHEN {n} % 3 > 0 THEN {n} % 600 END, CASE WHEN {n} % 3 > 0 THEN {n} % 500 / 7.0 END, CASE WHEN {n} % 3 > 0 THEN "+day+" END")
+		for name, query := range map[string]store.AccountQuery{
+			"tracked":          {},
+			"linked":           {IncludeLinked: true},
+			"stopped, too":     {IncludeRemoved: true},
+			"all":              {IncludeLinked: true, IncludeRemoved: true},
+			"of a platform":    {Platform: new(link.TikTok)},
+			"of a username":    {Username: new("user77")},
+			"of a link":        {Link: new(storetest.ParseLink(t, "https://www.tiktok.com/@user77"))},
+			"with a status":    {Status: new(queue.FetchOK)},
+			"that are stopped": {Status: new(queue.FetchStopped)},
+		} {
+			for order := range bothDirections(store.AccountOrders) {
+				query.Order, query.Window = order, store.Window{Limit: 100}
+				for page := range 2 {
+					db.Guard.Statements()
+					found, err := o.Accounts(t.Context(), query)
+					require.NoError(t, err)
+					require.NotEmpty(t, requireNoSort(t, db, "accounts", "%s, %+v, page %d", name, order, page+1))
+					if query.Window.After = found.Next; found.Next == nil {
+						break
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestCollections_everyOrderAndFilterIsReadFromAnIndex checks the query plans of the first two pages of every filter in every order, with 200,000
+// collections. The orders by the number of members need a sort, because these numbers are counted for each list.
+func TestCollections_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		parent := storetest.Collection(t, o, "Parent", nil).ID
+		insertMany(t, db, o, "collections", "name, access, created_by, created_at, updated_at", "'Launch ' || {n} % 4000, 'private', '"+store.NewID().String()+"', {n} % 3000, {n} % 2000")
+		for name, query := range map[string]store.CollectionQuery{"all": {}, "roots": {Roots: true}, "children": {ParentID: &parent}, "descendants": {ParentID: &parent, Subtree: true}} {
+			for order := range bothDirections(store.CollectionOrders) {
+				query.Order, query.Window = order, store.Window{Limit: 100}
+				for page := range 2 {
+					db.Guard.Statements()
+					found, err := o.Collections(t.Context(), query)
+					require.NoError(t, err)
+					if !strings.HasSuffix(order.Column, "_count") {
+						require.NotEmpty(t, requireNoSort(t, db, "collections", "%s, %+v, page %d", name, order, page+1))
+					}
+					if query.Window.After = found.Next; found.Next == nil {
+						break
+					}
+				}
+			}
+		}
+	})
 }
 
 var postgresParameter = regexp.MustCompile(`\$\d+`)
@@ -176,42 +258,4 @@ func lastColumn(t *testing.T, rows *sql.Rows, columns int) string {
 	}
 	require.NoError(t, rows.Err())
 	return out.String()
-}
-
-func TestVideos_ofALargeCollectionAreReadInTheOrderOfTheList(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := storetest.NewOrg(t, db)
-		launch := storetest.Collection(t, o, "Launch", nil).ID
-		var members []uuid.UUID
-		for i, tracked := range storetest.Track(t, o, storetest.ClipsFrom(t, 0, 300)...) {
-			if i%2 == 0 {
-				members = append(members, tracked.VideoID)
-			}
-		}
-		_, err := o.AddVideos(t.Context(), launch, members)
-		require.NoError(t, err)
-		db.Exec(t, "ANALYZE")
-		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at", Descending: true}}
-		list := func(limit int) (page store.VideoPage, inOrder bool) {
-			db.Guard.Statements()
-			query.Window = store.Window{Limit: limit}
-			page, err := o.Videos(t.Context(), query)
-			require.NoError(t, err)
-			require.EqualValues(t, 150, page.Total)
-			for _, statement := range db.Guard.Statements() {
-				if strings.Contains(statement, "ORDER BY videos.") && strings.Contains(statement, "IS TRUE") {
-					require.NotRegexp(t, `(?i)\bsort\b|TEMP B-TREE`, plan(t, db, statement))
-					inOrder = true
-				}
-			}
-			return page, inOrder
-		}
-		all, inOrder := list(150)
-		require.False(t, inOrder, "a page with all videos of the collection is read from the members of the collection")
-		require.Len(t, all.Videos, 150)
-		first, inOrder := list(10)
-		require.True(t, inOrder)
-		require.Equal(t, all.Videos[:10], first.Videos)
-	})
 }

@@ -48,8 +48,10 @@ type Store struct {
 
 	db             *db.DB
 	maxCollections int
-	counts         *lru.Cache[countKey, int64]
+	counts         *lru.Cache[listKey, int64]
 	labels         *labelCache
+	sequences      *sequenceCache
+	maxSequence    int // maximum number of rows of a list in sequences
 }
 
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
@@ -59,7 +61,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts, err := lru.New[countKey, int64](maxCounts)
+	counts, err := lru.New[listKey, int64](maxCounts)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -67,7 +69,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &Store{Queue: queue.New(d), db: d, counts: counts, labels: labels, maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
+	sequences, err := newSequenceCache()
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return &Store{Queue: queue.New(d), db: d, counts: counts, labels: labels, sequences: sequences, maxSequence: maxSequence,
+		maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 
 // DB returns the database for store/ingest and store/backfill, which write for several organisations in one transaction.

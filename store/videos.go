@@ -176,22 +176,33 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	if err != nil {
 		return nil, db.Translate(err)
 	}
-	groups, err := o.queriedCollections(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	filtered := o.inCollections(matching, groups, false).Session(&gorm.Session{})
 	spec.Complete = o.At(v).completeVideos
-	if !query.WithoutTotal {
+	filtered, inOrder := matching, matching
+	if query.ofCollections() {
+		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
+		if err != nil {
+			return nil, db.Translate(err)
+		}
+		spec.Sequence, err = o.sequence(ctx, key, query.Order, VideoOrders, func() (*gorm.DB, error) { return o.inQueriedCollections(ctx, query, matching, false) })
+		if err != nil {
+			return nil, err
+		}
+		if spec.Sequence == nil { // there are too many members to read all of them
+			if filtered, err = o.inQueriedCollections(ctx, query, matching, false); err != nil {
+				return nil, err
+			}
+			if inOrder, err = o.inQueriedCollections(ctx, query, matching, true); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if spec.Sequence == nil && !query.WithoutTotal {
 		if spec.Total, err = o.countVideos(ctx, v, query, filtered); err != nil {
 			return nil, db.Translate(err)
 		}
 		spec.Unchanged = o.unchangedSince(v)
-		if len(groups) > 0 && v.readInOrder(query.Window, spec.Total) {
-			filtered = o.inCollections(matching, groups, true)
-		}
 	}
-	return db.ReadList(ctx, o.s.db, filtered, spec, query.Order, query.Window)
+	return db.ReadList(ctx, o.s.db, inOrder, spec, query.Order, query.Window)
 }
 
 // usualRows is for how many rows of a filtered list memory is allocated before the total is known.
@@ -200,7 +211,7 @@ const usualRows = 100
 // readsWithVersion returns true if the version and the videos of a query can be read together. A long list with a filter first needs its
 // total, because growing the memory for its rows would take longer.
 func (q VideoQuery) readsWithVersion() bool {
-	return len(q.Collections) == 0 && q.CollectionID == nil && !q.Window.NeedsTotal() && (!q.filters() || q.Window.Limit <= 5*usualRows)
+	return !q.ofCollections() && !q.Window.NeedsTotal() && (!q.filters() || q.Window.Limit <= 5*usualRows)
 }
 
 // listVideosAndVersion returns a list of the videos that the query in the parameter matching selects. It reads the videos and the version of the
@@ -228,31 +239,26 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 	return list, db.Translate(err)
 }
 
-// queriedCollections returns groups of ids of collections. query is limited to videos that are in at least one collection of each group. It
-// returns ErrNotFound if the collection with the id query.CollectionID is unknown.
-func (o *Org) queriedCollections(ctx context.Context, query VideoQuery) ([][]uuid.UUID, error) {
-	var groups [][]uuid.UUID
+// ofCollections returns true if the query is limited to videos of collections.
+func (q VideoQuery) ofCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
+
+// inQueriedCollections adds to q the condition that a video is in the collection query.CollectionID and in one of query.Collections, if they are
+// set. The parameter inOrder is that of inCollections. It returns ErrNotFound if the collection query.CollectionID is unknown.
+func (o *Org) inQueriedCollections(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
 			return nil, err
 		}
-		groups = append(groups, []uuid.UUID{*query.CollectionID})
+		q = o.inCollections(q, []uuid.UUID{*query.CollectionID}, inOrder)
 	}
 	if len(query.Collections) > 0 {
 		named, err := o.collectionsNamed(ctx, query.Collections)
 		if err != nil {
 			return nil, err
 		}
-		groups = append(groups, named)
+		q = o.inCollections(q, named, inOrder)
 	}
-	return groups, nil
-}
-
-// readInOrder returns true if it is probably faster to read all videos of the organisation in the order of the list than to read and sort
-// the videos of the list. The parameter total is the number of videos of the list. If these are spread evenly among all videos, one in
-// (videos / total) read videos belongs to the list, and reading ends when the window is full.
-func (v Version) readInOrder(w db.Window, total int64) bool {
-	return int64(w.Limit)*(v.videos+v.stopped) < total*total
+	return q.Session(&gorm.Session{}), nil
 }
 
 // completeVideos sets the fields of videos that are not columns of the table. The parameter maxBytes and the results are those of
@@ -281,7 +287,7 @@ func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filt
 func (q VideoQuery) filters() bool {
 	return q.Username != nil || q.LinkedAccountID != nil || q.Platform != nil || q.Link != nil || q.UploadedFrom != nil ||
 		q.UploadedTo != nil || q.UpdatedFrom != nil || q.UpdatedTo != nil || q.Shop != nil || q.ShopProduct ||
-		q.HasMetrics != nil || len(q.Collections) > 0 || q.CollectionID != nil || q.Hashtag != nil || q.Words != nil || q.Status != nil
+		q.HasMetrics != nil || q.ofCollections() || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
 // matching returns a database query for the videos that match all conditions of query, except those on collections. Order and window are not

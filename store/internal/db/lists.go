@@ -210,7 +210,7 @@ func arraysQuery(types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {
 		arrays[i] = "(SELECT CAST(? AS " + t + "[]))"
-		args = append(args, array{rows, i})
+		args = append(args, array{len(rows), func(row int) any { return binary(rows[row][i]) }})
 	}
 	return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))", args
 }
@@ -221,19 +221,28 @@ func plainArraysQuery(types []string, rows [][]any) (query string, args []any) {
 	return strings.NewReplacer("(SELECT CAST(", "CAST(", "[]))", "[])").Replace(query), args
 }
 
-// array is the array of the values of one column of rows. It implements pgtype.ArrayGetter.
+// array is an array parameter of PostgreSQL. It implements pgtype.ArrayGetter.
 type array struct {
-	rows   [][]any
-	column int
+	length int
+	at     func(i int) any // returns a value of a type that pgx sends in binary form
 }
 
 // Dimensions implements pgtype.ArrayGetter.
 func (a array) Dimensions() []pgtype.ArrayDimension {
-	return []pgtype.ArrayDimension{{Length: int32(len(a.rows)), LowerBound: 1}} //nolint:gosec // a list with more rows does not fit into memory
+	return []pgtype.ArrayDimension{{Length: int32(a.length), LowerBound: 1}} //nolint:gosec // a list with more rows does not fit into memory
 }
 
 // Index implements pgtype.ArrayGetter.
-func (a array) Index(i int) any { return binary(a.rows[i][a.column]) }
+func (a array) Index(i int) any { return a.at(i) }
+
+// MarshalJSON implements json.Marshaler. Two statements with the same text have equal arguments exactly if their arguments have the same JSON.
+func (a array) MarshalJSON() ([]byte, error) {
+	values := make([]any, a.length)
+	for i := range values {
+		values[i] = a.at(i)
+	}
+	return json.Marshal(values)
+}
 
 // IndexType implements pgtype.ArrayGetter. The values have different types, so it returns nil.
 func (a array) IndexType() any { return nil }
@@ -268,6 +277,15 @@ func (j jsonRows) Value() (driver.Value, error) {
 	}
 	text, err := json.Marshal(converted)
 	return string(text), err
+}
+
+// AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The placeholder, such as "?" or
+// "@ids", marks where the argument belongs. The query q only says which engine is used.
+func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition string, arg any) {
+	if q.Name() == "sqlite" {
+		return column + " IN " + placeholder, ids
+	}
+	return column + " = ANY(CAST(" + placeholder + " AS uuid[]))", array{len(ids), func(i int) any { return ids[i] }}
 }
 
 // binary converts a value of the store's own types to a type that pgx sends in binary form. COPY of text values takes several times as long,

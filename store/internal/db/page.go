@@ -284,6 +284,9 @@ type ListSpec[R any] struct {
 	ID func(*R) uuid.UUID
 	// Total is the number of rows of the whole list, or 0 if it is unknown.
 	Total int64
+	// Sequence, if set, is the order of all rows of the list. ReadList then reads only the rows of the window, by their ids. The fields Total, Before
+	// and Unchanged are not used.
+	Sequence *Sequence
 	// Before, if set, is a statement that runs before the first statement of the list and is sent together with it. It must not be set if
 	// Window.NeedsTotal returns true.
 	Before *Select
@@ -328,15 +331,36 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 		return l, nil
 	}
 	q = q.Session(&gorm.Session{})
-	start, err := c.seek(ctx, d, q, o, w, spec.Total, spec.Unchanged)
+	var err error
+	if spec.Sequence != nil {
+		err = l.readByID(ctx, d, q, spec, w)
+	} else {
+		err = l.readInOrder(ctx, d, q, spec, o, w)
+	}
 	if err != nil {
 		return nil, Translate(err)
 	}
+	l.Cut(w.Limit)
+	if spec.Complete == nil || len(l.Rows) == 0 {
+		return l, nil
+	}
+	completed, bytes, err := spec.Complete(ctx, l.Rows, w.MaxBytes)
+	l.ExtraBytes = bytes
+	l.Cut(completed)
+	return l, Translate(err)
+}
+
+// readInOrder reads the window w of the rows of the query q, which the database returns in the order o.
+func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) error {
+	start, err := l.column.seek(ctx, d, q, o, w, spec.Total, spec.Unchanged)
+	if err != nil {
+		return err
+	}
 	columns := columnsOf(spec.Table, spec.Columns)
 	start.Limit++ // one more row shows whether the list has rows after the window
-	err = c.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
+	err = l.column.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
 		earlier, earlierBytes := len(l.Rows), l.TextBytes
-		rows := Select{Query: part.Select(c.expression + ", " + columns).Limit(limit), Each: func(row *Values) error {
+		rows := Select{Query: part.Select(l.column.expression + ", " + columns).Limit(limit), Each: func(row *Values) error {
 			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
 				l.more = true
 				return errEnough
@@ -349,7 +373,7 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 				expected = min(int64(w.Limit+1), expected)
 				l.keys, l.Rows = make([]sortKey, 0, expected), make([]R, 0, expected)
 			}
-			l.keys, l.Rows = append(l.keys, c.sortKey(row)), append(l.Rows, *new(R))
+			l.keys, l.Rows = append(l.keys, l.column.sortKey(row)), append(l.Rows, *new(R))
 			setColumns(&l.Rows[len(l.Rows)-1], spec.Columns, row, 1)
 			l.TextBytes = earlierBytes + row.textBytes
 			return nil
@@ -361,17 +385,10 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 		}
 		return len(l.Rows) - earlier, d.EachRowOf(ctx, selects...)
 	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, Translate(err)
+	if errors.Is(err, errEnough) {
+		return nil
 	}
-	l.Cut(w.Limit)
-	if spec.Complete == nil || len(l.Rows) == 0 {
-		return l, nil
-	}
-	completed, bytes, err := spec.Complete(ctx, l.Rows, w.MaxBytes)
-	l.ExtraBytes = bytes
-	l.Cut(completed)
-	return l, Translate(err)
+	return err
 }
 
 // ReadRows returns the rows of a table that the query q selects. The statements in before run first, and are sent together with q.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	bits "encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -399,22 +398,4 @@ func eachPostgresRow(ctx context.Context, on interface {
 		}
 	}
 	return rows.Err()
-}
-
-// AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The placeholder, such as "?" or
-// "@ids", marks where the argument belongs. On PostgreSQL, all ids are one parameter: the text of the statement is the same for every number of
-// ids, so PostgreSQL plans it only once. The query q only says which engine is used.
-func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition string, arg any) {
-	if !hasRowLocks(q) {
-		return column + " IN " + placeholder, ids
-	}
-	list := make([]byte, 0, (2*len(uuid.UUID{})+len(","))*len(ids)+len("{}"))
-	list = append(list, '{')
-	for i, id := range ids {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = hex.AppendEncode(list, id[:])
-	}
-	return column + " = ANY(CAST(" + placeholder + " AS uuid[]))", string(append(list, '}'))
 }

@@ -1,0 +1,176 @@
+package db
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// Sequence is the order of all rows of a list: their ids, with the values of the ordering column. A caller keeps it in memory, so that each page
+// of the list is read by the ids of its rows.
+type Sequence struct {
+	column SortColumn
+	order  Order
+	rows   []sequenceRow
+}
+
+// sequenceRow is a row of a Sequence.
+type sequenceRow struct {
+	key sortKey // value of the ordering column
+	id  uuid.UUID
+}
+
+// ErrTooManyRows reports that a list has too many rows for a Sequence.
+var ErrTooManyRows = errors.New("the list has too many rows for a sequence")
+
+// ReadSequence returns the order of all rows that the query q selects. It returns ErrTooManyRows if there are more than limit rows.
+func ReadSequence(ctx context.Context, d *DB, q *gorm.DB, sort SortColumns, o Order, limit int) (*Sequence, error) {
+	c, ok := sort[o.Column]
+	if !ok {
+		return nil, fmt.Errorf("the list cannot be ordered by %q", o.Column)
+	}
+	s := &Sequence{column: c, order: o}
+	// The rows are sorted here and not by the database, so that the database can stop after limit rows.
+	err := d.EachRow(ctx, q.Select(c.expression+", "+c.id).Limit(limit+1), func(row *Values) error {
+		if len(s.rows) == limit {
+			return ErrTooManyRows
+		}
+		s.rows = append(s.rows, sequenceRow{c.sortKey(row), row.ID(1)})
+		return nil
+	})
+	if err != nil {
+		return nil, Translate(err)
+	}
+	s.rows = slices.Clip(s.rows)
+	slices.SortFunc(s.rows, s.compare)
+	return s, nil
+}
+
+// Len returns the number of rows of the list. It returns 0 if s is nil.
+func (s *Sequence) Len() int64 {
+	if s == nil {
+		return 0
+	}
+	return int64(len(s.rows))
+}
+
+// compare compares two rows by the order of the list. It is the same order as that of SortColumn.window.
+func (s *Sequence) compare(a, b sequenceRow) int {
+	if a.key.null != b.key.null {
+		if a.key.null {
+			return 1
+		}
+		return -1
+	}
+	var n int
+	switch s.column.kind {
+	case IntegerColumn, DateColumn:
+		n = cmp.Compare(a.key.number, b.key.number)
+	case FloatColumn:
+		n = cmp.Compare(a.key.float(), b.key.float())
+	case TextColumn:
+		n = strings.Compare(a.key.text, b.key.text)
+	}
+	if n = cmp.Or(n, bytes.Compare(a.id[:], b.id[:])); s.order.Descending {
+		return -n
+	}
+	return n
+}
+
+// float returns the value of a key of a FloatColumn.
+func (k sortKey) float() float64 {
+	return math.Float64frombits(uint64(k.number)) //nolint:gosec // the bits of the number
+}
+
+// window returns the rows in the window w. The result more is true if the list has rows after the window.
+func (s *Sequence) window(w Window) (rows []sequenceRow, more bool, err error) {
+	from := min(w.Offset, len(s.rows))
+	if w.After != nil {
+		key, err := s.column.keyOf(*w.After)
+		if err != nil {
+			return nil, false, err
+		}
+		var found bool
+		if from, found = slices.BinarySearchFunc(s.rows, sequenceRow{key, w.After.ID}, s.compare); found {
+			from++
+		}
+	}
+	to := min(from+w.Limit, len(s.rows))
+	return s.rows[from:to], to < len(s.rows), nil
+}
+
+// readByID reads the rows in the window w of spec.Sequence by their ids. It leaves out rows that the query q no longer selects. If the texts of
+// the rows take more than w.MaxBytes, readByID reads only the first half of the rows, or a smaller part.
+func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], w Window) error {
+	l.Total = spec.Sequence.Len()
+	page, more, err := spec.Sequence.window(w)
+	for err == nil && len(page) > 0 {
+		err = l.readPage(ctx, d, q, spec, page, w.MaxBytes)
+		if !errors.Is(err, errEnough) {
+			break
+		}
+		page, more, err = page[:(len(page)+1)/2], true, nil
+	}
+	l.more = more
+	return err
+}
+
+// readPage reads the rows of page by their ids. It returns errEnough if page has several rows whose texts take more than maxBytes.
+func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], page []sequenceRow, maxBytes int64) error {
+	ids, at := make([]uuid.UUID, len(page)), make(map[uuid.UUID]int, len(page))
+	for i := range page {
+		ids[i], at[page[i].id] = page[i].id, i
+	}
+	rows, found := make([]R, len(page)), make([]bool, len(page))
+	condition, arg := AnyOf(q, l.column.id, "?", ids)
+	// The statement has no ORDER BY. Otherwise the database might read all rows in the order of an index, and skip most of them.
+	err := d.EachRow(ctx, q.Where(condition, arg).Select(columnsOf(spec.Table, spec.Columns)), func(row *Values) error {
+		var r R
+		setColumns(&r, spec.Columns, row, 0)
+		i := at[l.id(&r)]
+		rows[i], found[i] = r, true
+		if l.TextBytes = row.textBytes; maxBytes > 0 && l.TextBytes > maxBytes && len(page) > 1 {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range page {
+		if found[i] {
+			l.keys, l.Rows = append(l.keys, page[i].key), append(l.Rows, rows[i])
+		}
+	}
+	return nil
+}
+
+// keyOf returns the key of the row of a position.
+func (c SortColumn) keyOf(p Position) (sortKey, error) {
+	if p.Null {
+		return sortKey{null: true}, nil
+	}
+	v, err := c.kind.parse(p.Value)
+	if err != nil {
+		return sortKey{}, fmt.Errorf("position: %w", err)
+	}
+	switch v := v.(type) {
+	case int64:
+		return sortKey{number: v}, nil
+	case Date:
+		return sortKey{number: int64(v)}, nil
+	case float64:
+		return sortKey{number: int64(math.Float64bits(v))}, nil //nolint:gosec // the bits of the number
+	case string:
+		return sortKey{text: v}, nil
+	}
+	return sortKey{}, fmt.Errorf("a column has a value of the type %T", v)
+}

@@ -1,0 +1,25 @@
+-- +goose Up
+-- Each column by which lists of accounts can be ordered has an index, and each column of collections. The index of usernames also serves the filter
+-- by username.
+CREATE INDEX accounts_created ON accounts (organisation_id, created_at DESC, id DESC);
+CREATE INDEX accounts_username_order ON accounts (organisation_id, username DESC, id DESC);
+CREATE INDEX accounts_followers ON accounts (organisation_id, latest_followers_count DESC, id DESC);
+CREATE INDEX accounts_views ON accounts (organisation_id, total_views DESC, id DESC);
+CREATE INDEX accounts_median_views ON accounts (organisation_id, median_views DESC, id DESC);
+CREATE INDEX accounts_uploaded ON accounts (organisation_id, last_uploaded_at DESC, id DESC);
+DROP INDEX collections_name;
+CREATE INDEX collections_name ON collections (organisation_id, name DESC, id DESC);
+CREATE INDEX collections_created ON collections (organisation_id, created_at DESC, id DESC);
+CREATE INDEX collections_updated ON collections (organisation_id, updated_at DESC, id DESC);
+
+-- +goose Down
+DROP INDEX accounts_created;
+DROP INDEX accounts_username_order;
+DROP INDEX accounts_followers;
+DROP INDEX accounts_views;
+DROP INDEX accounts_median_views;
+DROP INDEX accounts_uploaded;
+DROP INDEX collections_name;
+CREATE INDEX collections_name ON collections (organisation_id, name);
+DROP INDEX collections_created;
+DROP INDEX collections_updated;

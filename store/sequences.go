@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+const (
+	// maxSequence is the maximum number of rows of a list whose order is kept in memory.
+	maxSequence = 50_000
+	// maxSequences is the maximum number of lists in a sequenceCache.
+	maxSequences = 10_000
+	// maxSequenceRows is the maximum number of rows of all lists in a sequenceCache. It limits the memory to about 25 megabytes.
+	maxSequenceRows = 500_000
+)
+
+// sequenceCache has the orders of lists of collections. It is safe for concurrent use.
+type sequenceCache struct {
+	mu     sync.Mutex
+	byList *simplelru.LRU[listKey, *db.Sequence] // the least recently used list is dropped first; nil for a list with too many rows
+	rows   int64                                 // number of rows of all lists in byList
+}
+
+// newSequenceCache returns an empty cache.
+func newSequenceCache() (*sequenceCache, error) {
+	c := &sequenceCache{}
+	var err error
+	c.byList, err = simplelru.NewLRU(maxSequences, func(_ listKey, dropped *db.Sequence) { c.rows -= dropped.Len() })
+	return c, err
+}
+
+// get returns the order of a list. The result ok is false if the cache does not have the list.
+func (c *sequenceCache) get(key listKey) (s *db.Sequence, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byList.Get(key)
+}
+
+// put stores the order of a list, or that the list has too many rows if s is nil.
+func (c *sequenceCache) put(key listKey, s *db.Sequence) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.byList.Remove(key)
+	c.byList.Add(key, s)
+	for c.rows += s.Len(); c.rows > maxSequenceRows; {
+		c.byList.RemoveOldest()
+	}
+}
+
+// sequence returns the order of all rows of a list of collections, or nil if the list has too many rows. The key says which list it is. The
+// function list returns the query that selects the rows.
+//
+// The database can find the members of a collection, or read all rows of the organisation in the order of a column, but it has no index of the
+// members of a collection in an order. So all members are read once for each version of the organisation's data. The caller must have read the
+// version in the key before.
+func (o *Org) sequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, list func() (*gorm.DB, error)) (*db.Sequence, error) {
+	if s, ok := o.s.sequences.get(key); ok {
+		return s, nil
+	}
+	q, err := list()
+	if err != nil {
+		return nil, err
+	}
+	s, err := db.ReadSequence(ctx, o.s.db, q, sort, order, o.s.maxSequence)
+	if err != nil && !errors.Is(err, db.ErrTooManyRows) {
+		return nil, err
+	}
+	o.s.sequences.put(key, s)
+	return s, nil
+}

@@ -1,0 +1,207 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// launchOf tracks n videos and adds every second of them to a new collection Launch. Some of the videos have counts.
+func launchOf(t *testing.T, db *storetest.DB, o *store.Org, n int) (collection uuid.UUID, members []uuid.UUID) {
+	t.Helper()
+	collection = storetest.Collection(t, o, "Launch", nil).ID
+	for i, tracked := range storetest.Track(t, o, storetest.ClipsFrom(t, 0, n)...) {
+		if i%2 == 0 {
+			members = append(members, tracked.VideoID)
+		}
+		db.Exec(t, `UPDATE videos SET latest_views = ?, increase_7d = ? WHERE organisation_id = ? AND id = ?`,
+			[]any{nil, 5, 5, 7}[i%4], []any{-1.5, nil, 2.25, 2.25, 1e300}[i%5], o.ID(), tracked.VideoID)
+	}
+	_, err := o.AddVideos(t.Context(), collection, members)
+	require.NoError(t, err)
+	return collection, members
+}
+
+// TestVideos_ofACollectionHaveTheOrderOfTheDatabase compares each page of lists of a collection, in every order, with the list without the
+// collection, which the database orders. It reads pages by number and by cursor, with the order of the list in memory and without.
+func TestVideos_ofACollectionHaveTheOrderOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		launch, members := launchOf(t, db, o, 30)
+		isMember := map[uuid.UUID]bool{}
+		for _, id := range members {
+			isMember[id] = true
+		}
+		large := db.Open(t)
+		store.SetMaxSequence(large, len(members)-1) // the collection has too many members for a list in memory
+		for order := range bothDirections(store.VideoOrders) {
+			all, err := o.Videos(t.Context(), store.VideoQuery{Order: order, Window: store.Window{Limit: 30}})
+			require.NoError(t, err)
+			var want []store.Video
+			for _, v := range all.Videos {
+				if isMember[v.ID] {
+					want = append(want, v)
+				}
+			}
+			require.Len(t, want, len(members))
+			for _, query := range []store.VideoQuery{{CollectionID: &launch}, {Collections: []string{"Launch", "unknown"}}, {CollectionID: &launch, Collections: []string{launch.String()}}} {
+				for name, reader := range map[string]*store.Org{"in memory": o, "in the database": large.Org(o.ID())} {
+					query.Order = order
+					var byNumber, byCursor []store.Video
+					for offset := 0; offset < len(members); offset += 4 {
+						query.Window = store.Window{Offset: offset, Limit: 4}
+						page, err := reader.Videos(t.Context(), query)
+						require.NoError(t, err)
+						require.EqualValues(t, len(members), page.Total)
+						require.Equal(t, offset+4 < len(members), page.Next != nil)
+						byNumber = append(byNumber, page.Videos...)
+					}
+					query.Window = store.Window{Limit: 4}
+					for {
+						page, err := reader.Videos(t.Context(), query)
+						require.NoError(t, err)
+						byCursor = append(byCursor, page.Videos...)
+						if page.Next == nil {
+							break
+						}
+						query.Window.After = page.Next
+					}
+					require.Equal(t, want, byNumber, "%s %+v", name, query)
+					require.Equal(t, want, byCursor, "%s %+v", name, query)
+				}
+			}
+		}
+	})
+}
+
+// TestVideos_ofACollectionShowEveryChange makes changes through one store. Another store has the order of the list in memory, and its next answer
+// must show each change.
+func TestVideos_ofACollectionShowEveryChange(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		ctx, writer := t.Context(), storetest.NewOrg(t, db)
+		reader := db.Open(t).Org(writer.ID())
+		launch := storetest.Collection(t, writer, "Launch", nil).ID
+		videos := storetest.Track(t, writer, storetest.Clips(t, 3)...)
+		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
+		first, second := videos[0].VideoID, videos[1].VideoID
+		author := *storetest.VideoOf(t, writer, storetest.Clip(t, 0)).LinkedAccountID
+		changed := func(_ int64, err error) error { return err }
+		for _, step := range []struct {
+			name string
+			do   func() error
+			want []uuid.UUID
+		}{
+			{"add a video", func() error { return changed(writer.AddVideos(ctx, launch, []uuid.UUID{first})) }, []uuid.UUID{first}},
+			{"add another video", func() error { return changed(writer.AddVideos(ctx, launch, []uuid.UUID{second})) }, []uuid.UUID{second, first}},
+			{"store counts", func() error {
+				db.Clock.Advance(48 * time.Hour)
+				_, views := 0, storetest.Views(9)
+				require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, views))
+				return nil
+			}, []uuid.UUID{second, first}},
+			{"stop a video", func() error { storetest.Stop(t, writer, storetest.Clip(t, 1)); return nil }, []uuid.UUID{first}},
+			{"add the account", func() error { return changed(writer.AddAccounts(ctx, launch, []uuid.UUID{author})) }, []uuid.UUID{videos[2].VideoID, first}},
+			{"remove the video", func() error { return changed(writer.RemoveVideos(ctx, launch, []uuid.UUID{first, second})) }, []uuid.UUID{videos[2].VideoID, first}},
+			{"remove the account", func() error { return changed(writer.RemoveAccounts(ctx, launch, []uuid.UUID{author})) }, nil},
+		} {
+			require.NoError(t, step.do(), step.name)
+			for range 2 { // the second answer comes from memory
+				page, err := reader.Videos(ctx, store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "latest_views", Descending: true}, Window: store.Window{Limit: 10}})
+				require.NoError(t, err, step.name)
+				var got []uuid.UUID
+				for _, v := range page.Videos {
+					got = append(got, v.ID)
+				}
+				require.Equal(t, step.want, got, step.name)
+				require.EqualValues(t, len(step.want), page.Total, step.name)
+			}
+		}
+		require.NoError(t, writer.DeleteCollection(ctx, launch, nil))
+		_, err := reader.Videos(ctx, store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "latest_views"}, Window: store.Window{Limit: 10}})
+		require.ErrorIs(t, err, store.ErrNotFound)
+	})
+}
+
+// TestListsOfCollections_readOnlyTheRowsOfThePage checks the statements of pages whose list is in memory: one statement reads the version, and one
+// reads the rows of the page by their ids.
+func TestListsOfCollections_readOnlyTheRowsOfThePage(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		launch, members := launchOf(t, db, o, 600)
+		account := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@followed"))[0].AccountID
+		_, err := o.AddAccounts(t.Context(), launch, []uuid.UUID{account})
+		require.NoError(t, err)
+		db.Exec(t, "ANALYZE")
+		for name, read := range map[string]func(window store.Window) (total int64, rows int, err error){
+			"videos": func(window store.Window) (int64, int, error) {
+				page, err := o.Videos(t.Context(), store.VideoQuery{Collections: []string{"Launch"}, Order: store.Order{Column: "latest_views", Descending: true}, Window: window})
+				return page.Total, len(page.Videos), err
+			},
+			"accounts": func(window store.Window) (int64, int, error) {
+				page, err := o.Accounts(t.Context(), store.AccountQuery{Collections: []string{"Launch"}, Order: store.Order{Column: "username"}, Window: window})
+				return page.Total, len(page.Accounts), err
+			},
+		} {
+			total := map[string]int{"videos": len(members), "accounts": 1}[name]
+			for range 3 { // reads the order of the list, the labels of the page, and all labels
+				_, _, err := read(store.Window{Limit: 3})
+				require.NoError(t, err)
+			}
+			for _, window := range []store.Window{{Limit: 3}, {Limit: 100, Offset: 200}, {Limit: 3, Offset: total - 1}} {
+				db.Guard.Statements()
+				found, rows, err := read(window)
+				require.NoError(t, err)
+				require.EqualValues(t, total, found)
+				require.Equal(t, max(0, min(window.Limit, total-window.Offset)), rows)
+				statements := db.Guard.Statements()
+				require.Contains(t, statements[0], "organisation_totals")
+				if rows == 0 {
+					require.Len(t, statements, 1)
+					continue
+				}
+				require.Len(t, statements, 2, "%s: %q", name, statements)
+				require.NotContains(t, statements[1], "collection_", name)
+				require.NotContains(t, statements[1], "ORDER BY", name)
+				if name == "videos" { // there is only one account, so an index of it does not matter
+					require.Regexp(t, `videos_pkey|\(organisation_id=\? AND id=\?\)`, plan(t, db, statements[1]))
+				}
+			}
+		}
+	})
+}
+
+func TestVideos_ofACollectionWithLongTextsHaveShortPages(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		launch, members := launchOf(t, db, o, 30)
+		db.Exec(t, "UPDATE videos SET title = ? WHERE organisation_id = ?", strings.Repeat("a", 1000), o.ID())
+		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 30}}
+		all, err := o.Videos(t.Context(), query)
+		require.NoError(t, err)
+		require.Len(t, all.Videos, len(members))
+		var got []store.Video
+		for query.Window.MaxBytes = 5000; ; {
+			page, err := o.Videos(t.Context(), query)
+			require.NoError(t, err)
+			require.NotEmpty(t, page.Videos)
+			require.Less(t, len(page.Videos), 5)
+			got = append(got, page.Videos...)
+			if page.Next == nil {
+				break
+			}
+			query.Window.After = page.Next
+		}
+		require.Equal(t, all.Videos, got)
+	})
+}
