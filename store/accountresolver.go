@@ -25,35 +25,78 @@ type Author struct {
 // AccountResolver finds the account record of an author. It compares the platform's own ids first, then the sources' ids, then the handles.
 // A record with the same handle is not a match if the ids show that it belongs to another account.
 type AccountResolver struct {
-	Org     uuid.UUID
-	Now     db.Instant     // time of the fetch or request that named the authors
-	claimed bool           // the authors come from links in a request, so no source has confirmed their handles
-	Rows    []*Account     // all records that an author can match, including new records
-	dirty   []*Account     // records in Rows that are changed or new
-	lost    []*Account     // records in Rows whose handle now belongs to another account
-	renamed []handleChange // handle changes of the renamed accounts in Rows
+	org     uuid.UUID
+	now     db.Instant                 // time of the fetch or request that named the authors
+	claimed bool                       // the authors come from links in a request, so no source has confirmed their handles
+	rows    []*Account                 // all records that an author can match, including new records
+	named   map[accountName][]*Account // the records that have or had an id or handle
+	changed map[*Account]bool          // records that are changed or new
+	lost    []*Account                 // records whose handle now belongs to another account
+	renamed []handleChange             // handle changes of the renamed accounts
+}
+
+// accountName is an id or handle of an account on a platform.
+type accountName struct {
+	platform link.Platform
+	kind     nameKind
+	name     string
+}
+
+// nameKind says what the name in an accountName is.
+type nameKind int
+
+const (
+	externalID nameKind = iota // the platform's own id
+	sourceID                   // the id that a source uses
+	handle
+)
+
+// NewAccountResolver returns a resolver for the authors that a fetch or request named at the time now. The parameter known has all records of
+// the organisation that one of the authors can match.
+func NewAccountResolver(org uuid.UUID, now db.Instant, known []*Account) *AccountResolver {
+	b := &AccountResolver{org: org, now: now, rows: known, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
+	for _, row := range known {
+		b.index(row)
+	}
+	return b
+}
+
+// index adds the record to the records of its present ids and handle.
+func (b *AccountResolver) index(row *Account) {
+	add := func(kind nameKind, name string) {
+		key := accountName{row.Platform, kind, name}
+		if !slices.Contains(b.named[key], row) {
+			b.named[key] = append(b.named[key], row)
+		}
+	}
+	if row.ExternalID != nil {
+		add(externalID, *row.ExternalID)
+	}
+	if row.SourceID != nil {
+		add(sourceID, *row.SourceID)
+	}
+	add(handle, row.Username)
 }
 
 // Resolve returns the record of author a. It creates a record if none matches, and updates the record's handle, ids and name.
 func (b *AccountResolver) Resolve(a Author) *Account {
-	row := b.find(func(r *Account) bool {
-		return a.ExternalID != "" && r.ExternalID != nil && *r.ExternalID == a.ExternalID
-	}, a.Platform)
+	matches := func(r *Account) bool { return r.Matches(a) }
+	row := b.find(a.Platform, externalID, a.ExternalID, matches)
 	if row == nil {
-		row = b.find(func(r *Account) bool { return r.Matches(a) }, a.Platform)
+		row = b.find(a.Platform, sourceID, a.SourceID, matches)
 	}
-	handleOwner := b.find(func(r *Account) bool { return a.Username != "" && r.HandleCurrent && r.Username == a.Username }, a.Platform)
+	handleOwner := b.find(a.Platform, handle, a.Username, func(r *Account) bool { return r.HandleCurrent && r.Username == a.Username })
 	if row == nil && handleOwner != nil && !handleOwner.IsOtherThan(a) {
 		row = handleOwner
 	}
 	if row == nil {
-		row = &Account{OrganisationID: b.Org, ID: db.NewID(), Platform: a.Platform, Username: a.Username, CreatedAt: b.Now}
-		b.Rows = append(b.Rows, row)
+		row = &Account{OrganisationID: b.org, ID: db.NewID(), Platform: a.Platform, Username: a.Username, CreatedAt: b.now}
+		b.rows = append(b.rows, row)
 		b.MarkChanged(row)
 	}
 	// The account may have been fetched after the answer that contains this author. The older answer must not restore an old handle or
 	// name.
-	outdated := row.CheckedAt != nil && *row.CheckedAt > b.Now
+	outdated := row.CheckedAt != nil && *row.CheckedAt > b.now
 	if a.Username != "" && !outdated && (row.Username != a.Username || !row.HandleCurrent) {
 		if handleOwner != nil && handleOwner != row {
 			handleOwner.HandleCurrent = false
@@ -107,21 +150,24 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// find returns the first record of platform p for which matches returns true, or nil if there is no such record.
-func (b *AccountResolver) find(matches func(*Account) bool, p link.Platform) *Account {
-	for _, r := range b.Rows {
-		if r.Platform == p && matches(r) {
+// find returns the first record with an id or handle on platform p for which matches returns true. It returns nil if there is no such record,
+// or if name is "".
+func (b *AccountResolver) find(p link.Platform, kind nameKind, name string, matches func(*Account) bool) *Account {
+	if name == "" {
+		return nil
+	}
+	for _, r := range b.named[accountName{p, kind, name}] {
+		if matches(r) {
 			return r
 		}
 	}
 	return nil
 }
 
-// MarkChanged marks a record as changed, so that Save writes the record.
+// MarkChanged marks a record as changed, so that Save writes the record. It must be called after the change.
 func (b *AccountResolver) MarkChanged(a *Account) {
-	if !slices.Contains(b.dirty, a) {
-		b.dirty = append(b.dirty, a)
-	}
+	b.changed[a] = true
+	b.index(a)
 }
 
 // Save writes the changed records. It also writes the new handles of renamed accounts to the other tables that contain handles.
@@ -140,23 +186,24 @@ func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 		for i, a := range b.lost {
 			ids[i] = a.ID
 		}
-		if err := db.Scoped(tx, "accounts", b.Org).Where("accounts.id IN ?", ids).Update("handle_current", false).Error; err != nil {
+		if err := db.Scoped(tx, "accounts", b.org).Where("accounts.id IN ?", ids).Update("handle_current", false).Error; err != nil {
 			return err
 		}
 	}
-	if len(b.dirty) == 0 {
+	if len(b.changed) == 0 {
 		return nil
 	}
+	changed := slices.DeleteFunc(slices.Clone(b.rows), func(a *Account) bool { return !b.changed[a] })
 	return tx.Clauses(clause.OnConflict{
 		Columns:   db.Columns([]string{"organisation_id", "id"}),
 		DoUpdates: clause.AssignmentColumns([]string{"external_id", "source_id", "username", "handle_current", "name", "link"}),
-	}).CreateInBatches(b.dirty, db.InsertChunk).Error
+	}).CreateInBatches(changed, db.InsertChunk).Error
 }
 
 // UpdateHandles replaces the old handles of renamed accounts in the tables of videos, subscriptions and targets.
 func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	for _, r := range b.renamed {
-		if err := r.update(tx, b.Org, b.Now, !b.claimed); err != nil {
+		if err := r.update(tx, b.org, b.now, !b.claimed); err != nil {
 			return err
 		}
 	}

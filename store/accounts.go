@@ -1,9 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -69,25 +67,15 @@ type Account struct {
 // AccountKey returns the key that maps of accounts use for the account with this handle on platform p.
 func AccountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
 
-// upsertAccountsByHandle inserts each row, unless the organisation already has an account that now has the row's handle. It adds the id of
-// the inserted or existing account to the map ids, with AccountKey as the key.
-func upsertAccountsByHandle(tx *gorm.DB, rows []Account, ids map[string]uuid.UUID) error {
-	slices.SortFunc(rows, func(a, b Account) int {
-		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Username, b.Username))
-	})
-	values := make([][]any, len(rows))
-	for i := range rows {
-		r := &rows[i]
-		values[i] = []any{r.OrganisationID, r.ID, r.Platform, r.Username, true, r.Link, r.CreatedAt}
+// insertAccounts returns the statements that insert accounts that the organisation does not have, with their current handles.
+func insertAccounts(tx *gorm.DB, accounts []Account) []db.Write {
+	rows := make([][]any, len(accounts))
+	for i := range accounts {
+		a := &accounts[i]
+		rows[i] = []any{a.OrganisationID, a.ID, a.Platform, a.Username, true, a.Link, a.CreatedAt}
 	}
 	columns := []string{"organisation_id uuid", "id uuid", "platform text", "username text", "handle_current boolean", "link text", "created_at bigint"}
-	// On a conflict, the statement sets the username to its present value. Without this update, RETURNING would leave out existing rows.
-	saved, err := db.InsertReturning[Account](tx, "accounts", columns, values, `ON CONFLICT (organisation_id, platform, username) WHERE handle_current
- DO UPDATE SET username = excluded.username RETURNING id, platform, username`)
-	for i := range saved {
-		ids[AccountKey(saved[i].Platform, saved[i].Username)] = saved[i].ID
-	}
-	return err
+	return db.InsertWrites(tx, "accounts", columns, rows, "")
 }
 
 // TrackingType says which videos of a tracked account are tracked.

@@ -146,19 +146,20 @@ func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Ins
 	return e
 }
 
-// AccountRecords returns the account of each link, in the order of the links, and locks the accounts. It creates missing accounts.
+// AccountRecords returns the account of each link, in the order of the links. It creates missing accounts.
 func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	ids, names := []string{""}, []string{""}
 	for _, l := range links {
 		ids, names = append(ids, l.ID), append(names, l.Handle, link.FoldUsername(l.ID))
 	}
-	q := db.Scoped(t.Tx, "accounts", t.id).
-		Where("(accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", ids, names).Order("accounts.id")
-	q = db.ForUpdate(q)
-	resolver := AccountResolver{Org: t.id, Now: t.Now, claimed: true}
-	if err := q.Find(&resolver.Rows).Error; err != nil {
+	var known []*Account
+	err := db.Scoped(t.Tx, "accounts", t.id).
+		Where("(accounts.external_id IN ? OR (accounts.handle_current AND accounts.username IN ?))", ids, names).Order("accounts.id").Find(&known).Error
+	if err != nil {
 		return nil, err
 	}
+	resolver := NewAccountResolver(t.id, t.Now, known)
+	resolver.claimed = true
 	out := make([]*Account, len(links))
 	for i, l := range links {
 		out[i] = resolver.Resolve(Author{Platform: l.Platform, ExternalID: l.ID, Username: l.Handle})

@@ -351,3 +351,29 @@ func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 		}
 	})
 }
+
+func TestAcknowledgeAccounts_skipsAnOrganisationThatSubscribesDuringTheWrite(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "postgres") // SQLite has one writer at a time
+	l := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
+	first, late := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+	storetest.Follow(t, first, store.TrackNewOnly, l)
+	c := storetest.ClaimOne(t, db, link.TikTok, queue.KindAccount)
+	var before store.Version
+	db.Guard.Before("UPDATE organisation_totals SET version", func() { // called after the subscriptions were read
+		storetest.Follow(t, late, store.TrackNewOnly, l)
+		var err error
+		before, err = late.Version(t.Context())
+		require.NoError(t, err)
+	})
+	facts := ingest.AccountFacts{Followers: new(int64(7))}
+	require.NoError(t, db.AcknowledgeAccounts(t.Context(), c, c.At, []ingest.AccountOutcome{storetest.AccountOutcome(db, c.Targets[0], facts)}))
+	require.EqualValues(t, 7, *storetest.AccountByLink(t, first, l).LatestFollowersCount)
+	require.Nil(t, storetest.AccountByLink(t, late, l).LatestFollowersCount)
+	after, err := late.Version(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+
+	storetest.DeliverAccount(t, db, facts) // the account is due again at once
+	require.EqualValues(t, 7, *storetest.AccountByLink(t, late, l).LatestFollowersCount)
+}

@@ -247,7 +247,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 			CreatedBy: n.CreatedBy, CreatedAt: now, UpdatedAt: now}
 		if c.ID == uuid.Nil {
 			c.ID = db.NewID()
-		} else if made, err := o.lockCollection(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
+		} else if made, err := o.collectionToChange(tx, c.ID, nil); !errors.Is(err, db.ErrNotFound) {
 			c = made // an earlier attempt of the request created the collection, but its server crashed before it answered
 			return err
 		}
@@ -345,7 +345,7 @@ type ParentChange struct{ To *uuid.UUID }
 func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPatch) (Collection, error) {
 	var c Collection
 	err := o.change(ctx, func(tx *gorm.DB) (err error) {
-		if c, err = o.lockCollection(tx, id, p.Unchanged); err != nil {
+		if c, err = o.collectionToChange(tx, id, p.Unchanged); err != nil {
 			return err
 		}
 		if p.Parent != nil {
@@ -389,13 +389,12 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 	return c, err
 }
 
-// lockCollection returns the collection with the given id and locks its row. It returns ErrNotFound for an unknown id. If unchanged is set
-// and differs from UpdatedAt, lockCollection returns ErrStale.
-func (o *Org) lockCollection(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (Collection, error) {
-	q := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1)
-	q = db.ForUpdate(q)
+// collectionToChange returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id. If unchanged is
+// set and differs from UpdatedAt, it returns ErrStale. No other transaction can change the collection, because this transaction has raised
+// the organisation's version.
+func (o *Org) collectionToChange(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (Collection, error) {
 	var found []Collection
-	switch err := q.Find(&found).Error; {
+	switch err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1).Find(&found).Error; {
 	case err != nil:
 		return Collection{}, err
 	case len(found) == 0:
@@ -453,7 +452,7 @@ func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 // ErrNotFound for an unknown collection, and ErrStale if unchanged is set and differs from UpdatedAt.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *db.Instant) error {
 	return o.change(ctx, func(tx *gorm.DB) error {
-		c, err := o.lockCollection(tx, id, unchanged)
+		c, err := o.collectionToChange(tx, id, unchanged)
 		if err != nil {
 			return err
 		}

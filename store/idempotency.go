@@ -122,8 +122,9 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 		if _, err := DeleteExpiredKeys(tx, o.id, now, IdempotencyBatch); err != nil {
 			return err
 		}
-		q := db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key)
-		q = db.ForUpdate(q)
+		// Lock the row: this transaction does not raise the organisation's version, so two requests with the same abandoned key could otherwise both
+		// get KeyFresh.
+		q := db.ForUpdate(db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key))
 		var found []idempotencyRow
 		if err := q.Limit(1).Find(&found).Error; err != nil {
 			return err

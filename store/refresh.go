@@ -30,7 +30,7 @@ func (o *Org) RefreshVideo(ctx context.Context, ref VideoRef) (Refreshed, error)
 	}
 	e := queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link, Subject: v.ID}
 	return o.refresh(ctx, v.LatestUpdatedAt, e, func(tx *gorm.DB) error {
-		return o.lockTracked(tx, "videos", "NOT videos.removed", v.ID, db.NotFound("video", ref.String()))
+		return o.requireTracked(tx, "videos", "NOT videos.removed", v.ID, db.NotFound("video", ref.String()))
 	})
 }
 
@@ -54,7 +54,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 		e.ExternalID = subscribed
 	}
 	return o.refresh(ctx, a.CheckedAt, e, func(tx *gorm.DB) error {
-		return o.lockTracked(tx, "accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
+		return o.requireTracked(tx, "accounts", "accounts.tracked", a.ID, db.NotFound("account", ref.String()))
 	})
 }
 
@@ -70,23 +70,21 @@ func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform
 	return ids[0], nil
 }
 
-// lockTracked locks a row of table, so that a concurrent request to stop tracking waits for the transaction. Without the lock, the refresh
-// could enqueue a target after the stop, and the target would never be removed. The parameter tracked is the SQL condition that the row is
-// tracked. If the row is not tracked, lockTracked returns the error missing.
-func (o *Org) lockTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, missing error) error {
-	q := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+tracked, id)
-	q = db.ForUpdate(q)
+// requireTracked returns the error missing if the row of table with the given id is not tracked any more. The parameter tracked is the SQL
+// condition that the row is tracked. A concurrent request to stop tracking waits until the transaction ends, because the transaction has
+// raised the organisation's version. Otherwise a target could be enqueued after the stop, and would never be removed.
+func (o *Org) requireTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, missing error) error {
 	var found []uuid.UUID
-	if err := q.Pluck("id", &found).Error; err != nil || len(found) > 0 {
+	if err := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+tracked, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {
 		return err
 	}
 	return missing
 }
 
 // refresh adds the entry e to the queue, in the interactive lane and due now. It adds nothing if the time updated is less than
-// queue.RefreshPause ago. The parameter updated is the time of the last successful fetch, or nil. The function lock must lock the row of
-// the video or account.
-func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, lock func(*gorm.DB) error) (Refreshed, error) {
+// queue.RefreshPause ago. The parameter updated is the time of the last successful fetch, or nil. The function check returns an error if the
+// video or account is not tracked any more.
+func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, check func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	if updated != nil && now < updated.Add(queue.RefreshPause) {
 		return Refreshed{UpdatedAt: updated, After: updated.Add(queue.RefreshPause)}, nil
@@ -97,7 +95,7 @@ func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, l
 	}
 	e.Lane, e.BaseLane, e.NextAt = queue.LaneInteractive, LaneOf(org), now
 	err = o.change(ctx, func(tx *gorm.DB) error {
-		if err := lock(tx); err != nil {
+		if err := check(tx); err != nil {
 			return err
 		}
 		return queue.Enqueue(tx, o.id, []queue.Entry{e}, now)

@@ -38,6 +38,9 @@ type collectionRefs struct {
 	CreatedBy uuid.UUID // id of the API token that is stored as the creator of new collections
 }
 
+// none returns true if r names no collection.
+func (r collectionRefs) none() bool { return len(r.IDs)+len(r.Names) == 0 }
+
 // collectionsByName returns the ids of the root collections that have the names in r. It creates the collections that do not exist.
 func (t Tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(r.Names)))

@@ -49,18 +49,22 @@ type Tracked struct {
 // stopped video is tracked again and keeps its id. Track is one transaction: after an error no video is tracked. It returns a
 // *NotFoundError for unknown collections.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
+	named := collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy}
+	raise := db.RaiseVersions
+	if named.none() {
+		raise = db.RaiseVersionsOnly // a new video can have labels, but the collections and their members stay the same
+	}
 	var tracked []Tracked
-	err := o.change(ctx, func(tx *gorm.DB) error {
+	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		t := Tracking{Org: o, Tx: tx, Now: o.s.db.Now()}
-		collections, err := t.collections(collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy})
+		if err := raise(tx, t.Now, o.id); err != nil {
+			return err
+		}
+		collections, err := t.collections(named)
 		if err != nil {
 			return err
 		}
-		var before map[string]Video
-		if tracked, before, err = t.Videos(r); err != nil {
-			return err
-		}
-		if err := t.Enqueue(r, tracked, before); err != nil {
+		if tracked, err = t.TrackVideos(r); err != nil {
 			return err
 		}
 		return t.addMembers(collections, tracked)
@@ -78,62 +82,81 @@ type Tracking struct {
 // Accounts returns the id of the account of each link. The key of the result is the AccountKey of the account. Accounts creates missing
 // accounts and skips links without a handle.
 func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
-	ids := map[string]uuid.UUID{}
-	rows := make([]Account, 0, len(links))
-	for _, l := range links {
-		key := AccountKey(l.Platform, l.Handle)
-		if _, seen := ids[key]; seen || l.Handle == "" {
-			continue
-		}
-		ids[key] = uuid.Nil
-		rows = append(rows, Account{OrganisationID: t.id, ID: db.NewID(), Platform: l.Platform, Username: l.Handle,
-			HandleCurrent: true, Link: link.AccountURL(l.Platform, l.Handle), CreatedAt: t.Now})
+	_, ids, err := t.stored(links)
+	if err != nil {
+		return nil, err
 	}
-	if len(rows) == 0 {
-		return ids, nil
-	}
-	return ids, upsertAccountsByHandle(t.Tx, rows, ids)
+	return ids, db.RunWrites(t.Tx, t.addAccounts(links, ids)...)
 }
 
-// Videos saves the videos of the links in r. It returns a result for each link. It also returns the videos that were stored before, by
-// their queue.TargetKey.
-func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video, err error) {
-	if before, err = t.KnownVideos(r.Links); err != nil {
-		return nil, nil, err
-	}
-	accounts, err := t.Accounts(r.Links)
-	if err != nil {
-		return nil, nil, err
-	}
-	out = make([]Tracked, len(r.Links))
-	var fresh []Video
-	for i, l := range r.Links {
-		key := queue.TargetKey(l.Platform, l.ID)
-		if _, known := before[key]; known {
+// addAccounts returns the statements that insert the accounts of links that have no id in ids. It adds the ids of these accounts to ids. It
+// returns no statement if no account is missing.
+func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID) []db.Write {
+	var accounts []Account
+	for _, l := range links {
+		key := AccountKey(l.Platform, l.Handle)
+		if _, known := ids[key]; known || l.Handle == "" {
 			continue
 		}
-		v := NewVideo(t.id, l, accounts, t.Now)
-		v.Direct, v.Pending = true, i >= r.Enqueue
-		if !v.Pending {
-			next, unsupported := r.due(i, t.Now)
-			if v.NextFetchAt = &next; unsupported != "" {
-				v.FetchStatus, v.FetchReason, v.NextFetchAt = queue.FetchUnsupported, unsupported, nil
+		ids[key] = db.NewID()
+		accounts = append(accounts, Account{OrganisationID: t.id, ID: ids[key], Platform: l.Platform, Username: l.Handle,
+			HandleCurrent: true, Link: link.AccountURL(l.Platform, l.Handle), CreatedAt: t.Now})
+	}
+	if len(accounts) == 0 {
+		return nil
+	}
+	return insertAccounts(t.Tx, accounts)
+}
+
+// TrackVideos saves the videos of the links in r, and adds them to the queue. It returns a result for each link.
+func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
+	before, accounts, err := t.stored(r.Links)
+	if err != nil {
+		return nil, err
+	}
+	tracked, restarted, err := t.trackAgain(r, before)
+	if err != nil {
+		return nil, err
+	}
+	var missing []link.Link
+	for i, l := range r.Links {
+		if !tracked[i].Existing {
+			missing = append(missing, l)
+		}
+	}
+	writes := t.addAccounts(missing, accounts)
+	if len(missing) > 0 {
+		videos := make([]Video, 0, len(missing))
+		for i := range r.Links {
+			if !tracked[i].Existing {
+				v := t.newVideo(r, i, accounts)
+				videos, tracked[i].VideoID = append(videos, v), v.ID
 			}
 		}
-		fresh, out[i].VideoID = append(fresh, v), v.ID
+		writes = append(writes, insertVideos(t.Tx, videos)...)
 	}
-	if err := saveNewVideos(t.Tx, fresh); err != nil {
-		return nil, nil, err
+	if started := len(missing) + restarted; started > 0 {
+		writes = append(writes, db.Write{Statement: `UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
+			Args: []any{started, restarted, t.id}})
 	}
-	var added, restarted int64
+	enqueue, err := queue.EnqueueWrites(t.Tx, t.id, t.entries(r, tracked, before), t.Now)
+	if err != nil {
+		return nil, err
+	}
+	return tracked, db.RunWrites(t.Tx, append(writes, enqueue...)...)
+}
+
+// trackAgain marks the stored videos of the links in r as tracked by their own links. It returns a result for each link, and how many of the
+// videos were stopped before. The result of a link whose video is not stored is the zero value.
+func (t Tracking) trackAgain(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted int, err error) {
+	tracked = make([]Tracked, len(r.Links))
 	changed := map[videoChange][]uuid.UUID{}
 	for i, l := range r.Links {
 		v, known := before[queue.TargetKey(l.Platform, l.ID)]
 		if !known {
-			added++
 			continue
 		}
-		out[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed}
+		tracked[i] = Tracked{VideoID: v.ID, Existing: true, Already: !v.Removed}
 		switch {
 		case v.Removed:
 			restarted++
@@ -145,14 +168,24 @@ func (t Tracking) Videos(r TrackRequest) (out []Tracked, before map[string]Video
 	}
 	for change, ids := range changed {
 		if err := db.Scoped(t.Tx, "videos", t.id).Where("videos.id IN ?", ids).Updates(change.columns()).Error; err != nil {
-			return nil, nil, err
+			return nil, 0, err
 		}
 	}
-	if added+restarted == 0 {
-		return out, before, nil
+	return tracked, restarted, nil
+}
+
+// newVideo returns the new video of a link in r. accounts has the ids of accounts, with AccountKey as the key.
+func (t Tracking) newVideo(r TrackRequest, i int, accounts map[string]uuid.UUID) Video {
+	v := NewVideo(t.id, r.Links[i], accounts, t.Now)
+	v.Direct, v.Pending = true, i >= r.Enqueue
+	if v.Pending {
+		return v
 	}
-	return out, before, t.Tx.Exec(`UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
-		added+restarted, restarted, t.id).Error
+	next, unsupported := r.due(i, t.Now)
+	if v.NextFetchAt = &next; unsupported != "" {
+		v.FetchStatus, v.FetchReason, v.NextFetchAt = queue.FetchUnsupported, unsupported, nil
+	}
+	return v
 }
 
 // videoChange says what changes in the row of a stored video if a request tracks the video by its own link. The zero value only marks that
@@ -172,27 +205,46 @@ func (c videoChange) columns() map[string]any {
 	return columns
 }
 
-// KnownVideos returns the stored videos of the organisation that links name, by their queue.TargetKey. No other transaction can start or
-// stop their tracking, because this transaction has raised the version of the organisation.
-func (t Tracking) KnownVideos(links []link.Link) (map[string]Video, error) {
+// storedVideo is what TrackVideos must know about a stored video.
+type storedVideo struct {
+	ID              uuid.UUID
+	Removed, Direct bool
+	CreatedAt       db.Instant
+	LatestUpdatedAt *db.Instant
+}
+
+// stored returns the stored videos of the organisation that links name, by their queue.TargetKey. It also returns the ids of the accounts
+// that now have the handles of the links, by their AccountKey. No other transaction can start or stop their tracking, because this
+// transaction has raised the version of the organisation.
+func (t Tracking) stored(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
+	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
-		return map[string]Video{}, nil
+		return videos, accounts, nil
 	}
 	wanted := make([][]any, len(links))
 	for i, l := range links {
-		wanted[i] = []any{t.id, l.Platform, l.ID}
+		wanted[i] = []any{t.id, i, l.Platform, l.ID, l.Handle}
 	}
-	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "platform text", "external_id text"}, Rows: wanted}
-	found, err := db.FindRows[Video](t.Tx, list, `SELECT videos.* FROM wanted CROSS JOIN videos WHERE videos.organisation_id = {org}
- AND videos.platform = wanted.platform AND videos.external_id = wanted.external_id`)
-	if err != nil {
-		return nil, err
+	type row struct {
+		I         int
+		AccountID *uuid.UUID
+		Video     storedVideo `gorm:"embedded"`
 	}
-	known := make(map[string]Video, len(found))
-	for _, v := range found {
-		known[queue.TargetKey(v.Platform, v.ExternalID)] = v
+	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "i integer", "platform text", "external_id text", "handle text"}, Rows: wanted}
+	found, err := db.FindRows[row](t.Tx, list, `SELECT wanted.i, a.id AS account_id, v.id, v.removed, v.direct, v.created_at, v.latest_updated_at FROM wanted
+ LEFT JOIN videos v ON v.organisation_id = {org} AND v.platform = wanted.platform AND v.external_id = wanted.external_id
+ LEFT JOIN accounts a ON a.organisation_id = {org} AND a.platform = wanted.platform AND a.username = wanted.handle AND a.handle_current
+ WHERE v.id IS NOT NULL OR a.id IS NOT NULL`)
+	for _, f := range found {
+		l := links[f.I]
+		if f.Video.ID != uuid.Nil {
+			videos[queue.TargetKey(l.Platform, l.ID)] = f.Video
+		}
+		if f.AccountID != nil {
+			accounts[AccountKey(l.Platform, l.Handle)] = *f.AccountID
+		}
 	}
-	return known, nil
+	return videos, accounts, err
 }
 
 // NewVideo returns a new video for a link. accounts has the ids of accounts, with AccountKey as the key.
@@ -217,9 +269,9 @@ func (r TrackRequest) due(i int, now db.Instant) (next db.Instant, unsupported s
 	return now, unsupported
 }
 
-// Enqueue adds targets and subscriptions for the videos to fetch. It skips videos that were already tracked. tracked and before are the
-// results of t.Videos(r).
-func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]Video) error {
+// entries returns the queue entries of the videos to fetch. It skips videos that were already tracked. tracked has the result for each link
+// in r. before has the videos that were stored before.
+func (t Tracking) entries(r TrackRequest, tracked []Tracked, before map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {
 		if tracked[i].Already || i >= r.Enqueue {
@@ -237,7 +289,7 @@ func (t Tracking) Enqueue(r TrackRequest, tracked []Tracked, before map[string]V
 		}
 		entries = append(entries, e)
 	}
-	return queue.Enqueue(t.Tx, t.id, entries, t.Now)
+	return entries
 }
 
 // addMembers adds each video to each collection.
@@ -308,7 +360,7 @@ func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, arg
 }
 
 // trackedIDs returns the ids and accounts of the tracked videos that refs name, without duplicates. It also returns the refs that name no
-// tracked video. It locks the videos.
+// tracked video.
 func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.UUID, accounts []db.RowKey, err error) {
 	var byID []uuid.UUID
 	byLink := map[link.Platform][]string{}
@@ -326,7 +378,6 @@ func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.
 		}
 	}
 	q := db.Scoped(t.Tx, "videos", t.id).Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
-	q = db.ForUpdate(q)
 	var rows []Video
 	if err := q.Find(&rows).Error; err != nil {
 		return nil, nil, nil, err

@@ -259,32 +259,67 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 	})
 }
 
-func TestTrack_savesManyVideosWithFewStatements(t *testing.T) {
+// TestTrack_runsTheSameStatementsForAnyNumberOfVideos counts the statements in the transactions that track and stop videos. PostgreSQL gets all
+// statements that write new rows as one.
+func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
+	t.Parallel()
+	most := map[string]map[string]int{
+		"postgres": {"new": 4, "tracked already": 2, "stop": 12, "again": 6},
+		"sqlite":   {"new": 8, "tracked already": 2, "stop": 11, "again": 9},
+	}
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		first := 0
+		for _, n := range []int{1, 50, 500} {
+			o := storetest.NewOrg(t, db)
+			r := store.TrackRequest{Links: storetest.ClipsFrom(t, first, n), Lane: queue.LanePremium, Enqueue: n}
+			first += n
+			count := func(what string, f func() error) {
+				db.Guard.Statements()
+				require.NoError(t, f())
+				statements := db.Guard.Statements()
+				require.Len(t, statements, most[db.Engine][what], "%s: %d videos: %q", what, n, statements)
+			}
+			track := func() error {
+				_, err := o.Track(t.Context(), r)
+				return err
+			}
+			count("new", track)
+			count("tracked already", track)
+			refs := make([]store.VideoRef, n)
+			for i, l := range r.Links {
+				refs[i].Link = l
+			}
+			count("stop", func() error {
+				unmatched, err := o.StopVideos(t.Context(), refs, true)
+				require.Empty(t, unmatched)
+				return err
+			})
+			count("again", track)
+		}
+	})
+}
+
+func TestTrack_withoutCollectionsKeepsTheVersionOfTheLabels(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		const most = 9
 		o := storetest.NewOrg(t, db)
-		r := store.TrackRequest{Links: storetest.Clips(t, 500), Lane: queue.LanePremium, Enqueue: 500}
-		for _, what := range []string{"new", "tracked already"} {
-			db.Guard.Statements()
-			tracked, err := o.Track(t.Context(), r)
+		version := func() (version, labels int64) {
+			require.NoError(t, db.Raw(t).QueryRowContext(t.Context(), "SELECT version, labels_version FROM organisation_totals").Scan(&version, &labels))
+			return version, labels
+		}
+		track := func(r store.TrackRequest) {
+			_, err := o.Track(t.Context(), r)
 			require.NoError(t, err)
-			require.Len(t, tracked, 500)
-			require.Less(t, len(db.Guard.Statements()), most, what)
 		}
-		refs := make([]store.VideoRef, 500)
-		for i, l := range r.Links {
-			refs[i].Link = l
-		}
-		db.Guard.Statements()
-		unmatched, err := o.StopVideos(t.Context(), refs, true)
-		require.NoError(t, err)
-		require.Empty(t, unmatched)
-		require.Less(t, len(db.Guard.Statements()), most+4, "stopping needs four more statements for the lanes of shared targets and the receivers of events")
-		db.Guard.Statements()
-		_, err = o.Track(t.Context(), r)
-		require.NoError(t, err)
-		require.Less(t, len(db.Guard.Statements()), most+2, "tracking again needs two more statements for the fetch status")
+		track(store.TrackRequest{Links: storetest.Clips(t, 1), CollectionNames: []string{"Launch"}})
+		before, labels := version()
+		track(store.TrackRequest{Links: storetest.ClipsFrom(t, 1, 1)})
+		after, same := version()
+		require.Greater(t, after, before)
+		require.Equal(t, labels, same)
+		track(store.TrackRequest{Links: storetest.ClipsFrom(t, 2, 1), CollectionNames: []string{"Launch"}})
+		_, raised := version()
+		require.Greater(t, raised, labels)
 	})
 }
 

@@ -370,12 +370,9 @@ var newColumns = []string{"organisation_id uuid", "id uuid", "platform text", "e
 	"created_at bigint", "removed boolean", "pending boolean", "direct boolean", "title text", "title_folded text", "not_safe boolean", "private boolean",
 	"hidden_stats boolean", "ad_info_shop boolean", "ad_is_ad boolean", "fetch_status text", "fetch_reason text", "next_fetch_at bigint"}
 
-// saveNewVideos inserts videos that the organisation does not have. No other transaction can insert them at the same time, because this
-// transaction has raised the version of the organisation.
-func saveNewVideos(tx *gorm.DB, videos []Video) error {
-	if len(videos) == 0 {
-		return nil
-	}
+// insertVideos returns the statements that insert videos that the organisation does not have. No other transaction can insert them at the same
+// time, because this transaction has raised the version of the organisation.
+func insertVideos(tx *gorm.DB, videos []Video) []db.Write {
 	rows := make([][]any, len(videos))
 	for i := range videos {
 		v := &videos[i]
@@ -383,7 +380,7 @@ func saveNewVideos(tx *gorm.DB, videos []Video) error {
 			v.CreatedAt, v.Removed, v.Pending, v.Direct, v.Title, v.TitleFolded, v.NotSafe, v.Private,
 			v.HiddenStats, v.AdInfoShop, v.AdIsAd, v.FetchStatus, v.FetchReason, v.NextFetchAt}
 	}
-	return db.Insert(tx, "videos", newColumns, rows, "")
+	return db.InsertWrites(tx, "videos", newColumns, rows, "")
 }
 
 // Key returns the key of the video's row: the id of its organisation and its own id.

@@ -156,7 +156,7 @@ func (i *importing) run() ([]ImportedVideo, error) {
 	for n, v := range i.in {
 		links[n] = v.Link
 	}
-	known, err := i.KnownVideos(links)
+	known, err := i.knownVideos(links)
 	if err != nil {
 		return nil, err
 	}
@@ -367,11 +367,8 @@ func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	if i.fetch {
 		r.Enqueue = len(links)
 	}
-	tracked, before, err := i.Videos(r)
+	tracked, err := i.TrackVideos(r)
 	if err != nil {
-		return err
-	}
-	if err := i.Enqueue(r, tracked, before); err != nil {
 		return err
 	}
 	ids := make([]uuid.UUID, len(tracked))
@@ -390,6 +387,22 @@ func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 		m.before = byID[ids[n]]
 	}
 	return nil
+}
+
+// knownVideos returns the stored videos of the organisation that links name, by their queue.TargetKey.
+func (i *importing) knownVideos(links []link.Link) (map[string]store.Video, error) {
+	wanted := make([][]any, len(links))
+	for n, l := range links {
+		wanted[n] = []any{i.ID(), l.Platform, l.ID}
+	}
+	list := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "platform text", "external_id text"}, Rows: wanted}
+	found, err := db.FindRows[store.Video](i.Tx, list, `SELECT videos.* FROM wanted CROSS JOIN videos
+ WHERE videos.organisation_id = {org} AND videos.platform = wanted.platform AND videos.external_id = wanted.external_id`)
+	known := make(map[string]store.Video, len(found))
+	for _, v := range found {
+		known[queue.TargetKey(v.Platform, v.ExternalID)] = v
+	}
+	return known, err
 }
 
 // merge computes the video m after the import, and adds the rows of its new points to i. It skips a video that the import does not change.

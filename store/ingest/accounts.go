@@ -71,7 +71,7 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 					}
 				}
 				plain[i] = o.Outcome
-				if err := s.writeAccount(tx, o, fetchedAt, events); err != nil {
+				if err := s.writeAccount(tx, o, orgs, fetchedAt, events); err != nil {
 					return err
 				}
 			}
@@ -108,8 +108,10 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid
 	return orgs, db.RaiseVersions(tx, s.db.Now(), orgs...)
 }
 
-// writeAccount writes the outcome of one account to the data of every organisation that subscribes to the account.
-func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instant, events *store.EventRecorder) error {
+// writeAccount writes the outcome of one account to the data of every organisation that subscribes to the account. It skips an organisation
+// that is not in orgs, because the transaction has not raised its version: it has subscribed after lockSubscribers read the subscriptions.
+// The target is then due again at once.
+func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, fetchedAt db.Instant, events *store.EventRecorder) error {
 	if o.Account == nil && o.Private == nil && !o.HandleLost && o.fetchChange() == nil {
 		return nil
 	}
@@ -121,6 +123,9 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, fetchedAt db.Instan
 	}
 	depth := 0
 	for _, sub := range subs {
+		if !slices.Contains(orgs, sub.OrganisationID) {
+			continue
+		}
 		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview), events: events}
 		missing, err := d.write(sub.SubjectID)
 		if err != nil {
@@ -162,10 +167,8 @@ type discovery struct {
 // write writes the outcome to the account with the given id. It returns the length of the list that is needed to find all videos of the
 // account, or 0 if the list in the outcome was long enough.
 func (d discovery) write(id uuid.UUID) (missing int, err error) {
-	q := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id)
-	q = db.ForUpdate(q)
 	var found []store.Account
-	if err := q.Find(&found).Error; err != nil || len(found) == 0 {
+	if err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id).Find(&found).Error; err != nil || len(found) == 0 {
 		return 0, err
 	}
 	a := &found[0]
@@ -305,7 +308,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	if a != fetched && reported.Username == "" && fetched.HandleCurrent {
 		reported.Username = fetched.Username // the source found the account by this handle
 	}
-	resolver := store.AccountResolver{Org: d.org, Now: d.at, Rows: append([]*store.Account{a}, rows...)}
+	resolver := store.NewAccountResolver(d.org, d.at, append([]*store.Account{a}, rows...))
 	if a.ExternalID == nil && reported.ExternalID != "" {
 		id := reported.ExternalID
 		a.ExternalID = &id

@@ -35,7 +35,7 @@ func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Acc
 		v := &videos[i]
 		if a, ok := authors[v.Key()]; ok {
 			if resolvers[v.OrganisationID] == nil {
-				resolvers[v.OrganisationID] = &store.AccountResolver{Org: v.OrganisationID, Now: w.fetchedAt, Rows: known[v.OrganisationID]}
+				resolvers[v.OrganisationID] = store.NewAccountResolver(v.OrganisationID, w.fetchedAt, known[v.OrganisationID])
 			}
 			of[v.Key()] = resolvers[v.OrganisationID].Resolve(a)
 		}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -54,28 +55,29 @@ type FetchChange struct {
 	NextAt db.Instant
 }
 
-// saveDue stores when the videos and accounts of entries are fetched next, except for entries that are Saved. If no configured source can
-// fetch an entry, saveDue stores the status FetchUnsupported and the reason instead.
-func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) error {
-	for kind, table := range map[Kind]string{KindVideo: "videos", KindAccount: "accounts"} {
-		of := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return e.Kind != kind || e.Saved })
-		if len(of) == 0 {
+// saveDue returns the statements that store when the videos and accounts of entries are fetched next, except for entries that are Saved. If no
+// configured source can fetch an entry, the status FetchUnsupported and the reason are stored instead.
+func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
+	for _, of := range []struct {
+		kind  Kind
+		table string
+	}{{KindVideo, "videos"}, {KindAccount, "accounts"}} {
+		var rows [][]any
+		for _, e := range entries {
+			if e.Kind == of.kind && !e.Saved {
+				rows = append(rows, []any{org, e.Subject, e.NextAt, e.Unsupported})
+			}
+		}
+		if len(rows) == 0 {
 			continue
 		}
-		rows := make([][]any, len(of))
-		for i, e := range of {
-			rows[i] = []any{org, e.Subject, e.NextAt, e.Unsupported}
-		}
 		list := db.OrgRows{Name: "u", Columns: []string{"organisation_id uuid", "id uuid", "next_at bigint", "unsupported text"}, Rows: rows}
-		err := list.Exec(tx, `UPDATE `+table+` SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
-  fetch_status = CASE WHEN u.unsupported = '' THEN `+table+`.fetch_status ELSE ? END,
-  fetch_reason = CASE WHEN u.unsupported = '' THEN `+table+`.fetch_reason ELSE u.unsupported END
- FROM u WHERE `+table+`.organisation_id = {org} AND `+table+`.id = u.id`, FetchUnsupported)
-		if err != nil {
-			return err
-		}
+		writes = append(writes, list.Writes(tx, strings.ReplaceAll(`UPDATE {table} SET next_fetch_at = CASE WHEN u.unsupported = '' THEN u.next_at END,
+  fetch_status = CASE WHEN u.unsupported = '' THEN {table}.fetch_status ELSE ? END,
+  fetch_reason = CASE WHEN u.unsupported = '' THEN {table}.fetch_reason ELSE u.unsupported END
+ FROM u WHERE {table}.organisation_id = {org} AND {table}.id = u.id`, "{table}", of.table), FetchUnsupported)...)
 	}
-	return nil
+	return writes
 }
 
 // StatusOf returns the fetch status at the time now. stored is the stored status, and nextAt is when the next fetch is due.

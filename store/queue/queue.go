@@ -211,29 +211,32 @@ func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 // does not delay the target. A target that is gone or parked becomes active again. Each entry raises requested_at, which makes a claimed
 // target due again after its claim. An entry that deferServed has delayed does not reactivate the target and does not raise requested_at.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
+	writes, err := EnqueueWrites(tx, org, entries, now)
+	if err != nil {
+		return err
+	}
+	return db.RunWrites(tx, writes...)
+}
+
+// EnqueueWrites returns the statements with which Enqueue adds entries, for a caller that runs them together with its own statements.
+func EnqueueWrites(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) ([]db.Write, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
 	slices.SortFunc(entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ExternalID, b.ExternalID))
 	})
 	if err := deferServed(tx, entries, now); err != nil {
-		return err
+		return nil, err
 	}
 	if err := routeEntries(tx, org, entries, now); err != nil {
-		return err
+		return nil, err
 	}
-	if len(entries) == 0 {
-		return nil
-	}
-	if err := saveTargets(tx, org, entries, now); err != nil {
-		return err
-	}
-	if err := saveSubscriptions(tx, org, entries, now); err != nil {
-		return err
-	}
-	return saveDue(tx, org, entries)
+	return slices.Concat(saveTargets(tx, org, entries, now), saveSubscriptions(tx, org, entries, now), saveDue(tx, org, entries)), nil
 }
 
-// saveTargets inserts the targets of entries, or updates those that exist already.
-func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
+// saveTargets returns the statements that insert the targets of entries, or update those that exist already.
+func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
 	rows := make([][]any, len(entries))
 	for i, e := range entries {
 		rows[i] = e.target(org, now)
@@ -245,7 +248,7 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) er
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	const served = "excluded.fetched_at IS NOT NULL"
 	// details_at becomes NULL, so that the next fetch includes details, because the requesting organisation may not have them.
-	return db.Insert(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
+	return db.InsertWrites(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
  asked_by = CASE WHEN `+sooner+` THEN excluded.asked_by ELSE fetch_targets.asked_by END,
  route = CASE WHEN `+restarts+` THEN excluded.route ELSE fetch_targets.route END,
@@ -264,15 +267,15 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) er
  refusals = CASE WHEN `+served+` THEN fetch_targets.refusals ELSE 0 END`)
 }
 
-// saveSubscriptions inserts the subscriptions of entries, or updates those that exist already.
-func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
+// saveSubscriptions returns the statements that insert the subscriptions of entries, or update those that exist already.
+func saveSubscriptions(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []db.Write {
 	rows := make([][]any, len(entries))
 	for i, e := range entries {
 		rows[i] = []any{Bucket, e.Source, e.Kind, e.ExternalID, org, e.Subject, e.Handle, now, e.Preview}
 	}
 	columns := []string{"bucket smallint", "source text", "kind text", "external_id text", "organisation_id uuid", "subject_id uuid", "handle text",
 		"handle_at bigint", "preview integer"}
-	return db.Insert(tx, "fetch_subscriptions", columns, rows, `ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO UPDATE SET
+	return db.InsertWrites(tx, "fetch_subscriptions", columns, rows, `ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO UPDATE SET
  subject_id = excluded.subject_id,
  handle = CASE WHEN excluded.handle = '' THEN fetch_subscriptions.handle ELSE excluded.handle END,
  handle_at = CASE WHEN excluded.handle IN ('', fetch_subscriptions.handle) THEN fetch_subscriptions.handle_at ELSE excluded.handle_at END,

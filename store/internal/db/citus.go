@@ -13,6 +13,7 @@ import (
 //
 //   - A statement about rows of several organisations runs once for each organisation: see OrgRows and Insert.
 //   - The versions of several organisations are raised one after the other: see raise.
+//   - RunWrites sends each statement alone.
 //   - A COPY that breaks a constraint is repeated as INSERT: see bulkTx.
 //   - Statements that change tables run on one shard after the other: see sequentialDDL.
 

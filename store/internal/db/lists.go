@@ -59,10 +59,17 @@ func (l OrgRows) With(tx *gorm.DB) (statement string, args []any) {
 
 // Exec runs a statement about the rows of the list. args are the arguments of statement.
 func (l OrgRows) Exec(tx *gorm.DB, statement string, args ...any) error {
-	return l.each(tx, func(part OrgRows, org string, orgArg []any) error {
+	return RunWrites(tx, l.Writes(tx, statement, args...)...)
+}
+
+// Writes returns the statements that Exec runs: one statement, or one for each organisation.
+func (l OrgRows) Writes(tx *gorm.DB, statement string, args ...any) (writes []Write) {
+	_ = l.each(tx, func(part OrgRows, org string, orgArg []any) error {
 		text, all := part.statement(tx, statement, org, orgArg, args)
-		return tx.Exec(text, all...).Error
+		writes = append(writes, Write{text, all})
+		return nil
 	})
+	return writes
 }
 
 // FindRows runs a statement about the rows of a list and returns the rows that the statement returns. args are the arguments of statement. If
@@ -150,31 +157,33 @@ func splitColumns(columns []string) (names, types []string) {
 	return names, types
 }
 
-// Insert inserts rows into a table, in the order of rows. Each column is a name and a type, such as "day date". end is the end of the
-// statement, such as ON CONFLICT. On Citus, rows of a distributed table are inserted in the order of the ids of their organisations.
-func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, end string) error {
-	return insertEach(tx, table, columns, rows, end, func(text string, args []any) error { return tx.Exec(text, args...).Error })
+// Insert inserts rows into a table, in the order of rows. Each column is a name and a type, such as "day date". onConflict is the clause
+// ON CONFLICT of the statement, or "". On Citus, rows of a distributed table are inserted in the order of the ids of their organisations.
+func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) error {
+	return RunWrites(tx, InsertWrites(tx, table, columns, rows, onConflict)...)
 }
 
-// InsertReturning does the same as Insert, and returns the rows that the clause RETURNING of end selects.
-func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows [][]any, end string) (returned []T, err error) {
-	return returned, insertEach(tx, table, columns, rows, end, func(text string, args []any) error {
+// InsertReturning inserts rows like Insert, and returns the rows that the clause RETURNING at the end of onConflict selects.
+func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (returned []T, err error) {
+	for _, w := range InsertWrites(tx, table, columns, rows, onConflict) {
 		var some []T
-		err := tx.Raw(text, args...).Find(&some).Error
+		if err := tx.Raw(w.Statement, w.Args...).Find(&some).Error; err != nil {
+			return nil, err
+		}
 		returned = append(returned, some...)
-		return err
-	})
+	}
+	return returned, nil
 }
 
-// insertEach calls run with each statement that inserts rows into a table: one statement that selects the rows from a list. On Citus, it is one
-// statement with VALUES for each organisation, because Citus passes a list to the shards through a temporary result.
-func insertEach(tx *gorm.DB, table string, columns []string, rows [][]any, end string, run func(text string, args []any) error) error {
+// InsertWrites returns the statements that Insert runs: one statement that selects the rows from a list. On Citus, it is one statement with
+// VALUES for each organisation, because Citus passes a list to the shards through a temporary result.
+func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (writes []Write) {
 	names, _ := splitColumns(columns)
 	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
 	if !isSharded(tx) || Tables[table].Class != Distributed {
 		list, args := WithRows(tx, "added", columns, rows)
 		// Without the WHERE, SQLite would read the ON of the conflict as the condition of a join.
-		return run(list+into+"SELECT "+strings.Join(names, ", ")+" FROM added WHERE true "+end, args)
+		return []Write{{list + into + "SELECT " + strings.Join(names, ", ") + " FROM added WHERE true " + onConflict, args}}
 	}
 	row := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
 	for _, part := range (OrgRows{"added", columns, rows}).byOrg() {
@@ -183,12 +192,10 @@ func insertEach(tx *gorm.DB, table string, columns []string, rows [][]any, end s
 			for _, values := range some {
 				args = append(args, values...)
 			}
-			if err := run(into+"VALUES "+row+strings.Repeat(", "+row, len(some)-1)+" "+end, args); err != nil {
-				return err
-			}
+			writes = append(writes, Write{into + "VALUES " + row + strings.Repeat(", "+row, len(some)-1) + " " + onConflict, args})
 		}
 	}
-	return nil
+	return writes
 }
 
 // UpdateFrom returns the assignments of an UPDATE that sets columns to the values of a list, such as "a = u.a, b = u.b" for the list u. The
