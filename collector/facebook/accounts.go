@@ -20,11 +20,11 @@ const (
 	maxPages = 100
 )
 
-// lists are the names of the two Graph API lists that contain the videos of a Facebook page. Reels have a list of their own.
+// lists are the names of the two Graph API lists that together contain the videos of a Facebook page.
 var lists = []string{"videos", "video_reels"}
 
-// listPages returns the maximum number of result pages to request from a list of videos until depth videos are found. The maximum is four
-// times the number of full pages, because Facebook filters the entries and can return short or empty pages.
+// listPages returns the maximum number of requests for one list of videos, to find depth videos. It is four times the number of full
+// answers, because Facebook filters the entries and can return few or none in an answer.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
 
 // page is the profile of a Facebook page in the format of the Graph API.
@@ -88,11 +88,11 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return r, nil
 }
 
-// mergeLists removes duplicate videos from found and sorts the videos by upload time, newest first. Videos without an upload time come last.
-// A reel can occur twice, because it can be in the list of videos and in the list of reels.
-func mergeLists(found []ingest.FoundVideo) []ingest.FoundVideo {
-	seen := make(map[string]bool, len(found))
-	found = slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {
+// mergeLists returns the videos without duplicates, newest first. Videos without an upload time come last. A reel can occur twice, because
+// it can be both in the list of videos and in the list of reels.
+func mergeLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
+	seen := make(map[string]bool, len(videos))
+	videos = slices.DeleteFunc(videos, func(v ingest.FoundVideo) bool {
 		twice := seen[v.ID]
 		seen[v.ID] = true
 		return twice
@@ -103,11 +103,12 @@ func mergeLists(found []ingest.FoundVideo) []ingest.FoundVideo {
 		}
 		return *v.UploadedAt
 	}
-	slices.SortStableFunc(found, func(a, b ingest.FoundVideo) int { return cmp.Compare(uploadedAt(b), uploadedAt(a)) })
-	return found
+	slices.SortStableFunc(videos, func(a, b ingest.FoundVideo) int { return cmp.Compare(uploadedAt(b), uploadedAt(a)) })
+	return videos
 }
 
-// fetchList returns the newest videos of one list of a Facebook page. It stops when it has depth videos or when the list ends.
+// fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has depth videos or when the list ends.
+// list is the name of the list.
 func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page, list string, depth int) ([]ingest.FoundVideo, error) {
 	var found []ingest.FoundVideo
 	seen := map[string]bool{}
@@ -149,7 +150,7 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page,
 	return found, nil
 }
 
-// decodeEntry decodes an entry of a list as a found video. It returns false if the entry is malformed.
+// decodeEntry decodes the JSON of a video in a list. It returns false if the JSON is malformed.
 func (s *Source) decodeEntry(raw json.RawMessage) (ingest.FoundVideo, bool) {
 	var item struct {
 		ID          fetch.ID `json:"id"`

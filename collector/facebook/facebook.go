@@ -48,8 +48,8 @@ type Options struct {
 	Token     string
 	PageIDs   []string // the ids of the operator's own pages; their insights are requested with the token or with page tokens
 	AppSecret string   // the secret of the app that issued the token; "" means that no appsecret_proof is sent
-	// ReelMetric is the metric that counts the views of a reel. VideoMetric is the metric that counts the views of any other video. ""
-	// means DefaultReelMetric or DefaultVideoMetric.
+	// ReelMetric is the name of Facebook's metric for the views of a reel, and VideoMetric for the views of any other video. "" means
+	// DefaultReelMetric or DefaultVideoMetric.
 	ReelMetric, VideoMetric string
 	Client                  *fetch.Client
 	Now                     func() time.Time
@@ -123,22 +123,22 @@ func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.
 // Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
-// Concurrency returns the maximum number of concurrent Fetch calls: 8, because each video needs a separate request. Plan returns nil while
-// requests must be delayed because of Meta's hourly limit.
+// Concurrency returns the maximum number of concurrent Fetch calls: 8, because each video needs a separate request. Near Meta's hourly
+// limit, Plan slows the calls down.
 func (s *Source) Concurrency() int { return 8 }
 
-// Group returns "" for every target, because targets of different accounts may be fetched together.
+// Group returns "" for every target. Targets of the same group can be fetched in one batch, so targets of different accounts can.
 func (s *Source) Group(source.Target) string { return "" }
 
 // AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
 func (s *Source) AsksByHandle(source.Target) bool { return false }
 
-// Budgets returns one budget, which counts all requests to the Graph API. Its limit is not known, because Facebook reports only the used
-// percentage.
+// Budgets returns one budget, which counts all requests to the Graph API. Its limit is not known, because Facebook reports only which
+// percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns the batch size 1 and true for Facebook videos and accounts with a valid id or handle. It returns false for any other
-// target.
+// Serves returns true for Facebook videos and accounts with a valid id or handle, and that one call of Fetch can request 1 of them. It
+// returns false for any other target.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Facebook:
@@ -151,8 +151,9 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if Options.PageIDs names pages of the operator. If a video of another page is not readable, Fetch then
-// checks the token by requesting one of the operator's pages. If the operator's page is readable, the video gets the class Unsupported.
+// OwnAccountsOnly returns true if Options.PageIDs contains pages of the operator. If Fetch cannot read a video of a page, it then checks
+// the token by requesting one of the operator's pages. If this request succeeds, the token is valid and only the video gets the class
+// Unsupported.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
 // pathOf returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if
@@ -167,9 +168,9 @@ func pathOf(t source.Target) string {
 	return ""
 }
 
-// Plan returns the number of calls to reserve for a batch. A video needs one call. It needs another call for its page's handle if details
-// are needed, and one for insights if the operator's pages are configured. An account needs one call for the profile and the calls for
-// its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
+// Plan returns the number of calls to reserve for a batch. A video needs one call for its counts, one for the handle of its page if the
+// collector does not know all details of the video yet, and one for insights if pages of the operator are configured. An account needs one
+// call for the profile and the calls for its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0
 	for _, t := range batch {
@@ -207,8 +208,8 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	})
 }
 
-// notReadable maps the codes of errors that concern one requested object to classes. Facebook often returns the same error for a missing
-// object and for an object that the token may not read.
+// notReadable are the codes of Meta's errors that concern only the requested video or page, with the class of the result. Facebook often
+// returns the same error for a missing object and for an object that the token may not read.
 var notReadable = func() graph.ErrorClasses {
 	classes := graph.ErrorClasses{{Main: 100, Sub: 33}: source.Missing, {Main: 803}: source.Missing, {Main: 3}: source.Unsupported, {Main: 10}: source.Unsupported}
 	for code := 200; code <= 299; code++ {
@@ -217,9 +218,9 @@ var notReadable = func() graph.ErrorClasses {
 	return classes
 }()
 
-// get requests an object. If Facebook requires the token of the page that owns the object, get tries the tokens of the operator's pages. If
-// the token may not read the object, get requests one of the operator's pages to check the token. If the operator's page is not readable
-// either, the token is not valid, and get returns the failure for the operator's page.
+// get requests an object, such as a video or a page. If Facebook requires the token of the page that owns the object, get tries the tokens
+// of the operator's pages. If the token may not read the object, get checks the token by requesting one of the operator's pages. If this
+// request fails as well, the cause is the token and not the object, and get returns the failure of this request.
 func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
 	res, err := s.getAsOwnPage(ctx, budget, path, path, parameters...)
 	for _, page := range s.ownPages {
@@ -240,8 +241,8 @@ func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string
 	return res, err
 }
 
-// asTargetError converts a failure with the cause graph.ErrPageToken into a *graph.TargetError of class Unsupported. It returns any other
-// error unchanged.
+// asTargetError replaces the failure "the token of a page is required" (graph.ErrPageToken) by an error that concerns only the requested
+// object, with the class Unsupported. It returns any other error unchanged.
 func asTargetError(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
 		return &graph.TargetError{Class: source.Unsupported, Detail: f.Detail}
@@ -249,7 +250,7 @@ func asTargetError(err error) error {
 	return err
 }
 
-// getAsOwnPage requests path. It uses the token of the given page if the page belongs to the operator, and the client's token otherwise.
+// getAsOwnPage requests path with the token of the given page if the page belongs to the operator, and otherwise with the configured token.
 func (s *Source) getAsOwnPage(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
 	if slices.Contains(s.ownPages, page) {
 		return s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
@@ -345,7 +346,7 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t so
 			if errors.Is(err, context.Canceled) {
 				return source.Result{}, err
 			}
-			r.Detail = "the page's handle is unknown: " + err.Error() // the result still contains the counts, but no handle
+			r.Detail = "the page's handle is unknown: " + err.Error() // the counts are returned although the handle is missing
 		}
 	}
 	return r, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// These are the classes of the errors that Facebook returns for insights. The errors do not mean that the token is invalid, because the
-// token was just used to read the video.
+// These are the classes of Facebook's errors to requests for insights. None of them means that the token is invalid, because the token was
+// just used to read the video.
 const (
 	metricUnknown     = source.Unsupported // Facebook does not have the metric or has removed the metric
 	noInsights        = source.Missing     // the video has no insights
@@ -33,14 +33,14 @@ var insightErrors = func() graph.ErrorClasses {
 
 const (
 	notEnoughViewers = "not enough viewers" // text in the message of an error whose code also means a missing permission
-	// warnInterval is the minimum time between two warnings about the refused insights of a page. Without a minimum, each video of the page
+	// warnInterval is the minimum time between two warnings that the insights of a page were refused. Without it, each video of the page
 	// would cause a warning.
 	warnInterval = 24 * time.Hour
 )
 
-// addInsights sets the views and shares in f to the values of the insights, or to nil if a metric has no value yet. If Facebook refuses all
-// insights of the video, views and shares become nil, and detail contains the reason. The public views are not used then, because Facebook
-// counts them differently and the stored views would jump.
+// addInsights requests the insights of a video, and sets the views and shares in f to their values, or to nil if a metric has no value yet.
+// If Facebook refuses all insights, views and shares become nil, and detail contains the reason. The public number of views is not used
+// then: Facebook counts it differently, so the stored views would jump.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
@@ -77,8 +77,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 	return "", nil
 }
 
-// warnMissingPermission logs that the insights of a page require a permission which the token lacks. It logs at most once per page and
-// warnInterval.
+// warnMissingPermission logs that the token lacks the permission for the insights of a page. It logs this at most once a day for each page.
 func (s *Source) warnMissingPermission(ctx context.Context, page, detail string) {
 	now := s.now()
 	s.mu.Lock()
@@ -111,10 +110,11 @@ func (s *Source) insightsOneByOne(ctx context.Context, budget *source.CallBudget
 	return values, nil
 }
 
-// insights requests metrics of a video and returns their values by metric name. metrics are names separated by commas.
+// insights requests metrics of a video and returns their values by metric name. page is the id of the page to which the video belongs.
+// metrics are the names, separated by commas.
 func (s *Source) insights(ctx context.Context, budget *source.CallBudget, page, id, metrics string) (map[string]json.RawMessage, error) {
 	res, err := s.graph.GetAsPage(ctx, budget, page, id+"/video_insights", insightErrors, "metric", metrics)
-	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // the owner of the token has no role on the page
+	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // Meta requires the token of the page, but the owner of the configured token has no role on it
 		return nil, &graph.TargetError{Class: permissionMissing, Detail: f.Detail}
 	}
 	if e, ok := graph.AsTargetError(err); ok && strings.Contains(strings.ToLower(e.Detail), notEnoughViewers) {

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Each request gets the next
-// variant.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
+// successive variants.
 const hostileVariants = 13
 
 // sandboxed is a running sandbox, and a source that sends its requests to the sandbox.
@@ -33,8 +33,8 @@ type sandboxed struct {
 
 func startSandbox(t *testing.T) sandboxed { return startSandboxWith(t, nil) }
 
-// startSandboxWith starts a sandbox and returns a source for it. If change is not nil, it modifies the options and the sandbox's data
-// before the source is created.
+// startSandboxWith starts a sandbox and returns a source for it. If change is not nil, it is called before the source is created and can
+// change the options and the sandbox's data.
 func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxed {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }
@@ -266,8 +266,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					// The source cannot detect an answer in which two counts of a video are swapped. The test therefore accepts any true
-					// count of the video.
+					// A source cannot notice that an answer has swapped two counts of a video, so any true count of the video is accepted.
 					if count != nil {
 						require.Contains(t, []int64{truth.Views, *truth.Likes, *truth.Comments}, *count)
 					}

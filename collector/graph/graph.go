@@ -22,8 +22,8 @@ import (
 // DefaultBaseURL is the base URL of the public API in the version that the sources use.
 const DefaultBaseURL = "https://graph.facebook.com/v25.0/"
 
-// Budget is the name of the only budget of a source that uses the Graph API. The limit of this budget is not known. Meta reports the used
-// percentage of its limits, and the client delays its calls accordingly.
+// Budget is the name of the budget that counts the requests to the Graph API. Its limit is not known, because Meta only reports which
+// percentage of its limits is used. The client delays its calls accordingly.
 const Budget = "calls"
 
 var version = regexp.MustCompile(`/v[1-9][0-9]*\.[0-9]+/?$`)
@@ -33,14 +33,15 @@ type Options struct {
 	Source  string // the name of the source, used in error messages
 	BaseURL string // the base URL, with the API's version at its end; "" means DefaultBaseURL
 	Token   string // the access token that is sent with each request
-	// AppSecret is the secret of the app that issued the token. If AppSecret is set, each request contains an appsecret_proof, which is an
-	// HMAC of the token. Meta requires this proof if the app's settings demand it.
+	// AppSecret is the secret of the app that issued the token. If it is set, each request contains an appsecret_proof (an HMAC of the
+	// token with the secret). Meta requires this proof if the app is configured so.
 	AppSecret string
 	Client    *fetch.Client
 	Now       func() time.Time
 }
 
-// Client calls the Graph API with one access token. It uses this token to get the tokens of pages. All methods may be called concurrently.
+// Client calls the Graph API with one access token. For requests that need the token of a Facebook page, it gets that token from the Graph
+// API. All methods may be called concurrently.
 type Client struct {
 	api           *fetch.Endpoint
 	token, secret string
@@ -82,8 +83,8 @@ func (c *Client) Budgets() []source.Budget {
 	}}}
 }
 
-// Plan returns a plan with the given number of calls, at least 1. It returns nil while calls must be delayed because much of Meta's limit
-// is used.
+// Plan returns that the given number of calls, at least 1, must be reserved from the budget. It returns nil while calls must be delayed
+// because most of Meta's limit is used.
 func (c *Client) Plan(calls int) [][]source.Call {
 	if c.usage.isDelayed(c.now()) {
 		return nil
@@ -97,7 +98,7 @@ type Answer struct {
 	Sandbox bool
 }
 
-// TargetError is an error of Meta that concerns only the requested object.
+// TargetError is an error of Meta that concerns only the requested object, such as a missing video. The source itself still works.
 type TargetError struct {
 	Class   source.Class // class of the result for the requested target
 	Detail  string       // text for the log; never contains a credential
@@ -111,21 +112,21 @@ func (e *TargetError) Result() source.Result {
 	return source.Result{Class: e.Class, Detail: e.Detail, Sandbox: e.Sandbox}
 }
 
-// Code is the code and the subcode of an error of Meta. In ErrorClasses, a Sub of 0 matches all subcodes.
+// Code is the code and the subcode of an error of Meta. As a key of ErrorClasses, a Sub of 0 stands for all subcodes.
 type Code struct{ Main, Sub int }
 
-// ErrorClasses maps the codes of errors that concern only the requested object to classes. The class AuthFailed is an exception. It is for
-// an object of the operator: if the token cannot read this object, the whole source fails.
+// ErrorClasses are the error codes that concern only the requested object, with the class of its result. The class AuthFailed is an
+// exception: it is for an object of the operator. If the token cannot read this object, the token is wrong, and the whole source fails.
 type ErrorClasses map[Code]source.Class
 
-// Get requests a path below the API version. parameters are alternately names and values of query parameters. If the answer is an error
-// whose code is in classes, Get returns a *TargetError. If the answer has another error or is not JSON, Get returns a *source.Failure.
-// While Meta's limit is used up, Get returns a failure without sending a request.
+// Get requests a path below the API version. parameters are names and values of query parameters in turn. It returns a *TargetError if the
+// answer is an error whose code is in classes. It returns a *source.Failure for any other error, and if the answer is not JSON. While
+// Meta's limit is used up, Get returns a failure without sending a request.
 func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	return c.get(ctx, budget, c.token, path, classes, parameters...)
 }
 
-// get sends the request of Get with the given access token.
+// get does what Get does, with the given access token.
 func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	if f := c.usage.exhausted(c.now()); f != nil {
 		return Answer{}, f
@@ -176,7 +177,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// These are error codes of the Graph API.
+// These are error codes of the Graph API. Codes with first and last are the limits of a range.
 const (
 	codeUnknown        = 1
 	codeService        = 2
@@ -198,8 +199,8 @@ const (
 	lastBusinessLimit  = 80014
 )
 
-// class returns the class of an error by its code. ok is false if the code does not decide the class; the caller then uses the HTTP status.
-// Rate limits are checked before transient errors, because Meta marks rate limits as transient errors.
+// class returns the class of an error by its code. ok is false if the code does not have a class. The HTTP status then gives the class.
+// Rate limits are checked before temporary errors, because Meta marks rate limits as temporary errors, too.
 func (e apiError) class() (class source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.refusesCredential():
@@ -216,8 +217,8 @@ func (e apiError) class() (class source.Class, ok bool) {
 	return "", false
 }
 
-// concernsSource returns true if the error concerns the token, the session or the app, whatever object was requested. It returns false for
-// a missing permission (3, 10, 200 to 299), because the permission may be missing for the requested object only.
+// concernsSource returns true if the error concerns the token, the session or the app, so that requests for other objects fail as well. It
+// returns false for a missing permission (3, 10, 200 to 299), which can be missing for the requested object only.
 func (e apiError) concernsSource() bool {
 	switch e.Error.Code {
 	case codeToken, codeSession, codeNoToken, codeBlocked:
@@ -226,11 +227,12 @@ func (e apiError) concernsSource() bool {
 	return e.refusesCredential() && !e.wantsPageToken()
 }
 
-// noAccess are texts in the messages of errors with code 100 which mean that the token may not read the object. In other cases, Meta
-// reports this with code 10.
+// noAccess are parts of error messages. An error with code 100 and one of these texts means that the token may not read the object. In
+// other cases, Meta reports this with code 10.
 var noAccess = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
-// lacksAccess returns true if an error of code 100 without a subcode means that the token may not read the requested object.
+// lacksAccess returns true if an error of code 100 without a subcode means that the token may not read the requested object. The text of
+// the message shows this.
 func (e apiError) lacksAccess() bool {
 	message := strings.ToLower(e.Error.Message)
 	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccess, func(part string) bool { return strings.Contains(message, part) })
@@ -239,7 +241,7 @@ func (e apiError) lacksAccess() bool {
 // ErrPageToken is the cause of a failure if Meta requires the access token of the page that owns the object.
 var ErrPageToken = errors.New("the request requires the access token of a Facebook page")
 
-// wantsPageToken returns true if the error means that the request requires the access token of a page.
+// wantsPageToken returns true if the error means that Meta requires the access token of the page that owns the object.
 func (e apiError) wantsPageToken() bool {
 	return e.Error.Code == codePageToken || e.Error.Code == codeToken && strings.Contains(strings.ToLower(e.Error.Message), "page access token")
 }
@@ -249,8 +251,8 @@ func (e apiError) refusesCredential() bool {
 	return e.wantsPageToken() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
 }
 
-// errorOf returns a *TargetError or a *source.Failure for an answer that is not a success. jsonErr is the error of fetch.CheckJSON for the
-// answer's body.
+// errorOf returns a *TargetError or a *source.Failure for an answer that is not a success. jsonErr says why the body is not valid JSON, or
+// is nil. u is the usage of Meta's limits in the headers. secrets are removed from the error text.
 func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, classes ErrorClasses, now time.Time, secrets []string) error {
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
@@ -298,8 +300,8 @@ func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, clas
 	return f
 }
 
-// lookup returns the class of the error with the given code and subcode, and false if classes has no entry for the error. An entry with the
-// same subcode takes precedence over an entry that matches all subcodes.
+// lookup returns the class of the error with the given code and subcode, and false if there is none. An entry with exactly this subcode has
+// precedence over an entry for all subcodes.
 func (classes ErrorClasses) lookup(code, subcode int) (source.Class, bool) {
 	if code == 0 {
 		return "", false
@@ -314,13 +316,14 @@ func (classes ErrorClasses) lookup(code, subcode int) (source.Class, bool) {
 // ErrFormat is the failure for JSON that does not have the format of the Graph API.
 var ErrFormat = &source.Failure{Class: source.Temporary, Detail: "the JSON of the answer does not have the Graph API's format"}
 
-// AsTargetError returns err as a *TargetError, and false if err is another error.
+// AsTargetError returns the *TargetError in err, and false if err contains none.
 func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*TargetError](err) }
 
 // timeLayout is the layout of RFC 3339, but without a colon in the time zone.
 const timeLayout = "2006-01-02T15:04:05-0700"
 
-// Time parses an upload time of the Graph API. It returns nil if text is nil or malformed, or if the time is not a possible upload time.
+// Time parses an upload time in an answer of the Graph API. It returns nil if text is nil or malformed, or if a video cannot have this
+// upload time, such as a time in the future.
 func Time(text *string, now time.Time) *time.Time {
 	if text == nil {
 		return nil
@@ -336,7 +339,7 @@ func Time(text *string, now time.Time) *time.Time {
 // maxCursor is the maximum length in bytes of a cursor that is sent back to Meta.
 const maxCursor = 2048
 
-// List is one page of a list in the Graph API, usually sorted newest first. Data is nil if the answer has no list.
+// List is one page of a list in an answer of the Graph API, usually newest first. Data is nil if the answer has no list.
 type List struct {
 	Data   *fetch.Items `json:"data"`
 	Paging *struct {
@@ -347,12 +350,12 @@ type List struct {
 	} `json:"paging"`
 }
 
-// After returns the cursor of the next page, or "" on the last page. topLevel is true if the list itself was requested, and false if the
-// list is inside another object.
+// After returns the cursor of the next page, or "" on the last page. topLevel is true if the list itself was requested, and false if it is
+// part of another object. The two kinds of list end in different ways:
 //
-// A top-level list has a next URL on every page except the last one. After does not return this URL, because it contains the token. A page
-// of a top-level list can be empty, because Meta filters the entries. A list inside another object has only a cursor, and an empty page is
-// its last page.
+//   - A requested list has a "next" URL on every page except the last one. A page can be empty although more pages follow, because Meta
+//     filters the entries. After returns the cursor and not the URL, because the URL contains the token.
+//   - A list inside another object has only a cursor, and its last page is empty.
 func (l *List) After(topLevel bool) string {
 	p := l.Paging
 	switch {
@@ -364,9 +367,10 @@ func (l *List) After(topLevel bool) string {
 	return *p.Cursors.After
 }
 
-// FetchEach calls fetchOne for each target of a batch, one after the other. If a call fails after another target was answered, the
-// remaining targets get the result source.Unanswered. FetchEach returns the answers so far even if the deadline of ctx has passed, because
-// a slow batch would otherwise never make progress.
+// FetchEach calls fetchOne for each target of a batch, one after the other. If fetchOne fails before any target was answered, FetchEach
+// returns the failure. If fetchOne fails later, it is not called again, and this and the remaining targets get the result
+// source.Unanswered. The answers so far are returned even if the deadline of ctx has passed, because otherwise a slow batch would never
+// make progress.
 func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error

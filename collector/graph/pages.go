@@ -12,22 +12,22 @@ import (
 )
 
 // Some data of a Facebook page can be read only with the access token of that page. The client requests these tokens from me/accounts,
-// which lists the pages on which the owner of the client's token has a role. The client caches the page tokens in memory. If Meta refuses a
-// page token, the client requests all page tokens again.
+// which lists the pages on which the owner of the configured token has a role. It caches them in memory. If Meta refuses the token of a
+// page, the client requests all of these tokens again.
 
 const (
 	pagesPerCall = 100
 	maxPageCalls = 50
 )
 
-// pageTokens caches the access tokens of pages, by page id.
+// pageTokens is a cache of the access tokens of Facebook pages.
 type pageTokens struct {
 	mu    sync.Mutex
 	known map[string]string // page tokens by page id; nil until the first request
 }
 
-// noPageTokens contains the classes of the errors with which Meta answers me/accounts if the client's token cannot list pages. One reason
-// is that the client's token is itself a page token.
+// noPageTokens are Meta's errors to me/accounts which mean that the configured token cannot list pages, for example because it is itself
+// the token of a page.
 var noPageTokens = func() ErrorClasses {
 	classes := ErrorClasses{{Main: codeParameter}: source.Unsupported, {Main: codePermission}: source.Unsupported}
 	for code := firstPermission; code <= lastPermission; code++ {
@@ -36,8 +36,8 @@ var noPageTokens = func() ErrorClasses {
 	return classes
 }()
 
-// GetAsPage sends the same request as Get, but with the token of a page. If no token of the page is known, it uses the client's token. If
-// Meta refuses the page token, GetAsPage requests a new page token and tries once more.
+// GetAsPage sends the same request as Get, but with the token of a page. If the client gets no token for the page, it uses the configured
+// token. If Meta refuses the page's token, GetAsPage requests a new one and sends the request once more.
 func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	token, err := c.pageToken(ctx, budget, page, "")
 	if err != nil {
@@ -57,8 +57,8 @@ func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page,
 	return c.get(ctx, budget, renewed, path, classes, parameters...)
 }
 
-// pageToken returns the token of a page, or the client's token if no token of the page is known. refused is a page token that Meta has
-// refused, or "". pageToken requests the page tokens from Meta if no tokens are cached, or if the cached token of the page equals refused.
+// pageToken returns the token of a page, or the configured token if Meta returns none for the page. It requests the tokens of all pages if
+// none are cached, or if the cached token of this page is refused, the token that Meta has just refused ("" if none).
 func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, page, refused string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()
@@ -75,7 +75,8 @@ func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, page,
 	return c.token, nil
 }
 
-// fetchPageTokens requests me/accounts and returns page tokens by page id. It returns an empty map if the client's token cannot list pages.
+// fetchPageTokens requests me/accounts and returns the tokens of pages, by page id. It returns an empty map if the configured token cannot
+// list pages.
 func (c *Client) fetchPageTokens(ctx context.Context, budget *source.CallBudget) (map[string]string, error) {
 	known := map[string]string{}
 	after := ""

@@ -68,7 +68,8 @@ func TestClient_returnsFailureForRefusedProof(t *testing.T) {
 	}
 }
 
-// pages is a test server with two Facebook pages. It returns one page token in each answer, and accepts only the newest token of each page.
+// pages is a test server for the access tokens of two Facebook pages. It returns them in two answers, one token in each. It accepts only
+// the newest token of each page.
 type pages struct {
 	mu    sync.Mutex
 	round int
@@ -118,7 +119,7 @@ func TestClient_requestsPageTokensAndReplacesRefusedPageTokens(t *testing.T) {
 	require.Equal(t, 2, p.lists, "the list has two pages and is requested once")
 
 	p.mu.Lock()
-	p.round++ // in a new round, the page tokens of the earlier round are refused
+	p.round++ // from now on, the server refuses the page tokens that it has returned so far
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for range 8 {

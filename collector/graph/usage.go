@@ -23,13 +23,13 @@ const (
 	defaultPause = 15 * time.Minute
 )
 
-// usageReport is the usage of Meta's limits, as reported in the headers of one answer.
+// usageReport is how much of Meta's rate limits is used, as the headers of one answer say.
 type usageReport struct {
 	percent float64       // the highest used percentage of all reported limits
-	regain  time.Duration // time until calls are allowed again, as Meta reported it; 0 if Meta reported none
+	regain  time.Duration // time until calls are allowed again; 0 if Meta reported no such time
 }
 
-// limitUsage is the usage of one limit: the used percentages of its three parts, and the time until calls are allowed again.
+// limitUsage is how much of one of Meta's rate limits is used, in the format of Meta's headers. The first three fields are percentages.
 type limitUsage struct {
 	Calls  float64 `json:"call_count"`
 	CPU    float64 `json:"total_cputime"`
@@ -37,7 +37,7 @@ type limitUsage struct {
 	Regain float64 `json:"estimated_time_to_regain_access"` // minutes until calls are allowed again
 }
 
-// add merges the usage of a limit into the report. The report keeps the highest percentage and the longest time.
+// add merges the usage of one limit into the report. The report has the highest percentage and the longest time of all limits.
 func (r *usageReport) add(l limitUsage) {
 	r.percent = max(r.percent, l.Calls, l.CPU, l.Time)
 	if l.Regain > 0 {
@@ -45,7 +45,7 @@ func (r *usageReport) add(l limitUsage) {
 	}
 }
 
-// usageOf returns the usage that the headers of an answer report. It ignores malformed headers.
+// usageOf returns how much of Meta's rate limits is used, from the headers of an answer. It ignores malformed headers.
 func usageOf(h http.Header, now time.Time) usageReport {
 	var r usageReport
 	var app limitUsage
@@ -83,7 +83,7 @@ type usage struct {
 	stopPercent float64   // the reported percentage that caused the stop
 }
 
-// record delays or stops calls according to the usage that an answer reported.
+// record sets until when calls are delayed or stopped, according to the usage that an answer reported.
 func (u *usage) record(r usageReport, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -95,14 +95,14 @@ func (u *usage) record(r usageReport, now time.Time) {
 	}
 }
 
-// isDelayed returns true if calls must still be delayed at the time now.
+// isDelayed returns true if no calls should be made at the given time, because much of the limit is used.
 func (u *usage) isDelayed(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return now.Before(u.delayed)
 }
 
-// exhausted returns a failure if calls are stopped at the time now because the limit is used up, and nil otherwise.
+// exhausted returns a failure if no calls may be made at the given time because the limit is used up, and nil otherwise.
 func (u *usage) exhausted(now time.Time) *source.Failure {
 	u.mu.Lock()
 	defer u.mu.Unlock()

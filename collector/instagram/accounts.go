@@ -12,12 +12,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// listPages returns the maximum number of pages to request from an account's list until depth videos are found. The maximum is larger than
-// the number of full pages, because many posts are photos.
+// listPages returns the maximum number of pages of an account's list of posts to request, to find depth videos. It is larger than the
+// number of full pages, because many posts are photos.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), 200) }
 
-// fetchAccount requests the profile and the newest videos of an account. Instagram's business discovery returns the profile and a page of
-// posts in one answer.
+// fetchAccount requests the profile and the newest videos of an account. Each answer of Instagram's business discovery (reading the data of
+// another account) contains the profile and one page of posts.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	r := source.Result{Class: source.OK}
 	after := ""
@@ -33,7 +33,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 				return source.Result{Class: source.Temporary, Detail: "a later page of the list failed: " + e.Detail, Sandbox: e.Sandbox}, nil
 			}
 			r := e.Result()
-			if r.Class == source.Unsupported && t.SourceID != "" { // a SourceID is stored only if this source has found the account before
+			if r.Class == source.Unsupported && t.SourceID != "" { // the target has a SourceID only if this source has found the account before
 				r.Class, r.Detail = source.Missing, "no professional account has the handle "+t.Handle+" any more: "+r.Detail
 			}
 			return r, nil
@@ -74,7 +74,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return r, nil
 }
 
-// video converts a post to an entry of an account's list of videos. It returns false if the post is not a video.
+// video returns the post as a video of an account. It returns false if the post is not a video, such as a photo.
 func (item post) video() (ingest.FoundVideo, bool) {
 	var c struct {
 		Type      *string `json:"media_type"`

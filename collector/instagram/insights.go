@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// These metrics are requested from the insights of a post. If Meta removes one of them, the whole request fails.
+// These are the metrics that the source requests from the insights of a post. If Meta removes one of them, the whole request fails.
 const (
 	metricViews  = "views"
 	metricShares = "shares"
@@ -23,8 +23,8 @@ var insightErrors = graph.ErrorClasses{{Main: 100, Sub: 2108006}: source.Missing
 
 const notEnoughViewers = "not enough viewers"
 
-// addInsights sets the views, shares and bookmarks in f to the values of the post's insights. If a metric is missing from the answer, its
-// count in f stays unchanged. The post must belong to the operator's account.
+// addInsights requests the insights of a post of the operator's account, and sets the views, shares and bookmarks in f to their values. If
+// a metric is missing from the answer, its count in f stays unchanged.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, mediaID string, f *source.Facts) (source.Result, error) {
 	if !accountNum.MatchString(mediaID) {
 		return source.Result{Class: source.Temporary, Detail: "the post has no id, which is needed to request its insights"}, nil

@@ -21,10 +21,10 @@ const (
 	// account.
 	batchSize = 25
 	pageSize  = 50
-	// maxPages is the maximum number of pages of an account's list in which a video is searched.
+	// maxPages is the maximum number of pages of an account's list of posts that are searched for a video.
 	maxPages = 20
-	// ownProfileTTL is how long the profile of the operator's account is cached. The profile expires because the handle of the account can
-	// change.
+	// ownProfileTTL is how long the profile of the operator's account is cached. It must be requested again at times, because the handle of
+	// the account can change.
 	ownProfileTTL = 24 * time.Hour
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 	BaseURL   string // base URL with the API's version at its end; "" means graph.DefaultBaseURL
 	Token     string // token of a Facebook login with the permissions instagram_basic, instagram_manage_insights and pages_read_engagement
 	AppSecret string // the secret of the app that issued the token; "" means that no appsecret_proof is sent
-	AccountID string // Graph API id of the operator's professional account; every business discovery request contains this id
+	AccountID string // Graph API id of the operator's professional account, which every request for another account must contain
 	Client    *fetch.Client
 	Now       func() time.Time
 }
@@ -82,16 +82,16 @@ func (s *Source) Clock(ctx context.Context) (time.Time, error) { return s.graph.
 // Timeout returns the timeout of one call, which is the timeout of the HTTP client.
 func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 
-// Concurrency returns the maximum number of concurrent Fetch calls: 8, because each account needs a separate request. Plan returns nil
-// while requests must be delayed because of Meta's hourly limit.
+// Concurrency returns the maximum number of concurrent Fetch calls: 8, because each account needs a separate request. Near Meta's hourly
+// limit, Plan slows the calls down.
 func (s *Source) Concurrency() int { return 8 }
 
-// Budgets returns one budget, which counts all requests to the Graph API. Its limit is not known, because Meta reports only the used
-// percentage.
+// Budgets returns one budget, which counts all requests to the Graph API. Its limit is not known, because Meta reports only which
+// percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns the batch size 25 for Instagram videos, and 1 for Instagram accounts with a valid handle. It returns false for any other
-// target.
+// Serves returns which targets one call of Fetch can request, and how many: 25 Instagram videos, or 1 Instagram account with a valid
+// handle. It returns false for any other target.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.Instagram:
@@ -104,19 +104,20 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// AsksByHandle returns true for every video, because a video is searched in the list of the account that has the target's handle.
+// AsksByHandle returns true for a video, because it is searched in the list of posts of the account with the target's handle.
 func (s *Source) AsksByHandle(t source.Target) bool { return t.Kind == source.KindVideo }
 
-// OwnAccountsOnly returns true, because a video whose account is not known is searched in the operator's account only.
+// OwnAccountsOnly returns true, because a video whose account is not known is searched only in the list of the operator's account.
 func (s *Source) OwnAccountsOnly() bool { return true }
 
-// Group returns the handle of the account whose list contains the target, or "" if the handle is not known.
+// Group returns the handle of the account whose list of posts must contain the target, or "" if the handle is not known. One call of Fetch
+// gets only targets of the same group.
 func (s *Source) Group(t source.Target) string { return accountOf(t, "") }
 
 // Plan returns the number of calls to reserve for a batch. A batch of videos needs one call for the operator's account, one for each
-// account of the videos, and one for the insights of each video. An old video needs more calls than planned, because the list of its
-// account is requested up to the page with the video. An account needs as many calls as its list can have pages. Plan returns nil while
-// calls must be delayed because of Meta's limit.
+// account of the videos, and one for the insights of each video. An old video needs more calls than reserved, because the list of its
+// account is requested page by page until the video is found. An account needs as many calls as its list can have pages. Plan returns nil
+// while calls must be delayed because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		calls := 0
@@ -132,9 +133,9 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 
-// Fetch requests up to 25 videos, or accounts with their newest videos. It looks a video up in the list of the video's account. If the list
-// does not contain the video, the video gets the class Missing. Such a video was deleted or archived, or it is a joint post of two accounts
-// and is in the list of the other account only.
+// Fetch requests up to 25 videos, or accounts with their newest videos. It searches a video in the list of posts of the video's account. If
+// the video is not in the list, it gets the class Missing: it was deleted or archived, or it is a joint post of two accounts and is only in
+// the list of the second account. If the list is too long to be searched to its end, the video gets the class Unsupported.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {
@@ -155,8 +156,8 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return s.fetchVideos(ctx, batch, budget)
 }
 
-// fetchVideos searches the videos of a batch in the lists of their accounts. It requests the list of each account once for all videos of
-// that account.
+// fetchVideos searches the videos of a batch in the lists of posts of their accounts. It requests the list of each account only once, for
+// all videos of that account.
 func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results := map[string]map[string]source.Result{} // results by handle of the account and by code of the post
 	return graph.FetchEach(ctx, batch, func(ctx context.Context, t source.Target) (source.Result, error) {
@@ -192,16 +193,16 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 	})
 }
 
-// isFetchable returns true if the source serves the target and the target has an ExternalID.
+// isFetchable returns true if the source can fetch the target and the target has an id.
 func (s *Source) isFetchable(t source.Target) bool {
 	_, ok := s.Serves(t)
 	return ok && t.ExternalID != ""
 }
 
-// accountOf returns the handle of the account whose list contains the target. own is the handle of the operator's account. accountOf
-// returns "" if the target's handle is own or is not valid.
-func accountOf(t source.Target, own string) string {
-	if t.Handle == own || !handle.MatchString(t.Handle) {
+// accountOf returns the handle of the account in whose list the target is searched. It returns "" for the operator's account, whose handle
+// is ownHandle, and for a target without a valid handle.
+func accountOf(t source.Target, ownHandle string) string {
+	if t.Handle == ownHandle || !handle.MatchString(t.Handle) {
 		return ""
 	}
 	return t.Handle

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web is a test server that simulates the Graph API, and a source that uses the server. The server chooses an answer by the path and the
-// fields of a request. It records each request without the names of the posts' fields.
+// web is a test server that simulates the Graph API, and a source that uses the server. The function answer returns the server's reply for
+// the path and the fields of a request. The server records each request, without the fields of posts.
 type web struct {
 	*instagram.Source
 	requests *[]string
@@ -77,7 +77,7 @@ func TestSource_requestsListOfEachAccountOnce(t *testing.T) {
 
 func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 	t.Parallel()
-	// page returns the requested page of an account's list. Its posts are one month older than the posts of the previous page.
+	// page returns the requested page of an account's list. Each page has posts that are one month older than those of the page before it.
 	page := func(fields string) string {
 		at := 0
 		if i := strings.Index(fields, "media.after(c"); i >= 0 {

@@ -17,13 +17,13 @@ const (
 	postFields      = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
 	ownFields       = postFields + ",thumbnail_url"
 	discoveryFields = postFields + ",view_count" // only business discovery returns view_count, and only for reels
-	// codeMargin is how much earlier the timestamp of a post can be than the upload time in the post's code. The timestamp can also be later
-	// than that upload time, if the post was first saved as a draft.
+	// codeMargin is how much earlier the timestamp of a post can be than the upload time in the post's code. It can also be later by any
+	// time, if the post was first saved as a draft.
 	codeMargin = time.Hour
 )
 
-// These are the classes of the errors with which Meta answers requests for accounts. Meta returns code 110 for a personal account and for a
-// missing account. Code 100 with subcode 33 means that the operator's account cannot be loaded, because every request names this account.
+// These are the classes of Meta's errors to requests for accounts. Code 110 means that the account is missing or is personal. Code 100 with
+// subcode 33 means that the operator's account cannot be loaded, because its id is part of every request.
 var (
 	accountErrors    = graph.ErrorClasses{{Main: 110}: source.Unsupported, {Main: 100, Sub: 33}: source.AuthFailed}
 	ownAccountErrors = graph.ErrorClasses{{Main: 100, Sub: 33}: source.AuthFailed}
@@ -40,8 +40,8 @@ type profile struct {
 	Posts     fetch.Count `json:"media_count"`
 }
 
-// sourceID returns the account's id in the Graph API. This id differs from the id that Instagram itself and vendors use. sourceID returns
-// nil if the id is missing or malformed.
+// sourceID returns the account's id in the Graph API, with the prefix "instagram/". The prefix is necessary because Instagram's site and
+// vendors use other ids. sourceID returns nil if the id is missing or malformed.
 func (p profile) sourceID() *string {
 	if !accountNum.MatchString(string(p.ID)) {
 		return nil
@@ -58,20 +58,20 @@ type page struct {
 	sandbox bool
 }
 
-// post is an item of an account's list. First only its code and its upload time are decoded. readPost later decodes the counts in raw.
+// post is a post in an account's list. Its code and its upload time are decoded at once. readPost decodes the counts later, from raw.
 type post struct {
 	code     string
 	uploaded *time.Time
 	raw      json.RawMessage
 }
 
-// fetchDiscovery requests a profile and a page of its posts by business discovery. name is the handle of the account, fields are the
-// profile's fields, and after is the cursor of the page.
-func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, name, fields, after string) (page, error) {
-	if after != "" {
-		after = ".after(" + after + ")"
+// fetchDiscovery requests the profile of another account and one page of its posts, with Meta's "business discovery". name is the handle of
+// the account, fields are the fields of its profile, and cursor selects the page ("" for the first).
+func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, name, fields, cursor string) (page, error) {
+	if cursor != "" {
+		cursor = ".after(" + cursor + ")"
 	}
-	query := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", name, fields, after, pageSize, discoveryFields)
+	query := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", name, fields, cursor, pageSize, discoveryFields)
 	res, err := s.graph.Get(ctx, budget, s.own.id, accountErrors, "fields", query)
 	if err != nil {
 		return page{}, err
@@ -101,11 +101,11 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	return p, nil
 }
 
-// fetchOwnPage requests a page of the list of posts of the operator's account. after is the cursor of the page.
-func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, after string) (page, error) {
+// fetchOwnPage requests one page of the list of posts of the operator's account. cursor selects the page ("" for the first).
+func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cursor string) (page, error) {
 	parameters := []string{"fields", ownFields, "limit", fmt.Sprint(pageSize)}
-	if after != "" {
-		parameters = append(parameters, "after", after)
+	if cursor != "" {
+		parameters = append(parameters, "after", cursor)
 	}
 	res, err := s.graph.Get(ctx, budget, s.own.id+"/media", ownAccountErrors, parameters...)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, af
 	return p, nil
 }
 
-// addPosts adds the posts of a list to the page. topLevel is true if the list itself was requested, and false if the list is inside another
-// object.
+// addPosts adds the posts of a list to the page. topLevel is true if the list itself was requested, and false if it is part of another
+// object. The two kinds of list end in different ways.
 func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	p.after = l.After(topLevel)
 	for _, raw := range *l.Data {
@@ -143,8 +143,8 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	}
 }
 
-// codeOf returns the code of a post as it is written in links. It returns "" if the code is not valid or differs from the code in
-// permalink.
+// codeOf returns the code of a post as links contain it. It returns "" if the code is not valid, or if permalink, the post's link, has
+// another code.
 func codeOf(code string, permalink *string) string {
 	if permalink != nil {
 		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.Platform == link.Instagram {
@@ -162,8 +162,8 @@ func codeOf(code string, permalink *string) string {
 }
 
 // findPosts searches posts by their codes in the list of the account with the handle name. If name is "", it searches the list of the
-// operator's account, whose profile is self. It returns the results by code.
-func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name string, codes []string, self profile) (map[string]source.Result, error) {
+// operator's account, whose profile is ownProfile. It returns the result of each post, by code.
+func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name string, codes []string, ownProfile profile) (map[string]source.Result, error) {
 	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)
 	notFound := source.Result{Class: source.Unsupported, Detail: fmt.Sprintf("not among the newest %d posts of its account; older posts are not searched", maxPages*pageSize)}
@@ -173,7 +173,7 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name 
 		var err error
 		if name == "" {
 			p, err = s.fetchOwnPage(ctx, budget, after)
-			p.profile = self
+			p.profile = ownProfile
 		} else {
 			p, err = s.fetchDiscovery(ctx, budget, name, "id,username,name,media_count", after)
 		}
@@ -216,8 +216,8 @@ func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name 
 	return found, nil
 }
 
-// isOlderThan returns true if every post of the page was uploaded before all posts that codes names. A code is an Instagram shortcode, which
-// contains the upload time. Every post of the page is checked, because a pinned post can be older than the posts after it.
+// isOlderThan returns true if every post of the page is older than all posts with the given codes. A code contains the upload time of its
+// post. Every post of the page is compared, because a pinned post can be older than the posts after it.
 func (p page) isOlderThan(codes []string) bool {
 	if len(p.posts) == 0 {
 		return false
@@ -235,19 +235,19 @@ func (p page) isOlderThan(codes []string) bool {
 	return !slices.ContainsFunc(p.posts, func(item post) bool { return item.uploaded == nil || !item.uploaded.Before(oldest.Add(-codeMargin)) })
 }
 
-// counts decodes the counts, the id, the caption and the thumbnail of a post.
+// counts are the counts, the id, the caption and the thumbnail of a post in the format of the Graph API.
 type counts struct {
 	ID       fetch.ID    `json:"id"`
 	Caption  *string     `json:"caption"`
 	Likes    fetch.Count `json:"like_count"`
 	Comments fetch.Count `json:"comments_count"`
 	Views    fetch.Count `json:"view_count"`
-	// ThumbnailURL is only in the answers about the operator's own account. In other answers, Instagram gives no picture of a video.
+	// ThumbnailURL is set only for posts of the operator's account. For other posts, Instagram returns no thumbnail of a video.
 	ThumbnailURL fetch.OptionalLink `json:"thumbnail_url"`
 }
 
-// readPost decodes the counts of a post. If name is "", the post belongs to the operator's account, and readPost also requests the post's
-// insights.
+// readPost returns the result for a post of the page p. If name, the handle of the account, is "", the post belongs to the operator's
+// account. readPost then also requests the insights of the post.
 func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, name string, p page, item post) (source.Result, error) {
 	mediaID, r := p.facts(item)
 	if name != "" || r.Class != source.OK {
@@ -256,8 +256,8 @@ func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, name s
 	return s.addInsights(ctx, budget, mediaID, r.Facts)
 }
 
-// facts returns the numbers and texts of the post item as a result of the class OK, together with the Graph API id of the post. If the post
-// is malformed or has no counts, the result has the class Temporary and the id is "".
+// facts returns the counts and texts of a post as a result of the class OK, and the Graph API id of the post. If the post is malformed or
+// has no counts, the result has the class Temporary and the id is "".
 func (p page) facts(item post) (mediaID string, r source.Result) {
 	var c counts
 	switch err := json.Unmarshal(item.raw, &c); {

@@ -13,11 +13,11 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// ownAccount caches the profile of the operator's account, which owns the access token. The profile is requested once a day, because its
-// handle can change.
+// ownAccount caches the profile of the operator's account, to which the access token belongs. The profile is requested once a day, because
+// its handle can change.
 type ownAccount struct {
 	id   string
-	lock chan struct{} // a lock for the following fields; a channel of one element, so that a goroutine stops waiting when its context ends
+	lock chan struct{} // locks the fields below; a channel of one element, so that a goroutine can stop waiting when its context is cancelled
 
 	profile  profile
 	at       time.Time
@@ -25,8 +25,9 @@ type ownAccount struct {
 	attempts atomic.Int64 // number of requests for the profile; can be read without the lock
 }
 
-// ownProfile returns the profile of the operator's account, from the cache if it is less than a day old. If another call fails while this
-// call waits for the lock, this call returns the same failure. Otherwise many waiting calls would reach the timeout one after the other.
+// ownProfile returns the profile of the operator's account. It requests the profile only if the cached one is a day old. If a concurrent
+// call fails while this call waits for the lock, this call returns the failure of that call. Otherwise the waiting calls would all wait for
+// the timeout, one after the other.
 func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
 	attempts := s.own.attempts.Load()
 	select {

@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Each request gets the next
-// variant.
+// hostileVariants is the number of different malformed or misleading answers that the sandbox can return. Successive requests get
+// successive variants.
 const hostileVariants = 13
 
 // sandboxed is a running sandbox, and a source that sends its requests to the sandbox.
@@ -52,8 +52,8 @@ func startSandbox(t *testing.T) sandboxed {
 	return sandboxed{Source: s, world: box.World(), base: web.URL, own: ownHandle(t, box.World(), settings["REELTALLY_INSTAGRAM_ACCOUNT_ID"])}
 }
 
-// ownHandle returns the handle of the sandbox's account with the given Graph API id. The last digits of the id are the index of the
-// account.
+// ownHandle returns the handle of the sandbox's account with the given Graph API id. The last digits of the id are the number of the
+// account in the sandbox.
 func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	t.Helper()
 	number, err := strconv.ParseUint(strings.TrimPrefix(id, "178414"), 10, 32)
@@ -220,7 +220,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		batch, truths := s.categoryBatch(t)
-		_, err := s.fetch(t, batch[0]) // caches the profile of the operator's account, so that the malformed answers that follow concern the video only
+		_, err := s.fetch(t, batch[0]) // caches the profile of the operator's account, so that only requests for the video get malformed answers
 		require.NoError(t, err)
 		s.control(t, "faults", `{"source":"instagram","fault":"hostile"}`)
 		for range hostileVariants {
@@ -235,7 +235,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 			if r.Facts != nil {
 				for _, count := range []*int64{r.Facts.Views, r.Facts.Likes, r.Facts.Comments} {
-					if count != nil { // a source cannot detect that two counts were swapped, so any true count of the video is accepted
+					if count != nil { // a source cannot notice that an answer has swapped two counts, so any true count of the video is accepted
 						require.Contains(t, []int64{truths[0].Views, *truths[0].Likes, *truths[0].Comments}, *count)
 					}
 				}

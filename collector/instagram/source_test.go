@@ -44,7 +44,7 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	}
 }
 
-// post returns a list item with the given code. more is the JSON text of additional members, or "".
+// post returns the JSON of a post with the given code. more is the JSON text of additional members, or "".
 func post(code, more string) string {
 	if more != "" {
 		more = "," + more
@@ -78,8 +78,8 @@ const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// answersFor returns the server's answers to a request for two videos, by test case. first and second are the facts of the videos. wrap
-// returns the answer that contains the given list.
+// answersFor returns the server's answers to a request for two videos, by test case. first and second are the data that the source must
+// return for the videos. wrap returns the answer that contains the given list of posts.
 func answersFor(wrap func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	answer := func(posts ...string) string { return wrap(mediaList("", posts...)) }
 	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}

@@ -16,8 +16,9 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// Only an AccountHarness has these cases. An AccountHarness also has these cases of a Harness: OK with a list of at least two pages, Bare,
-// Gone, WrongTypes, Strings, Big, Foreign (the platform answers with the profile of another account), and all cases in refused.
+// These are the test cases that only accounts have. An AccountHarness must have an answer for each of them, and for these cases of a
+// Harness: OK (with a list of at least two pages), Bare, Gone, WrongTypes, Strings, Big, Foreign (the platform answers with the profile of
+// another account), RateLimited, QuotaSpent, AuthFailed and ServerError.
 const (
 	PrivateAccount Case = "private account" // the profile or the list says that the account is private
 	Empty          Case = "empty"           // the account has no videos
@@ -26,7 +27,7 @@ const (
 	BrokenList     Case = "broken list"     // no entry of the account's list of videos has an id
 )
 
-// accountAnswered lists the cases in which the platform answers the requests about an account.
+// accountAnswered lists the cases in which the platform answers the requests for an account. In the cases in refused, it refuses them.
 var accountAnswered = []Case{OK, Bare, Gone, WrongTypes, Strings, Big, Foreign, PrivateAccount, Empty, Pinned, BrokenEntry, BrokenList}
 
 // Reply is one answer of the platform.
@@ -40,29 +41,30 @@ type AccountAnswer struct {
 	Profile Reply
 	// Pages are the pages of the account's list of videos, in the order of the requests. It is nil if the list must not be requested.
 	Pages []Reply
-	Class source.Class // expected class of the result; if the platform refuses the call, expected class of the failure
-	// Account is the exact expected Result.Account if Class is source.OK. nil means the Account of the case OK.
+	Class source.Class // expected class of the result, or of the failure if the platform refuses the request
+	// Account is the data of the account that the source must return if Class is source.OK. nil means the Account of the case OK.
 	Account *source.AccountFacts
-	// RetryAt and Bucket are the expected fields of the source.Failure if the answer has no header Retry-After.
+	// RetryAt and Bucket are the fields that the source.Failure must have if the answer has no header Retry-After.
 	RetryAt time.Time
 	Bucket  string
 }
 
-// AccountHarness describes a source, a test account, and the platform's answers about the account. RunAccounts tests the source with it.
+// AccountHarness has a source to test, an account, and the platform's answers about the account in each test case. RunAccounts runs the
+// tests.
 type AccountHarness struct {
 	New    func(t *testing.T, base string, client *fetch.Client) source.Source
 	Target source.Target
 	// IsList returns true if r requests a page of the account's list of videos. It returns false if r requests the profile.
 	IsList  func(r *http.Request) bool
 	Answers map[Case]AccountAnswer
-	// IsSide returns true if r requests something else than the profile and the list, for example a token. Side answers such requests.
-	// IsSide is nil if the source sends only requests for the profile and the list.
+	// IsSide returns true if r requests neither the profile nor the list, but for example a token. Side answers such requests. IsSide is
+	// nil if the source sends no such requests.
 	IsSide func(r *http.Request) bool
 	Side   http.Handler
 }
 
-// RunAccounts tests the source of h with answers about an account. It checks that the source returns exactly the facts in the answers, that
-// a wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than planned.
+// RunAccounts tests the source of h with answers about an account. It checks that the source returns exactly the data in the answers, that
+// a wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than the source's method Plan has said.
 func RunAccounts(t *testing.T, h AccountHarness) {
 	t.Helper()
 	for _, c := range append(append([]Case{}, accountAnswered...), refused...) {
@@ -85,7 +87,7 @@ func RunAccounts(t *testing.T, h AccountHarness) {
 	h.runHostile(t)
 }
 
-// runAnswered serves the answers of the case c and requires the expected class and account.
+// runAnswered serves the answers of the case c and requires that the source returns the class and the account that h has for this case.
 func (h AccountHarness) runAnswered(t *testing.T, c Case) {
 	want := h.Answers[c]
 	got := h.fetch(t, want.server(nil))
@@ -180,8 +182,8 @@ func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
 	require.Equal(t, source.Temporary, got.results[0].Class, got.results[0].Detail)
 }
 
-// runHostile changes the valid answers of the case OK at random. It requires that all counts and video ids in the result occur in the
-// changed answers.
+// runHostile changes the valid answers of the case OK at random. It requires that all counts and video ids that the source returns occur in
+// the changed answers, so that the source invents nothing.
 func (h AccountHarness) runHostile(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
@@ -218,7 +220,8 @@ func (h AccountHarness) runHostile(t *testing.T) {
 	})
 }
 
-// requireContains requires that the counts of f occur in the profile, and the video ids of f in the profile or a page.
+// requireContains requires that the counts in f occur in the profile, and that the video ids in f occur in the profile or in a page of the
+// list.
 func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFacts) {
 	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
 		if count != nil {
@@ -236,8 +239,8 @@ func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFact
 	}
 }
 
-// server returns a function that returns the handler for one request. The handler sends the profile or, if list is true, the next page of
-// the list. Every response has the additional headers.
+// server returns a function that returns the handler for one request. If list is true, the handler sends the next page of the list.
+// Otherwise it sends the profile. header has additional headers of the response.
 func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFunc {
 	var requested atomic.Int64
 	return func(list bool) http.HandlerFunc {
@@ -254,7 +257,7 @@ func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFu
 	}
 }
 
-// route returns a handler that sends each request to Side or to a handler from server.
+// route returns a handler that answers requests for tokens and the like with h.Side, and all other requests with a handler from server.
 func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide != nil && h.IsSide(r) {
@@ -265,8 +268,8 @@ func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.Hand
 	}
 }
 
-// fetch calls Fetch of a new source whose requests are answered by server. It checks the outcome with Harness.check, and requires that
-// Fetch spent one unit for each call.
+// fetch calls Fetch of a new source. server returns the handler for each request. fetch checks the result with Harness.check, and requires
+// that Fetch reports one spent unit for each request.
 func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64

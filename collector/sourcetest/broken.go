@@ -14,8 +14,9 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runBroken serves broken answers, such as truncated JSON or HTML. It requires that each of them gives a temporary failure, so that no
-// video is treated as deleted or private. For a page of HTML with status 404 it requires a failure with the class in h.NotFound.
+// runBroken serves broken answers, such as truncated JSON or HTML. It requires that each of them gives a temporary failure, so that the
+// collector does not treat a video as deleted or private. For a page of HTML with status 404 it requires a failure with the class
+// h.NotFound.
 func (h Harness) runBroken(t *testing.T) {
 	ok := h.Answers[OK].Body
 	page := "<!DOCTYPE html><html><title>Sign in</title><p>" + ok + "</html>"

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runHostile changes the valid answer of the case OK at random. It requires that all counts in the results occur in the changed answer, and
-// that a failure has the class source.Temporary.
+// runHostile changes the valid answer of the case OK at random. It requires that all counts that the source returns occur in the changed
+// answer, and that a failure has the class source.Temporary.
 func (h Harness) runHostile(t *testing.T) {
 	t.Run("a hostile answer", func(t *testing.T) {
 		t.Parallel()
@@ -52,7 +52,7 @@ func (h Harness) runHostile(t *testing.T) {
 	})
 }
 
-// requireCounts requires that all counts in f occur in the answer body. A count that does not occur there is invented.
+// requireCounts requires that all counts in f occur in the answer's body, so that the source has invented none.
 func requireCounts(t require.TestingT, body []byte, f *source.Facts) {
 	for name, count := range map[string]*int64{
 		"views": f.Views, "likes": f.Likes, "comments": f.Comments, "shares": f.Shares, "bookmarks": f.Bookmarks,
@@ -87,7 +87,7 @@ func mutate(t *rapid.T, text []byte) []byte {
 	return out
 }
 
-// mutateValue returns v with one change at a random place: a value inside v is replaced, removed, repeated or swapped with another value.
+// mutateValue returns v with one random change: a value inside v is replaced, removed, repeated or swapped with another value inside v.
 func mutateValue(t *rapid.T, v any) any {
 	descend := rapid.IntRange(0, 9).Draw(t, "descend") > 0
 	switch v := v.(type) {

@@ -22,15 +22,17 @@ import (
 // Credential is the key or token that the source under test sends. It has characters that must be escaped in a URL.
 const Credential = "s3cret+Key/42"
 
-// Now is the time that the clock of the source under test returns. It is 07:30 in California, where the quotas of some platforms end.
+// Now is the time that the clock of the source under test returns. In California it is 07:30 of the same day. Some platforms count their
+// quotas per day in that time zone.
 var Now = time.Date(2026, 11, 21, 15, 30, 0, 0, time.UTC)
 
 // Case is the name of a situation, such as a deleted video, for which a harness has an answer in the format of its platform.
 type Case string
 
-// Each Harness has an answer for each of these cases. The answer is sent when the source requests Harness.Targets.
+// These are the test cases. Each Harness must have an answer for each of them, which the test server sends when the source requests
+// Harness.Targets.
 const (
-	OK          Case = "ok"           // the answer has all facts of all targets
+	OK          Case = "ok"           // the answer has all data of all targets
 	Bare        Case = "bare"         // the answer has all targets, with only the members that the platform always sends
 	Gone        Case = "gone"         // the first target does not exist
 	Private     Case = "private"      // the first target is private
@@ -53,33 +55,34 @@ var answered = []Case{OK, Bare, Gone, Private, Restricted, WrongTypes, Strings, 
 // refused lists the cases in which the whole call fails.
 var refused = []Case{RateLimited, QuotaSpent, AuthFailed, ServerError}
 
-// Answer has the platform's answer in one case, and the results that the source must return for this answer.
+// Answer has the platform's answer in one test case, and the results that the source must return for this answer.
 type Answer struct {
 	Status  int            // HTTP status; 0 means 200
 	Body    string         // the body, in which the server replaces {{credential}} by Credential
-	Classes []source.Class // expected class of each target, or one class for all targets; nil in the cases in refused
-	// Facts are the exact expected facts of each target. They are nil for a target whose class is not source.OK. If Facts is nil, the Facts
-	// of the case OK are expected.
+	Classes []source.Class // expected class of each target, or one class for all targets; nil if the platform refuses the whole call
+	// Facts are the data that the source must return for each target; nil for a target whose class is not source.OK. If Facts itself is
+	// nil, the Facts of the case OK are expected.
 	Facts []*source.Facts
-	// RetryAt and Bucket are the expected fields of the source.Failure if the answer has no header Retry-After. Class is the expected class
-	// of the failure. "" means the usual class of the case, which classOf returns.
+	// RetryAt, Bucket and Class are the fields that the source.Failure must have if the platform refuses the call without the header
+	// Retry-After. If Class is "", classOf returns the class.
 	RetryAt time.Time
 	Bucket  string
 	Class   source.Class
 }
 
-// Harness describes a source, a batch of videos, and the platform's answers about the videos. Run tests the source with it.
+// Harness has a source to test, a batch of videos, and the platform's answers about the videos in each test case. Run runs the tests.
 type Harness struct {
 	// New returns the source to test. The source sends its requests through client to the URL in base, with the constant Credential. Its clock
 	// returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // one batch of targets
-	Plan    int             // index of the plan to test in the result of the source's Plan method
+	Plan    int             // which element of the result of the source's method Plan to use; 0 is the first
 	// IsMain returns true if r requests the targets. Side answers all other requests of the source, for example for a token. IsMain is nil
-	// if the source only sends requests for the targets.
+	// if the source sends no other requests.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
-	// SideCounts is the part of the answers of Side that contains counts. The tests of hostile answers accept these counts in the results.
+	// SideCounts is the part of Side's answers that contains counts. The source may return these counts although the answer about the
+	// targets does not contain them.
 	SideCounts string
 	Answers    map[Case]Answer
 	// NotFound is the expected class of the failure for a response with status 404 whose body is not JSON. "" means source.Temporary.
@@ -109,7 +112,8 @@ func Run(t *testing.T, h Harness) {
 	h.runHostile(t)
 }
 
-// runAnswered serves the answer of the case c and requires the expected class and facts of each target.
+// runAnswered serves the answer of the case c and requires that the source returns the class and the data that h has for each target in
+// this case.
 func (h Harness) runAnswered(t *testing.T, c Case) {
 	want := h.Answers[c]
 	facts := want.Facts
@@ -136,8 +140,8 @@ func (h Harness) runAnswered(t *testing.T, c Case) {
 	}
 }
 
-// runRefused serves the answer of the case c and requires the expected failure. In the cases RateLimited and ServerError it also serves the
-// answer with the header Retry-After.
+// runRefused serves the answer of the case c, a refusal of the whole call, and requires the expected failure. In the cases RateLimited and
+// ServerError it serves the answer a second time with the header Retry-After.
 func (h Harness) runRefused(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
@@ -159,11 +163,11 @@ func (h Harness) runRefused(t *testing.T, c Case) {
 	}
 }
 
-// classOf returns the expected class of the failure in the case c, which is one of the cases in refused. It returns given or, if given is
-// "", the usual class of c.
-func classOf(c Case, given source.Class) source.Class {
-	if given != "" {
-		return given
+// classOf returns the class that the failure must have in the case c, a refusal of the whole call. It returns configured or, if configured
+// is "", the usual class of c.
+func classOf(c Case, configured source.Class) source.Class {
+	if configured != "" {
+		return configured
 	}
 	return map[Case]source.Class{
 		RateLimited: source.RateLimited, QuotaSpent: source.QuotaSpent, AuthFailed: source.AuthFailed, ServerError: source.Temporary,
@@ -182,8 +186,8 @@ func (a Answer) handler(header http.Header) http.HandlerFunc {
 	}
 }
 
-// outcome has the results or the error that Fetch returned, and what Fetch logged. The error is a *source.Failure or the error of the
-// context.
+// outcome has the results or the error of one call of Fetch, and what Fetch logged. err is a *source.Failure, which is then also in
+// failure, or the error of the context.
 type outcome struct {
 	results []source.Result
 	err     error
@@ -192,7 +196,7 @@ type outcome struct {
 	spent   []source.Call // units that Fetch spent, one entry for each budget
 }
 
-// fetch calls Fetch of a new source. main answers the requests for the targets. fetch checks the outcome with check.
+// fetch calls Fetch of a new source and checks the result with check. The handler main answers the requests for the targets.
 func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) outcome {
 	t.Helper()
 	server := httptest.NewServer(h.route(main))
@@ -213,7 +217,7 @@ func (h Harness) route(main http.Handler) http.Handler {
 	})
 }
 
-// fetchFrom calls Fetch of a new source that sends its requests to the server at base. It checks the outcome with check.
+// fetchFrom calls Fetch of a new source that sends its requests to the server at base. It checks the result with check.
 func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	t.Helper()
 	var logs bytes.Buffer
@@ -239,8 +243,8 @@ func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	return got
 }
 
-// check checks what every call of Fetch must do. Fetch must return either an error, or one result for each target in the order of the
-// targets. No error, result or log may contain the credential.
+// check checks what must be true after every call of Fetch: it returned either an error or one result for each target, in the order of the
+// targets. No error, result or log contains the credential.
 func (h Harness) check(t require.TestingT, got outcome) {
 	texts := []string{got.logs}
 	if got.err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority is a certificate authority that issues a valid certificate for every host, including the hosts of an attacker. With real
-// certificates, a test could pass only because the attacker's host has no valid certificate.
+// Authority is a certificate authority that issues a valid certificate for every host, including the hosts of an attacker. Tests need it
+// because the code under test could otherwise refuse the attacker's host only for its invalid certificate.
 type Authority struct {
 	// Roots contains the root certificate of the authority. Clients that use Roots trust all certificates of the authority.
 	Roots *x509.CertPool

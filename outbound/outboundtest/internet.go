@@ -23,9 +23,9 @@ var Public = netip.MustParseAddr("93.184.215.14")
 
 var errUnreachable = errors.New("no server at this address")
 
-// Internet simulates the internet for a test. It has one public address, Public, where a server at port 443 answers the requests for all
-// hosts. A connection to any other address is made on the real network. If the tested code wrongly connects to this machine, the connection
-// therefore succeeds, and Inside counts it.
+// Internet simulates the internet. One address, Public, belongs to a simulated server at port 443, which answers the requests for all
+// hosts. Dial connects any other address on the real network. A forbidden connection to this machine is therefore not prevented, and Inside
+// counts it.
 type Internet struct {
 	*NameServer
 
@@ -33,13 +33,13 @@ type Internet struct {
 	// Inside counts the connections to addresses of this machine. The tested code must not make any such connection.
 	Inside *LocalListener
 
-	secure *httptest.Server // the server at PublicAddress
+	secure *httptest.Server // the simulated server, whose address is PublicAddress()
 	mu     sync.Mutex
 	dialed []string
 }
 
-// NewInternet starts a simulated internet, which is stopped at the end of the test. Its name server answers with AttackerZone(isPublic):
-// hosts for which isPublic returns true have the address Public. The handler h answers the requests to the server at PublicAddress.
+// NewInternet starts a simulated internet, which is stopped at the end of the test. h handles the requests to the simulated server. Host
+// names are resolved as in AttackerZone. A host for which isPublic returns true has the address of the simulated server.
 func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) *Internet {
 	t.Helper()
 	n := &Internet{NameServer: NewNameServer(t, AttackerZone(isPublic)), Authority: NewAuthority(t), Inside: NewLocalListener(t)}
@@ -52,8 +52,8 @@ func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) 
 	return n
 }
 
-// Dial records the address and connects to it. If the address is PublicAddress, Dial connects to the simulated server. If the address is
-// another port of Public, Dial fails.
+// Dial records the address and connects to it. For the address PublicAddress(), it connects to the simulated server. For any other port of
+// the same IP address, it fails.
 func (n *Internet) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	n.mu.Lock()
 	n.dialed = append(n.dialed, address)
@@ -84,8 +84,8 @@ func (n *Internet) Connections() int {
 	return len(n.dialed)
 }
 
-// RequireUntouched requires that no address except PublicAddress was dialled, and that Inside accepted no connection. It also requires that
-// allowed returns true for every host that was looked up.
+// RequireUntouched requires that only the simulated server was dialled, and that no connection to this machine was made. It also requires
+// that only hosts were looked up for which allowed returns true.
 func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool) {
 	t.Helper()
 	for _, address := range n.Dialed() {
@@ -132,9 +132,8 @@ func NewLocalListener(t *testing.T) *LocalListener {
 // Address returns the "ip:port" of the listener at 127.0.0.1.
 func (c *LocalListener) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
 
-// Visits stops the listener and returns the number of connections that it has accepted. Before it stops the listener, Visits makes a
-// connection itself and waits until the listener has accepted it. By then, the listener has counted all earlier connections. The connection
-// of Visits itself is not counted.
+// Visits stops the listener and returns how many connections to it were made. To be sure that all of them are counted, Visits first makes a
+// connection itself and waits until the listener has closed it. Its own connection is not included in the result.
 func (c *LocalListener) Visits(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
@@ -150,11 +149,13 @@ func (c *LocalListener) Visits(t *testing.T) int {
 	return c.count
 }
 
-// AttackerZone returns the function that NewNameServer needs to simulate the name server of an attacker. The first label of a host name
-// decides the answer. A label such as "ip-10-0-0-1" or "ip-v6-fe80--1" resolves to the IP address in it. A label that begins with "cname-"
-// resolves to the IP address in it through a CNAME record. A label that begins with "mixed-" resolves to the IP address in it and to
-// Public. A host whose label begins with "gone-" does not exist. Any other host resolves to Public if isPublic returns true for it, and
-// otherwise to the loopback addresses.
+// AttackerZone returns the function that resolves host names in the name server of an attacker. The first label of a host name decides:
+//
+//   - "ip-" and an IP address, such as "ip-10-0-0-1" or "ip-v6-fe80--1": the host has this address.
+//   - "cname-" and an IP address: the host has this address through a CNAME record.
+//   - "mixed-" and an IP address: the host has this address and the address Public.
+//   - "gone-": the host does not exist.
+//   - Any other label: the host has the address Public if isPublic returns true for it, and otherwise the loopback addresses.
 func AttackerZone(isPublic func(host string) bool) func(string) Answer {
 	return func(host string) Answer {
 		label, _, _ := strings.Cut(host, ".")

@@ -13,20 +13,20 @@ import (
 //go:embed links.txt
 var linksFile string
 
-// Link is a hostile link with the names of the checks that must refuse it. There are three names, because a link can come from a caller or
-// from a redirect, or can reach the dialer unchecked. The possible names are the constants Parse, Name, Path, Address, Unresolvable and
-// Platform.
+// Link is a hostile link with the names of the checks that must refuse it. The names are the constants Parse, Name, Path, Address,
+// Unresolvable and Platform.
 type Link struct {
 	URL string
 	// Caller is the name of the check that refuses the link if a caller of the API sends it.
 	Caller string
 	// Redirect is the name of the check that refuses the link if a short link of TikTok redirects to it.
 	Redirect string
-	// Dialer is the name of the check that refuses the link if only the dialer (outbound.Guard) checks it, and no code before the dialer.
+	// Dialer is the name of the check that refuses the link if the code requests it without any check of the text before. Only the dialer
+	// (outbound.Guard) then checks the host and the address.
 	Dialer string
 }
 
-// The constants are the names of the checks in links.txt. Each comment says why the check refuses a link.
+// These are the names of the checks. Each comment says why the check refuses a link.
 const (
 	Parse        = "parse"        // the text is not a web address
 	Name         = "name"         // the URL has a host or a port to which links may not lead
@@ -36,7 +36,8 @@ const (
 	Platform     = "platform"     // no check refuses the link, because it leads to the platform at its public address
 )
 
-// Links returns the hostile links in links.txt. It replaces the word PORT in a link by the port of listener.
+// Links returns the hostile links in links.txt. It replaces the word PORT in a link by the port of listener, so that the link leads to the
+// listener if it leads to this machine.
 func Links(t *testing.T, listener *LocalListener) []Link {
 	t.Helper()
 	var links []Link

@@ -29,8 +29,8 @@ type NameServer struct {
 	asked map[string]int // number of questions, by host
 }
 
-// NewNameServer starts a name server, which is stopped at the end of the test. The server calls zone for each question about a host,
-// whether for IPv4 or IPv6 addresses. The parameter host of zone is in lower case and has no trailing dot.
+// NewNameServer starts a name server, which is stopped at the end of the test. The server calls zone for each question about a host, which
+// can be a question for IPv4 or IPv6 addresses. The host is in lower case and has no trailing dot.
 func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // listening does not block
@@ -56,7 +56,7 @@ func (s *NameServer) Lookup(ctx context.Context, network, host string) ([]netip.
 // Resolver returns a resolver that uses this name server.
 func (s *NameServer) Resolver() *net.Resolver { return s.resolver }
 
-// Asked returns the hosts that were looked up, sorted.
+// Asked returns the hosts that were looked up, sorted and without duplicates.
 func (s *NameServer) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *NameServer) Asked() []string {
 	return names
 }
 
-// Questions returns the number of questions about a host.
+// Questions returns how many questions about a host the server has received. A lookup usually asks two: for IPv4 and for IPv6 addresses.
 func (s *NameServer) Questions(host string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *NameServer) answer(message []byte) []byte {
 	return packed
 }
 
-// record returns the header of a DNS record of owner. Its TTL is 0, so that no resolver caches the record.
+// record returns the header of a DNS record about the host owner. Its TTL is 0, so that no resolver caches the record.
 func record(owner dnsmessage.Name) dnsmessage.ResourceHeader {
 	return dnsmessage.ResourceHeader{Name: owner, Class: dnsmessage.ClassINET}
 }
