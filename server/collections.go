@@ -133,6 +133,12 @@ func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, 
 	if b.Access != nil {
 		patch.Access = new(store.Access(*b.Access))
 	}
+	if b.ShareExpiresAt.IsSpecified() {
+		patch.ShareExpiry = &store.ShareExpiryChange{}
+		if !b.ShareExpiresAt.IsNull() {
+			patch.ShareExpiry.At = new(store.InstantOf(b.ShareExpiresAt.MustGet()))
+		}
+	}
 	if b.DisplaySettings != nil {
 		if len(b.DisplaySettings) > maxDisplaySettings {
 			return patch, invalid(bodyFault("/display_settings", faultMaxLength, "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(b.DisplaySettings)))
@@ -224,7 +230,7 @@ func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 // of videos and accounts. If view is MaskedView, these numbers are null.
 func ToAPICollection(c store.Collection, view View, counts bool) api.Collection {
 	out := api.Collection{
-		ID: c.ID, Name: c.Name, OrganisationID: c.OrganisationID, ParentID: c.ParentID, Access: api.Access(c.Access), Hash: c.Hash,
+		ID: c.ID, Name: c.Name, OrganisationID: c.OrganisationID, ParentID: c.ParentID, Access: api.Access(c.Access), Hash: c.Hash, ShareExpiresAt: toAPITimePtr(c.ShareExpiresAt),
 		CreatedBy: c.CreatedBy, CreatedAt: toAPITime(c.CreatedAt), Hashtags: c.Hashtags, MetricsMasked: view.MetricsMasked(),
 	}
 	if out.Hashtags == nil {

@@ -148,14 +148,14 @@ func unknownParameter(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "the operation has no parameter %.100s", r.rawQuery)
 }
 
-// repeatedParameter makes a query parameter occur twice.
+// repeatedParameter makes a query parameter occur twice that may occur only once.
 func repeatedParameter(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInQuery)
 	if len(params) == 0 {
 		return nil
 	}
 	p := oneOf(g.random, params)
-	if p.Name == "cursor" {
+	if p.Name == "cursor" || p.Schema.Value.Type.Is("array") { // a list may be sent in repeated parameters
 		return nil
 	}
 	value := g.validParameter(r.op, p)

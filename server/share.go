@@ -35,13 +35,29 @@ var (
 	guessesOfPage    = guessLimit{100, time.Hour}       // maximum of wrong passwords from all IP addresses for one share page
 )
 
-// Share returns the public or protected collection whose share page has this hash.
+// Share returns the public or protected collection whose share page has this hash and has not expired.
 func (b pageBackend) Share(ctx context.Context, hash string) (store.Share, error) {
 	if err := b.s.identities.addressLimits.take(ctx, shareViews, addressOf(ctx)); err != nil {
 		return store.Share{}, b.problem(ctx, err)
 	}
 	share, err := b.s.store.Share(ctx, hash)
 	return share, b.problem(ctx, err)
+}
+
+// ShareOpened stores that a visitor opens a share page now.
+func (b pageBackend) ShareOpened(ctx context.Context, share store.Share) {
+	if err := b.s.store.ShareOpened(ctx, share); err != nil {
+		b.s.logger.WarnContext(ctx, "cannot write the time of a share page's last visit to the database", "collection_id", share.Collection.ID, "error", err)
+	}
+}
+
+// ShareOpenedAt returns when a visitor last opened the share page of the organisation with the given hash, or nil if nobody has.
+func (b pageBackend) ShareOpenedAt(ctx context.Context, id store.Identity, hash string) (*time.Time, error) {
+	at, err := b.s.store.Org(id.Organisation.ID).ShareOpenedAt(ctx, hash)
+	if at == nil || err != nil {
+		return nil, b.problem(ctx, err)
+	}
+	return new(at.Time()), nil
 }
 
 // EnterShare checks the password of a protected share page. It returns a pass: a signed text with which the visitor's browser can read the

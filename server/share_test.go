@@ -235,3 +235,71 @@ func TestSharePage_countsVisitsApartFromThoseOfTheOrganisation(t *testing.T) {
 	require.Contains(t, string(refused.body), "more than 120 requests for share pages in a minute")
 	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 }
+
+func TestSharePage_closesAtTheTimeInShareExpiresAt(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := fillForPages(a, c)
+		closes := a.Clock.Now().UTC().Add(90 * time.Minute)
+		path := c.share(collection, "public", map[string]any{"share_expires_at": closes})
+		visitor := &visitor{app: a, t: t}
+		a.Clock.Advance(89 * time.Minute)
+		visitor.visit(path).requireStatus(http.StatusOK)
+		a.Clock.Advance(time.Minute)
+		for _, suffix := range []string{"", "?embed=1", "/card.png"} {
+			closed := visitor.visit(path + suffix).requireStatus(http.StatusNotFound)
+			unknown := visitor.visit("/c/aaaaaaaaaaaaaa" + suffix).requireStatus(http.StatusNotFound)
+			require.Equal(t, string(unknown.body), string(closed.body))
+		}
+
+		about := "/collections/" + collection.String()
+		got := decode[client.Collection](c.send(http.MethodGet, about, nil).requireStatus(http.StatusOK))
+		require.Equal(t, closes, got.ShareExpiresAt.UTC())
+		c.send(http.MethodPatch, about, map[string]any{"name": "Launch"}).requireStatus(http.StatusNoContent)
+		visitor.visit(path).requireStatus(http.StatusNotFound)
+		c.send(http.MethodPatch, about, map[string]any{"share_expires_at": nil}).requireStatus(http.StatusNoContent)
+		visitor.visit(path).requireStatus(http.StatusOK)
+		c.send(http.MethodPatch, about, map[string]any{"share_expires_at": a.Clock.Now()}).requireStatus(http.StatusNoContent)
+		visitor.visit(path).requireStatus(http.StatusNotFound)
+	})
+}
+
+func TestSharePage_itsLastDayAndLastVisitAreOnThePageOfTheCollection(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection, _ := fillForPages(a, c)
+		v, page := c.signedIn(t), "/collection/"+collection.String()
+		day := a.Clock.Now().UTC().AddDate(0, 0, 2).Format(time.DateOnly)
+		v.post(page+"/share", "access", "public", "last_day", day).requireStatus(http.StatusSeeOther)
+		before := string(v.visit(page).body)
+		require.Contains(t, before, "Open until the end of "+day)
+		require.Contains(t, before, "Not opened yet")
+		stored := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
+		require.Equal(t, day, stored.ShareExpiresAt.UTC().AddDate(0, 0, -1).Format(time.DateOnly))
+		require.Equal(t, "00:00:00", stored.ShareExpiresAt.UTC().Format(time.TimeOnly), "the page is open until the end of the day")
+
+		visitor := &visitor{app: a, t: t}
+		opened := func() string {
+			return "Last opened <time datetime=\"" + a.Clock.Now().UTC().Format("2006-01-02T15:04:05")
+		}
+		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusOK)
+		first := opened()
+		require.Contains(t, string(v.visit(page).body), first)
+		a.Clock.Advance(store.ShareOpenedInterval - time.Second)
+		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusOK)
+		require.Contains(t, string(v.visit(page).body), first, "the time is written at most once in the interval")
+		a.Clock.Advance(time.Second)
+		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusOK)
+		require.Contains(t, string(v.visit(page).body), opened())
+
+		a.Clock.Advance(72 * time.Hour)
+		require.Contains(t, string(v.visit(page).body), "Closed since the end of "+day)
+		v.post(page+"/share", "access", "public", "last_day", day, "title", "Our launch").requireStatus(http.StatusSeeOther)
+		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusNotFound)
+		require.Contains(t, string(v.post(page+"/share", "access", "public", "last_day", "soon").requireStatus(http.StatusBadRequest).body), "2026-12-31")
+		v.post(page+"/share", "access", "public", "last_day", "").requireStatus(http.StatusSeeOther)
+		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusOK)
+	})
+}

@@ -50,11 +50,12 @@ type Collection struct {
 	Name            string
 	Access          Access
 	PasswordHash    *string
-	Hash            *string    // random part of the URL of the share page; set when the access first becomes public or protected
-	DisplaySettings *string    // a JSON object; nil if no settings are stored
-	CreatedBy       uuid.UUID  // id of the API token with which the collection was created
-	CreatedAt       db.Instant `gorm:"autoCreateTime:false"`
-	UpdatedAt       db.Instant `gorm:"autoUpdateTime:false"`
+	Hash            *string     // random part of the URL of the share page; set when the access first becomes public or protected
+	ShareExpiresAt  *db.Instant // when the share page closes; nil if it stays open
+	DisplaySettings *string     // a JSON object; nil if no settings are stored
+	CreatedBy       uuid.UUID   // id of the API token with which the collection was created
+	CreatedAt       db.Instant  `gorm:"autoCreateTime:false"`
+	UpdatedAt       db.Instant  `gorm:"autoUpdateTime:false"`
 
 	Hashtags []string `gorm:"-"` // folded, in alphabetical order; methods that read collections set it
 
@@ -329,6 +330,7 @@ type CollectionPatch struct {
 	Parent          *ParentChange
 	Access          *Access
 	PasswordHash    *string // a result of HashPassword
+	ShareExpiry     *ShareExpiryChange
 	DisplaySettings *json.RawMessage
 	Hashtags        *[]string
 	// Unchanged, if set, is the UpdatedAt of the collection that the caller has read. If the stored UpdatedAt differs, UpdateCollection
@@ -339,6 +341,9 @@ type CollectionPatch struct {
 // ParentChange is a change of the parent of a collection. To is the id of the new parent, or nil if the collection becomes a root
 // collection.
 type ParentChange struct{ To *uuid.UUID }
+
+// ShareExpiryChange is a change of the time when the share page of a collection closes. At is nil if the page stays open.
+type ShareExpiryChange struct{ At *db.Instant }
 
 // UpdateCollection changes a collection and returns the changed collection. It returns ErrNotFound for an unknown collection or parent, and
 // ErrCycle, ErrTooDeep, ErrPasswordRequired or ErrStale if the change is not possible. After an error the collection is unchanged.
@@ -359,6 +364,9 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		db.Assign(&c.Name, p.Name)
 		db.Assign(&c.Access, p.Access)
 		db.AssignPointer(&c.PasswordHash, p.PasswordHash)
+		if p.ShareExpiry != nil {
+			c.ShareExpiresAt = p.ShareExpiry.At
+		}
 		if p.DisplaySettings != nil {
 			text := string(*p.DisplaySettings)
 			c.DisplaySettings = &text
@@ -374,7 +382,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		}
 		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // UpdatedAt identifies the version, so it must rise even if the clock has not moved
 		err = db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
-			"parent_id": c.ParentID, "name": c.Name, "access": c.Access, "password_hash": c.PasswordHash, "hash": c.Hash,
+			"parent_id": c.ParentID, "name": c.Name, "access": c.Access, "password_hash": c.PasswordHash, "hash": c.Hash, "share_expires_at": c.ShareExpiresAt,
 			"display_settings": c.DisplaySettings, "updated_at": c.UpdatedAt}).Error
 		if err != nil {
 			return err

@@ -2,27 +2,31 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// sharePage is a row of share_pages: the collection to which a hash belongs.
+// sharePage is a row of share_pages: the collection to which the hash of a share page belongs.
 type sharePage struct {
 	Hash           string `gorm:"primaryKey"`
 	OrganisationID uuid.UUID
 	CollectionID   uuid.UUID
+	OpenedAt       *db.Instant `gorm:"->"` // when a visitor last opened the page; nil if nobody has
 }
 
 // Share is a public or protected collection, and its organisation.
 type Share struct {
 	Organisation Organisation
-	Collection   Collection // the collection, without hashtags and counts
+	Collection   Collection  // the collection, without hashtags and counts
+	OpenedAt     *db.Instant // when a visitor last opened the share page, to within ShareOpenedInterval; nil if nobody has
 }
 
-// Share returns the public or protected collection whose share page has the given hash. It returns ErrNotFound for an unknown hash and for
-// the hash of a private collection. Both cases run the same statements, so that their durations do not differ.
+// Share returns the public or protected collection whose share page has the given hash. It returns ErrNotFound for an unknown hash, for the
+// hash of a private collection and for a share page that has expired. All cases run the same statements, so that their durations do not differ.
 func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
 	var page sharePage
 	if err := s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error; err != nil {
@@ -36,8 +40,35 @@ func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
 	if err := s.Org(page.OrganisationID).q(ctx, "collections").Where("collections.id = ?", page.CollectionID).Limit(1).Find(&found).Error; err != nil {
 		return Share{}, db.Translate(err)
 	}
-	if len(found) == 0 || found[0].Access == AccessPrivate {
+	if len(found) == 0 || found[0].Access == AccessPrivate || found[0].shareExpired(s.db.Now()) {
 		return Share{}, db.NotFound("share page", hash)
 	}
-	return Share{Organisation: org, Collection: found[0]}, nil
+	return Share{Organisation: org, Collection: found[0], OpenedAt: page.OpenedAt}, nil
+}
+
+// shareExpired returns true if the share page of the collection is closed at the time now because it has expired.
+func (c Collection) shareExpired(now db.Instant) bool {
+	return c.ShareExpiresAt != nil && *c.ShareExpiresAt <= now
+}
+
+// ShareOpenedInterval is the accuracy of Org.ShareOpenedAt. A share page that many visitors open is thus written rarely.
+const ShareOpenedInterval = 10 * time.Minute
+
+// ShareOpened stores that a visitor opens a share page now. It writes nothing if share.OpenedAt is less than ShareOpenedInterval ago.
+func (s *Store) ShareOpened(ctx context.Context, share Share) error {
+	now := s.db.Now()
+	if share.OpenedAt != nil && now.Sub(*share.OpenedAt) < ShareOpenedInterval {
+		return nil
+	}
+	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE share_pages SET opened_at = ? WHERE hash = ?", now, *share.Collection.Hash).Error
+	})
+}
+
+// ShareOpenedAt returns when a visitor last opened the share page with the given hash, to within ShareOpenedInterval. It returns nil if
+// nobody has opened it, and if the hash belongs to no collection of the organisation.
+func (o *Org) ShareOpenedAt(ctx context.Context, hash string) (*db.Instant, error) {
+	var page sharePage
+	err := o.s.db.Read(ctx).Where("hash = ? AND organisation_id = ?", hash, o.id).Limit(1).Find(&page).Error
+	return page.OpenedAt, db.Translate(err)
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/oapi-codegen/nullable"
@@ -383,6 +384,7 @@ type Collection struct {
 	Name            string                   `json:"name"`
 	OrganisationID  openapi_types.UUID       `json:"organisation_id"`
 	ParentID        *openapi_types.UUID      `json:"parent_id"`
+	ShareExpiresAt  *string                  `json:"share_expires_at"`
 	VideoCount      nullable.Nullable[int64] `json:"video_count,omitempty"`
 }
 
@@ -1217,6 +1219,7 @@ type UpdateCollectionRequest struct {
 	Name            *string                               `json:"name,omitempty"`
 	ParentID        nullable.Nullable[openapi_types.UUID] `json:"parent_id,omitempty"`
 	Password        *string                               `json:"password,omitempty"`
+	ShareExpiresAt  nullable.Nullable[time.Time]          `json:"share_expires_at,omitempty"`
 }
 
 // UpdateWebhookRequest defines model for UpdateWebhookRequest.

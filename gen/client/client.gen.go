@@ -557,7 +557,7 @@ type Collection struct {
 	// Hashtags The hashtags of the collection, in lower case, without `#`, in alphabetical order. Videos whose caption contains one of them are in the collection.
 	Hashtags []string `json:"hashtags"`
 
-	// ID The id of the video or account.
+	// ID The id of the collection.
 	ID openapi_types.UUID `json:"id"`
 
 	// MetricsMasked `true` if the organisation's tier hides the counts; absent otherwise.
@@ -573,6 +573,9 @@ type Collection struct {
 
 	// ParentID The id of the parent collection; null if the collection has no parent.
 	ParentID *openapi_types.UUID `json:"parent_id"`
+
+	// ShareExpiresAt When the share page closes; null if it stays open. A closed share page answers like one that does not exist.
+	ShareExpiresAt *time.Time `json:"share_expires_at"`
 
 	// VideoCount The number of videos in the collection that are not removed; null if the tier hides it. Only with `include_counts=true`.
 	VideoCount nullable.Nullable[int64] `json:"video_count,omitempty"`
@@ -888,7 +891,7 @@ type CreatedCollection struct {
 	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// ID The id of the video or account.
+	// ID The id of the collection.
 	ID openapi_types.UUID `json:"id"`
 
 	// Name Its name.
@@ -906,7 +909,7 @@ type CreatedToken struct {
 	// ExpiresAt When the token expires; null if it does not expire.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// ID The id of the video or account.
+	// ID The id of the token.
 	ID openapi_types.UUID `json:"id"`
 
 	// Name Its name.
@@ -1342,7 +1345,7 @@ type ListedToken struct {
 	// ExpiresAt When the token expires; null if it does not expire.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// ID The id of the video or account.
+	// ID The id of the token.
 	ID openapi_types.UUID `json:"id"`
 
 	// LastUsedAt When the token was last used, accurate to one minute; null if it was never used.
@@ -1374,7 +1377,7 @@ type OrderDirection string
 
 // Organisation An organisation.
 type Organisation struct {
-	// ID The id of the video or account.
+	// ID The id of the organisation.
 	ID openapi_types.UUID `json:"id"`
 
 	// Name Its name.
@@ -1966,7 +1969,7 @@ type Token struct {
 	// ExpiresAt When the token expires; null if it does not expire.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// ID The id of the video or account.
+	// ID The id of the token.
 	ID openapi_types.UUID `json:"id"`
 
 	// Name Its name.
@@ -2275,6 +2278,11 @@ type UpdateCollectionRequest struct {
 	//
 	// Example: correct horse battery
 	Password *string `json:"password,omitempty"`
+
+	// ShareExpiresAt When the share page closes; null keeps it open. A time that is over closes the page at once.
+	//
+	// Example: 2027-01-01T00:00:00Z
+	ShareExpiresAt nullable.Nullable[time.Time] `json:"share_expires_at,omitempty"`
 }
 
 // UpdateWebhookRequest The members of a webhook to change.

@@ -1063,11 +1063,16 @@ type UpdateCollectionOptions struct {
 	//
 	// Example: correct horse battery
 	Password string
+
+	// ShareExpiresAt When the share page closes; null keeps it open. A time that is over closes the page at once.
+	//
+	// Example: 2027-01-01T00:00:00Z
+	ShareExpiresAt nullable.Nullable[time.Time]
 }
 
 // UpdateCollection sends PATCH /collections/{collection_id}: Change a collection.
 func (c *ReelTally) UpdateCollection(ctx context.Context, collectionID CollectionID, o UpdateCollectionOptions) error {
-	_, err := result[struct{}](c.Raw.UpdateCollection(ctx, collectionID, &UpdateCollectionParams{IfMatch: optional(o.IfMatch)}, UpdateCollectionRequest{Access: optional(o.Access), DisplaySettings: o.DisplaySettings, Hashtags: o.Hashtags, Name: optional(o.Name), ParentID: o.ParentID, Password: optional(o.Password)}))
+	_, err := result[struct{}](c.Raw.UpdateCollection(ctx, collectionID, &UpdateCollectionParams{IfMatch: optional(o.IfMatch)}, UpdateCollectionRequest{Access: optional(o.Access), DisplaySettings: o.DisplaySettings, Hashtags: o.Hashtags, Name: optional(o.Name), ParentID: o.ParentID, Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
 	return err
 }
 

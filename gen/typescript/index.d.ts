@@ -195,7 +195,7 @@ export interface Collection {
   hash: string | null;
   /** The hashtags of the collection, in lower case, without `#`, in alphabetical order. */
   hashtags: string[];
-  /** The id of the video or account. */
+  /** The id of the collection. */
   id: string;
   /** `true` if the organisation's tier hides the counts; absent otherwise. */
   metrics_masked?: boolean | undefined;
@@ -205,6 +205,8 @@ export interface Collection {
   organisation_id: string;
   /** The id of the parent collection; null if the collection has no parent. */
   parent_id: string | null;
+  /** When the share page closes; null if it stays open. */
+  share_expires_at: string | null;
   /** The number of videos in the collection that are not removed; null if the tier hides it. */
   video_count?: number | null | undefined;
 }
@@ -430,7 +432,7 @@ export interface CreatedCollection {
   access: Access;
   /** When it was created. */
   created_at: string;
-  /** The id of the video or account. */
+  /** The id of the collection. */
   id: string;
   /** Its name. */
   name: string;
@@ -444,7 +446,7 @@ export interface CreatedToken {
   created_at: string;
   /** When the token expires; null if it does not expire. */
   expires_at: string | null;
-  /** The id of the video or account. */
+  /** The id of the token. */
   id: string;
   /** Its name. */
   name: string;
@@ -750,7 +752,7 @@ export interface ListedToken {
   current: boolean;
   /** When the token expires; null if it does not expire. */
   expires_at: string | null;
-  /** The id of the video or account. */
+  /** The id of the token. */
   id: string;
   /** When the token was last used, accurate to one minute; null if it was never used. */
   last_used_at: string | null;
@@ -775,7 +777,7 @@ export type OrderDirection = "asc" | "desc";
 
 /** An organisation. */
 export interface Organisation {
-  /** The id of the video or account. */
+  /** The id of the organisation. */
   id: string;
   /** Its name. */
   name: string;
@@ -1221,7 +1223,7 @@ export interface Token {
   created_at: string;
   /** When the token expires; null if it does not expire. */
   expires_at: string | null;
-  /** The id of the video or account. */
+  /** The id of the token. */
   id: string;
   /** Its name. */
   name: string;
@@ -1419,6 +1421,8 @@ export interface UpdateCollectionRequest {
   parent_id?: string | null | undefined;
   /** The new password of the share page. */
   password?: string | undefined;
+  /** When the share page closes; null keeps it open. */
+  share_expires_at?: string | null | undefined;
 }
 
 /** The members of a webhook to change. */

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -115,6 +116,9 @@ type collectionPage struct {
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private
 	ShareMetrics []columnChoice
+	ShareOpened  *time.Time // when a visitor last opened the share page; nil if nobody has
+	ShareExpired bool       // true if the share page is closed because its last day is over
+	ShareLastDay string     // last UTC day on which the share page is open, as YYYY-MM-DD; "" if it stays open
 }
 
 // gainRow is a video with the views that it gained in the period.

@@ -162,6 +162,7 @@ func showShare(v *visit) error {
 			return v.askForPassword(share, http.StatusOK, nil)
 		}
 	}
+	v.Backend.ShareOpened(v.r.Context(), share)
 	s, err := newShareVisit(v, share)
 	if err != nil {
 		return err
@@ -357,8 +358,31 @@ func (p *collectionPage) describeShare(v *visit) error {
 	}
 	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
 		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash
+		p.ShareOpened, err = v.Backend.ShareOpenedAt(v.r.Context(), v.id, *p.Collection.Hash)
 	}
-	return nil
+	closes := p.Collection.ShareExpiresAt
+	p.ShareExpired, p.ShareLastDay = closes != nil && !closes.After(v.Now()), lastDay(closes)
+	return err
+}
+
+// lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. closes is when it closes. lastDay returns "" if closes is nil.
+func lastDay(closes *time.Time) string {
+	if closes == nil {
+		return ""
+	}
+	return closes.UTC().Add(-time.Nanosecond).Format(time.DateOnly)
+}
+
+// endOfDay returns the end of the UTC day of a form, which is given as YYYY-MM-DD. It returns nil if day is "".
+func endOfDay(day string) (*time.Time, error) {
+	if day == "" {
+		return nil, nil //nolint:nilnil // without a day there is no end
+	}
+	begins, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return nil, &Problem{Status: http.StatusBadRequest, Code: "validation_error", Title: "Not saved", Detail: "The last day must be a date such as 2026-12-31."}
+	}
+	return new(begins.AddDate(0, 0, 1)), nil
 }
 
 // saveShare changes access, password and display settings of a collection to those in the form. Display settings that the form does not
@@ -396,6 +420,13 @@ func (v *visit) saveShare(path string) error {
 	}
 	settings["show_history"], settings["show_accounts"] = v.r.PostFormValue("show_history") == "true", v.r.PostFormValue("show_accounts") == "true"
 	body := map[string]any{"access": v.r.PostFormValue("access"), "display_settings": settings}
+	if day := v.r.PostFormValue("last_day"); day != lastDay(before.ShareExpiresAt) {
+		ends, err := endOfDay(day)
+		if err != nil {
+			return err
+		}
+		body["share_expires_at"] = ends
+	}
 	if password := v.r.PostFormValue("password"); password != "" {
 		body["password"] = password
 	}

@@ -64,9 +64,14 @@ type Backend interface {
 	SetUp(ctx context.Context, link, name string) (store.Setup, error)
 	// SignOut ends the session with this secret.
 	SignOut(ctx context.Context, session string) error
-	// Share returns the public or protected collection with the given hash. For an unknown hash and for a private collection, the error is
-	// a *Problem with status 404.
+	// Share returns the public or protected collection with the given hash. For an unknown hash, for a private collection and for a share page
+	// that has expired, the error is a *Problem with status 404.
 	Share(ctx context.Context, hash string) (store.Share, error)
+	// ShareOpened stores that a visitor opens a share page now.
+	ShareOpened(ctx context.Context, share store.Share)
+	// ShareOpenedAt returns when a visitor last opened the share page with the given hash, to within store.ShareOpenedInterval. It returns nil
+	// if nobody has opened the page, and if it does not belong to the organisation of id.
+	ShareOpenedAt(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
 	// EnterShare checks the password of a protected share page. It returns a pass: a signed text for a cookie, with which the browser can
 	// read the page. The error is a *Problem if the password is wrong, or if there were too many wrong passwords.
 	EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error)

@@ -184,7 +184,7 @@ class Collection(TypedDict):
     hash: str | None
     # The hashtags of the collection, in lower case, without `#`, in alphabetical order.
     hashtags: list[str]
-    # The id of the video or account.
+    # The id of the collection.
     id: str
     # `true` if the organisation's tier hides the counts; absent otherwise.
     metrics_masked: NotRequired[bool]
@@ -194,6 +194,8 @@ class Collection(TypedDict):
     organisation_id: str
     # The id of the parent collection; null if the collection has no parent.
     parent_id: str | None
+    # When the share page closes; null if it stays open.
+    share_expires_at: str | None
     # The number of videos in the collection that are not removed; null if the tier hides it.
     video_count: NotRequired[int | None]
 
@@ -423,7 +425,7 @@ class CreatedCollection(TypedDict):
     access: Access
     # When it was created.
     created_at: str
-    # The id of the video or account.
+    # The id of the collection.
     id: str
     # Its name.
     name: str
@@ -438,7 +440,7 @@ class CreatedToken(TypedDict):
     created_at: str
     # When the token expires; null if it does not expire.
     expires_at: str | None
-    # The id of the video or account.
+    # The id of the token.
     id: str
     # Its name.
     name: str
@@ -737,7 +739,7 @@ class ListedToken(TypedDict):
     current: bool
     # When the token expires; null if it does not expire.
     expires_at: str | None
-    # The id of the video or account.
+    # The id of the token.
     id: str
     # When the token was last used, accurate to one minute; null if it was never used.
     last_used_at: str | None
@@ -761,7 +763,7 @@ class Message(TypedDict):
 class Organisation(TypedDict):
     """An organisation."""
 
-    # The id of the video or account.
+    # The id of the organisation.
     id: str
     # Its name.
     name: str
@@ -1226,7 +1228,7 @@ class Token(TypedDict):
     created_at: str
     # When the token expires; null if it does not expire.
     expires_at: str | None
-    # The id of the video or account.
+    # The id of the token.
     id: str
     # Its name.
     name: str
@@ -1425,6 +1427,8 @@ class UpdateCollectionRequest(TypedDict):
     parent_id: NotRequired[str | None]
     # The new password of the share page.
     password: NotRequired[str]
+    # When the share page closes; null keeps it open.
+    share_expires_at: NotRequired[str | None]
 
 
 class UpdateWebhookRequest(TypedDict):

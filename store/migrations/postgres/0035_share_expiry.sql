@@ -1,0 +1,7 @@
+-- +goose Up
+ALTER TABLE collections ADD COLUMN share_expires_at bigint; -- when the share page closes; null if it stays open
+ALTER TABLE share_pages ADD COLUMN opened_at bigint;        -- when a visitor last opened the page, to within ten minutes; null if nobody has
+
+-- +goose Down
+ALTER TABLE share_pages DROP COLUMN opened_at;
+ALTER TABLE collections DROP COLUMN share_expires_at;
