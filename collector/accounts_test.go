@@ -112,7 +112,8 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	return ""
 }
 
-// pastNextSlot is how far the tests advance the clock from noon. After this time, every account has become due again on the next day.
+// pastNextSlot is how far the tests advance the clock, which starts at noon, so that every account is due again: its next fetch is at a
+// fixed time of the next day.
 const pastNextSlot = 37 * time.Hour
 
 func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {

@@ -141,7 +141,7 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	})
 }
 
-// waitFor waits until the function holds returns true. If that takes longer than a minute, the test fails with the text description.
+// waitFor waits until the function holds returns true. If that takes longer than three minutes, the test fails with the text description.
 func (w *testSystem) waitFor(description string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)

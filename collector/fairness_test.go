@@ -262,7 +262,8 @@ func (w *fairnessTest) add(org *store.Org, urls ...string) ([]store.Tracked, err
 	return org.Track(w.t.Context(), store.TrackRequest{Links: parsed, Lane: queue.LanePremium, Immediate: len(urls), Enqueue: len(urls)})
 }
 
-// waitResult is the result of waiting for a single link.
+// waitResult is the result of waiting for the counts of the one link that an organisation adds while 500 links of another organisation are
+// fetched.
 type waitResult struct {
 	delay   time.Duration // time until the video had counts, minus the time in which calls for this video were in flight
 	calls   []string      // the calls that fetched the video

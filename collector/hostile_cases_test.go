@@ -29,8 +29,8 @@ type scenario struct {
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// affects returns true if the platform changes the answers about the video with the given index: 0 for known, 1 for unfetched and 2 for
-// unaffected.
+// affects returns true if the platform changes the answers about the video with the given index: 0 for the video known, 1 for unfetched and
+// 2 for unaffected (see outcomes).
 func (s scenario) affects(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
@@ -50,7 +50,7 @@ func (s scenario) wantIn(l testedSource) outcomes {
 
 var (
 	allOK         = outcomes{"ok", "ok", "ok"}
-	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the items of the first two videos are invalid
+	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the answers about known and unfetched are invalid
 	allFail       = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid, so that all three videos fail
 	itemsHeldBack = outcomes{heldBack, heldBack, "ok"}
 	allWith       = func(f outcome) outcomes { return outcomes{f, f, f} }

@@ -356,8 +356,8 @@ func (b *tampering) eachList(s *response, change func(list []any, isTampered fun
 	s.encode(walk(s.decoded()))
 }
 
-// eachCount calls change for each count of each tampered video in an answer. name is the name of the count, such as "views". parent[key] is
-// its value in the answer.
+// eachCount calls change for each count of each video in an answer whose id is in tampering.tamperedIDs. name is the name of the count,
+// such as "views". parent[key] is its value in the answer.
 func (b *tampering) eachCount(s *response, change func(id, name string, parent object, key string)) {
 	b.eachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf16"
 )
 
-// setCounts sets the named counts in an answer to value. If names is empty, it sets all counts.
+// setCounts sets the named counts of the tampered videos in an answer to value. If names is empty, it sets all counts.
 func setCounts(value any, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -27,7 +27,7 @@ func matchesAny(name string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// removeCounts removes the named counts from an answer. If names is empty, it removes all counts.
+// removeCounts removes the named counts of the tampered videos from an answer. If names is empty, it removes all counts.
 func removeCounts(names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -38,7 +38,7 @@ func removeCounts(names ...string) tamperFunc {
 	}
 }
 
-// reformatCounts replaces each named count n in an answer by spell(n). If names is empty, it replaces all counts.
+// reformatCounts replaces each named count n of the tampered videos in an answer by spell(n). If names is empty, it replaces all counts.
 func reformatCounts(spell func(n int64) any, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -49,7 +49,8 @@ func reformatCounts(spell func(n int64) any, names ...string) tamperFunc {
 	}
 }
 
-// forgeCounts replaces each named count n by change(n). It records the wrong values, which the collector cannot detect.
+// forgeCounts replaces each named count n of the tampered videos in an answer by change(n). It records the wrong values, which the
+// collector cannot detect.
 func forgeCounts(change func(n int64) int64, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(id, name string, at object, key string) {
@@ -72,8 +73,8 @@ func sameType(sample any, n int64) any {
 	return n
 }
 
-// swapCounts exchanges the values of two counts in each tampered item. If detectable is false, it also records the exchanged values as
-// wrong counts that the collector cannot detect.
+// swapCounts exchanges the values of two counts of each tampered video in an answer. If detectable is false, it also records the exchanged
+// values as wrong counts that the collector cannot detect.
 func swapCounts(one, other string, detectable bool) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachItem(s, func(id string, item object) {
@@ -102,7 +103,7 @@ func swapCounts(one, other string, detectable bool) tamperFunc {
 	}
 }
 
-// duplicateViews adds a second JSON member for the views to each tampered item. The second member has the given value.
+// duplicateViews adds a second JSON member for the views, with the given value, to the data of each tampered video.
 func duplicateViews(value any) tamperFunc {
 	return func(b *tampering, s *response) {
 		b.eachCount(s, func(_, name string, at object, key string) {
@@ -138,7 +139,8 @@ func adjacentID(id string) string {
 	return id[:len(id)-1] + last
 }
 
-// swapIDs exchanges the ids of the two tampered videos where a JSON member is exactly the id. Longer texts with the id stay unchanged.
+// swapIDs exchanges the ids of the two tampered videos in an answer. It changes only JSON members whose value is exactly the id, and not
+// longer texts that contain the id.
 func swapIDs(b *tampering, s *response) {
 	b.eachItem(s, func(id string, item object) {
 		other := b.tamperedIDs[0]
@@ -292,7 +294,7 @@ func stall(percentage int) tamperFunc {
 	}
 }
 
-// appendMillionItems appends a million zeros to each JSON list that contains a tampered item.
+// appendMillionItems appends a million zeros to each JSON list that contains a tampered video.
 func appendMillionItems(b *tampering, s *response) {
 	b.eachList(s, func(list []any, _ func(any) bool) []any {
 		return append(list, raw(strings.Repeat("0,", 1_000_000)+"0"))

@@ -58,7 +58,8 @@ func countsOf(c sandbox.Counts) counts {
 	return out
 }
 
-// begin fetches the videos known and unaffected. It then advances the clock by 25 hours, so that all three videos are due.
+// begin starts a scenario with three videos. It fetches two of them, which are called known and unaffected, but not the third one, which is
+// called unfetched. It then advances the clock by 25 hours, so that all three videos are due.
 func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)

@@ -153,7 +153,8 @@ type killTest struct {
 	exited    int // number of collector processes that exited without being killed
 }
 
-// fault is a kill of a collector or a crash of the database. It happens at a certain call to the platforms within a tick.
+// fault is a kill of a collector or a crash of the database. It happens at a certain call to the platforms within a tick, in which the
+// collectors fetch all targets that are due at one time.
 type fault struct {
 	crash  bool // true: crash the database; false: kill a collector
 	calls  int64
@@ -189,7 +190,8 @@ func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	return k
 }
 
-// serveWithFaults answers a call to a platform like the sandbox. If the call makes k.countdown reach 0, it also causes the next fault.
+// serveWithFaults answers a call to a platform in the same way as the sandbox. Each call decreases k.countdown by one. The call that makes
+// it 0 also causes the next fault.
 func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.called.Add(1)
 	if k.countdown.Add(-1) != 0 {
@@ -291,8 +293,8 @@ func (k *killTest) hasWork(end time.Time) bool {
 	return err != nil || busy // an error means that the database may be down, so the work may not be finished
 }
 
-// progress is a measurement of a running tick. calls is the number of calls to the platforms so far. left is the number of due or claimed
-// targets, or -1 if the database does not answer.
+// progress is a measurement during a tick, in which the collectors fetch all due targets. calls is the number of calls to the platforms so
+// far. left is the number of due or claimed targets, or -1 if the database does not answer.
 type progress struct {
 	calls, left int64
 }

@@ -347,7 +347,8 @@ func TestRefusals_ofAllTargetsOfABatchPauseTheSource(t *testing.T) {
 	}
 }
 
-// A source with earlier refusals is paused if a batch is refused as a whole. An answer that is too large is not a refusal.
+// Here the source has already refused three other targets, so the refusal of a whole batch would pause it. An answer that is too large is
+// not a refusal. It only makes the collector request each half of the batch.
 //
 // Requirements in docs/coverage.md: 11.12-07
 func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// callsFor returns how many calls that the sandbox has received for a source requested the video with the given id.
+// callsFor returns how many calls to the API of a source have requested the video with the given id. The sandbox records the calls.
 func (w *testSystem) callsFor(source, id string) (calls int) {
 	w.t.Helper()
 	var log map[string]struct {
