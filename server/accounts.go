@@ -77,9 +77,9 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 		}})
 }
 
-// accountRef parses the id or link of an account. If raw is neither an id nor a link of an account, the error is *store.NotFoundError.
-func (s *Server) accountRef(ctx context.Context, raw string) (store.AccountRef, error) {
-	ref, err := s.parseReference(ctx, link.Account, raw)
+// accountRef parses the id or link of an account. If idOrLink is neither an id nor a link of an account, the error is *store.NotFoundError.
+func (s *Server) accountRef(ctx context.Context, idOrLink string) (store.AccountRef, error) {
+	ref, err := s.parseReference(ctx, link.Account, idOrLink)
 	return store.AccountRef(ref), err
 }
 

@@ -72,25 +72,25 @@ func visiblePoints[P any](points []P, view View) []P {
 	return points
 }
 
-// historyRange returns the first and the last day of a history. start and end are the query parameters start_date and end_date, which can
-// be nil. historyRange fails if start is earlier than the caller's tier allows, or if end is before start.
-func (s *Server) historyRange(caller Caller, start, end *openapi_types.Date) (from, to store.Date, err error) {
+// historyRange returns the first and the last day of a history. startDate and endDate are the parameters start_date and end_date of the
+// request, which can be nil. historyRange fails if startDate is earlier than the caller's tier allows, or if endDate is before startDate.
+func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	from, to = today-defaultHistoryDays, today
 	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // historyDays is at most 730
 	var faults []api.Fault
-	if start != nil {
-		if from = store.DateOf(start.Time); from < oldest {
+	if startDate != nil {
+		if from = store.DateOf(startDate.Time); from < oldest {
 			faults = append(faults, queryFault("start_date", faultRange, "start_date %s is too old; for the tier %s the oldest day allowed is %s (%d days ago)",
 				from, caller.Organisation.Tier, oldest, caller.facts.historyDays))
 		}
 	}
-	if end != nil {
-		if to = store.DateOf(end.Time); from > to {
+	if endDate != nil {
+		if to = store.DateOf(endDate.Time); from > to {
 			faults = append(faults, queryFault("end_date", faultRange, "end_date %s is before start_date, which is %s", to, from))
 		}
 	} else if from > to {
-		to = from // start is in the future, so the history is the single day start, which has no data
+		to = from // startDate is in the future, so the history is this single day, which has no data
 	}
 	if len(faults) > 0 {
 		return 0, 0, invalid(faults...)

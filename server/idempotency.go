@@ -99,8 +99,8 @@ func withoutSecret(op *operation, body []byte) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// handleErrors is a middleware that writes the error response if next returns an error. The middleware idempotency can then store the error
-// response like any other response.
+// handleErrors is a middleware that writes the error response if the handler next returns an error. The middleware idempotency can then
+// store the error response like any other response.
 func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := next(c); err != nil {

@@ -75,18 +75,18 @@ func wrongKind(neededKind link.Kind) *linkFailure {
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
 }
 
-// parseReference parses the id or link of a video or account. kind says which of the two is required. If raw is neither an id nor a link of
-// this kind, the error is *store.NotFoundError.
-func (s *Server) parseReference(ctx context.Context, kind link.Kind, raw string) (reference, error) {
-	missing := &store.NotFoundError{Kind: string(kind), Names: []string{raw}}
-	if canonicalUUID.MatchString(raw) {
-		id, err := uuid.Parse(raw)
+// parseReference parses the id or link of a video or account. kind says which of the two is required. If idOrLink is neither an id nor a
+// link of this kind, the error is *store.NotFoundError.
+func (s *Server) parseReference(ctx context.Context, kind link.Kind, idOrLink string) (reference, error) {
+	missing := &store.NotFoundError{Kind: string(kind), Names: []string{idOrLink}}
+	if canonicalUUID.MatchString(idOrLink) {
+		id, err := uuid.Parse(idOrLink)
 		if err != nil || id == uuid.Nil {
 			return reference{}, missing
 		}
 		return reference{ID: id}, nil
 	}
-	l, err := s.linkOf(ctx, kind, raw)
+	l, err := s.linkOf(ctx, kind, idOrLink)
 	if permanentFailure(err) != nil {
 		return reference{}, missing
 	}
@@ -106,14 +106,14 @@ func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.L
 	return read[0].link, nil
 }
 
-// linksOf parses links to videos or accounts and returns the results in the order of raws. kind says which of the two is required. Short
+// linksOf parses links to videos or accounts and returns the results in the order of urls. kind says which of the two is required. Short
 // links are resolved: their targets are read from the database, or requested from the platform if a link is new. The error is an error of
 // the database or of ctx.
-func (s *Server) linksOf(ctx context.Context, kind link.Kind, raws []string) ([]parsedLink, error) {
-	out := make([]parsedLink, len(raws))
+func (s *Server) linksOf(ctx context.Context, kind link.Kind, urls []string) ([]parsedLink, error) {
+	out := make([]parsedLink, len(urls))
 	var shorts []link.Link
-	for i, raw := range raws {
-		l, err := link.Parse(raw)
+	for i, address := range urls {
+		l, err := link.Parse(address)
 		if err != nil {
 			out[i].failure = parseFailure(err)
 			continue

@@ -141,14 +141,14 @@ type pageFacts struct {
 }
 
 // pageFacts computes the values of a pagination object and sets the Link header for the next page. total is the number of rows in the list.
-// next is the position after which the next page starts, or nil on the last page.
-func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, total int64, next *store.Position) (pageFacts, error) {
+// nextPosition is the position after which the next page starts, or nil on the last page.
+func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, total int64, nextPosition *store.Position) (pageFacts, error) {
 	if v.masked {
-		total, next = min(total, 1), nil
+		total, nextPosition = min(total, 1), nil
 	}
 	f := pageFacts{total: total, totalPages: (total + int64(p.limit) - 1) / int64(p.limit)}
-	if next != nil {
-		sealed, err := s.sealCursor(cursorContent{After: *next, Page: p.number + 1}, p.cursor)
+	if nextPosition != nil {
+		sealed, err := s.sealCursor(cursorContent{After: *nextPosition, Page: p.number + 1}, p.cursor)
 		if err != nil {
 			return f, err
 		}

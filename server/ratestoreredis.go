@@ -93,8 +93,8 @@ func (r *RedisRateStore) count(ctx context.Context, op func(context.Context, Rat
 	return op(ctx, r.local)
 }
 
-// shouldTry decides whether a request uses Redis. While Redis is available, use is always true. While Redis is unavailable, use and retry
-// are true for one request in each redisRetryInterval, which tries Redis again.
+// shouldTry decides whether a request uses Redis. While Redis is available, the result use is always true. While Redis is unavailable, the
+// results use and retry are true for one request in each redisRetryInterval. This request tries Redis again.
 func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -184,11 +184,11 @@ func untrackedLinks(faults []api.Fault) *Error {
 	return e
 }
 
-// toStopResult returns the response to a request to stop many videos or accounts. missing identifies those that were not tracked before the
-// request.
-func toStopResult(kind link.Kind, entries []stopEntry, missing []reference) api.StopResult {
-	failed := make(map[uuid.UUID]bool, len(missing))
-	for _, ref := range missing {
+// toStopResult returns the response to a request to stop many videos or accounts. untrackedRefs identifies those that were not tracked
+// before the request.
+func toStopResult(kind link.Kind, entries []stopEntry, untrackedRefs []reference) api.StopResult {
+	failed := make(map[uuid.UUID]bool, len(untrackedRefs))
+	for _, ref := range untrackedRefs {
 		failed[ref.ID] = true
 	}
 	result := api.StopResult{Success: len(failed) == 0, Results: make([]api.StopEntry, len(entries))}

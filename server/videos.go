@@ -144,8 +144,8 @@ func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api
 	return videoResponse{v, caller.View}, nil
 }
 
-// videoRef parses the id or link of a video. If raw is neither an id nor a link of a video, the error is *store.NotFoundError.
-func (s *Server) videoRef(ctx context.Context, raw string) (store.VideoRef, error) {
-	ref, err := s.parseReference(ctx, link.Video, raw)
+// videoRef parses the id or link of a video. If idOrLink is neither an id nor a link of a video, the error is *store.NotFoundError.
+func (s *Server) videoRef(ctx context.Context, idOrLink string) (store.VideoRef, error) {
+	ref, err := s.parseReference(ctx, link.Video, idOrLink)
 	return store.VideoRef(ref), err
 }

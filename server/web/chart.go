@@ -164,16 +164,16 @@ func difference(a, b *int64) *int64 {
 	return &d
 }
 
-// sparkline returns the points attribute of an SVG polyline: a small line chart of the metric with index m on the days first to last. The
-// chart is 100 units wide and 24 units high. It returns "" if fewer than two values are known.
-func sparkline(points []point, m int, first, last store.Date) string {
+// sparkline returns the points attribute of an SVG polyline: a small line chart of the metric with index m on the days from firstDay to
+// lastDay. The chart is 100 units wide and 24 units high. It returns "" if fewer than two values are known.
+func sparkline(points []point, m int, firstDay, lastDay store.Date) string {
 	type mark struct {
 		x, y float64
 	}
 	var marks []mark
 	lowest, highest := 0.0, 0.0
 	for _, p := range points {
-		if p.Day < first || p.Day > last || p.Values[m] == nil {
+		if p.Day < firstDay || p.Day > lastDay || p.Values[m] == nil {
 			continue
 		}
 		y := float64(*p.Values[m])
@@ -181,7 +181,7 @@ func sparkline(points []point, m int, first, last store.Date) string {
 			lowest, highest = y, y
 		}
 		lowest, highest = min(lowest, y), max(highest, y)
-		marks = append(marks, mark{float64(p.Day - first), y})
+		marks = append(marks, mark{float64(p.Day - firstDay), y})
 	}
 	if len(marks) < 2 {
 		return ""
@@ -192,7 +192,7 @@ func sparkline(points []point, m int, first, last store.Date) string {
 		if highest > lowest {
 			y = 22 - 20*(at.y-lowest)/(highest-lowest)
 		}
-		fmt.Fprintf(&out, "%.1f,%.1f ", 100*at.x/float64(max(1, last-first)), y)
+		fmt.Fprintf(&out, "%.1f,%.1f ", 100*at.x/float64(max(1, lastDay-firstDay)), y)
 	}
 	return strings.TrimSpace(out.String())
 }

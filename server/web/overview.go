@@ -113,11 +113,11 @@ func showOverview(v *visit) error {
 	return v.render(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// everyDay adds a point for each day up to end that has no point. An added point has the totals of the day before, and no value for metrics
-// that are counted for each day separately. points and the result are ordered from the newest to the oldest day.
-func everyDay(points []point, end store.Date) []point {
+// everyDay adds a point for each day up to lastDay that has no point. An added point has the totals of the day before, and no value for
+// metrics that are counted for each day separately. points and the result are ordered from the newest to the oldest day.
+func everyDay(points []point, lastDay store.Date) []point {
 	var out []point
-	next := end
+	next := lastDay
 	for _, at := range points {
 		for ; next > at.Day; next-- {
 			same := point{Day: next, Values: slices.Clone(at.Values)}
@@ -178,11 +178,11 @@ func overviewTiles(c chart, points []point, p period) []tile {
 	return tiles
 }
 
-// sumOf adds up the values of the metric with index m on the days first to last. It returns nil if no value is known.
-func sumOf(points []point, m int, first, last store.Date) *int64 {
+// sumOf adds up the values of the metric with index m on the days from firstDay to lastDay. It returns nil if no value is known.
+func sumOf(points []point, m int, firstDay, lastDay store.Date) *int64 {
 	var sum *int64
 	for _, p := range points {
-		if p.Day < first || p.Day > last || p.Values[m] == nil {
+		if p.Day < firstDay || p.Day > lastDay || p.Values[m] == nil {
 			continue
 		}
 		if sum == nil {
