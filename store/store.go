@@ -86,6 +86,9 @@ func (s *Store) Close() error { return s.db.Close() }
 // Migrate applies all migrations that the schema lacks and returns their numbers. Several processes can call it at the same time.
 func (s *Store) Migrate(ctx context.Context) ([]int64, error) { return s.db.Migrate(ctx) }
 
+// Distribute divides the tables between the nodes of a Citus cluster, and returns the names of the tables that were not distributed before.
+func (s *Store) Distribute(ctx context.Context) ([]string, error) { return s.db.Distribute(ctx) }
+
 // CheckSchema returns a *SchemaError if the schema is older or newer than this program.
 func (s *Store) CheckSchema(ctx context.Context) error { return s.db.CheckSchema(ctx) }
 

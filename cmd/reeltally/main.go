@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -84,7 +85,10 @@ func (c databaseCommand) withMigration(ctx context.Context, p boot.Process, m bo
 	return errors.Join(do(st), st.Close())
 }
 
-type migrateCommand struct{ databaseCommand }
+type migrateCommand struct {
+	databaseCommand
+	Citus bool `help:"Also divide the tables between the nodes of a Citus cluster. Servers and collectors must not run during the first time. See docs/scale.md."`
+}
 
 // Run updates the schema to the version that this program needs.
 func (c *migrateCommand) Run(ctx context.Context, p boot.Process) error {
@@ -102,8 +106,25 @@ func (c *migrateCommand) Run(ctx context.Context, p boot.Process) error {
 		} else {
 			_, err = fmt.Fprintf(p.Stdout, "The schema is now up to date; %s applied, up to number %d.\n", counted(len(applied), "migration"), applied[len(applied)-1])
 		}
-		return err
+		if err != nil || !c.Citus {
+			return err
+		}
+		return c.distribute(ctx, p, st)
 	})
+}
+
+// distribute divides the tables between the nodes of a Citus cluster.
+func (c *migrateCommand) distribute(ctx context.Context, p boot.Process, st *store.Store) error {
+	distributed, err := st.Distribute(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(distributed) == 0:
+		_, err = fmt.Fprintln(p.Stdout, "All tables were already distributed by Citus.")
+	default:
+		_, err = fmt.Fprintf(p.Stdout, "Citus now distributes %s: %s.\n", counted(len(distributed), "table"), strings.Join(distributed, ", "))
+	}
+	return err
 }
 
 type versionCommand struct{}

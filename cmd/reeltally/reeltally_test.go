@@ -227,6 +227,27 @@ func TestMigrate_updatesSchema(t *testing.T) {
 	require.Contains(t, operator("migrate"), "nothing to do")
 }
 
+func TestMigrate_dividesTheTablesBetweenTheNodesOfCitus(t *testing.T) {
+	t.Parallel()
+	for engine, because := range map[string]string{"sqlite": "CREATE EXTENSION citus", "postgres": "CREATE EXTENSION citus", "citus": ""} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.Empty(t, engine)
+			status, stdout, stderr := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": url}, "migrate", "--citus")
+			if because != "" {
+				require.Equal(t, 1, status)
+				require.Contains(t, stderr, because)
+				return
+			}
+			require.Zero(t, status, stderr)
+			require.Regexp(t, `Citus now distributes [0-9]+ tables: .*\bvideos\b.*\.\n$`, stdout)
+			operator := operatorAt(t, url)
+			require.Contains(t, operator("migrate", "--citus"), "already distributed")
+			require.Contains(t, operator("org", "create", "--name=First"), "First")
+		})
+	}
+}
+
 // Requirements in docs/coverage.md: 11.8-03
 func TestCommands_thatReadCreateNoDatabase(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,29 @@
 package storetest
 
 // standIn are SQL statements that add a stand-in for the extension Citus to a PostgreSQL database. The store treats the database as a database
-// of Citus. The stand-in divides nothing: all tables stay in the database.
+// of Citus. The stand-in divides nothing: all tables stay in the database. Its functions record their calls in the table citus_calls, and refuse
+// tables that Citus refuses: a key without the distribution column, and a table with a foreign key to or from a table that is not distributed.
 const standIn = `SET allow_system_table_mods = on;
-CREATE TABLE pg_catalog.citus_tables (table_name regclass PRIMARY KEY, citus_table_type text, distribution_column text, colocation_id integer);`
+CREATE TABLE pg_catalog.citus_calls (at timestamptz DEFAULT clock_timestamp(), name regclass, type text, col text, colocate_with text);
+CREATE VIEW pg_catalog.citus_tables AS
+ SELECT name AS table_name, type AS citus_table_type, col AS distribution_column, CASE type WHEN 'distributed' THEN 1 END AS colocation_id
+   FROM citus_calls JOIN pg_class ON oid = name;
+CREATE FUNCTION pg_catalog.citus_version() RETURNS text LANGUAGE sql AS $$ SELECT 'Citus 13.2.2 on x86_64-pc-linux-gnu' $$;
+CREATE FUNCTION pg_catalog.create_reference_table(table_name regclass) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+ IF EXISTS (SELECT 1 FROM pg_constraint WHERE contype = 'f' AND table_name IN (conrelid, confrelid)) THEN
+  RAISE 'relation % has foreign keys to local tables', table_name;
+ END IF;
+ INSERT INTO citus_calls (name, type) VALUES (table_name, 'reference');
+END $$;
+CREATE FUNCTION pg_catalog.create_distributed_table(table_name regclass, distribution_column text, distribution_type text DEFAULT 'hash',
+ colocate_with text DEFAULT 'default', shard_count int DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+ IF EXISTS (SELECT 1 FROM pg_index WHERE indrelid = table_name AND indisunique AND NOT EXISTS (
+  SELECT 1 FROM pg_attribute WHERE attrelid = table_name AND attname = distribution_column AND attnum = ANY(indkey))) THEN
+  RAISE 'cannot create constraint on %: a unique key lacks %', table_name, distribution_column;
+ END IF;
+ IF EXISTS (SELECT 1 FROM pg_constraint f WHERE f.contype = 'f' AND table_name IN (f.conrelid, f.confrelid) AND f.conparentid = 0
+  AND EXISTS (SELECT 1 FROM unnest(ARRAY[f.conrelid, f.confrelid]) AS other WHERE other <> table_name AND other NOT IN (SELECT name FROM citus_calls))) THEN
+  RAISE 'cannot create foreign key constraint of %: a table is not distributed', table_name;
+ END IF;
+ INSERT INTO citus_calls (name, type, col, colocate_with) VALUES (table_name, 'distributed', distribution_column, colocate_with);
+END $$;`

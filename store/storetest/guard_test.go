@@ -51,6 +51,7 @@ func TestCheckStatement_acceptsStatementsThatFollowTheRules(t *testing.T) {
 		"a limit on the wait for a lock":   `SET LOCAL lock_timeout = '2s'`,
 		"a limit on a statement":           `SET LOCAL statement_timeout = 0`,
 		"a partition attached":             `ALTER TABLE snapshots_daily ATTACH PARTITION snapshots_daily_202601 FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')`,
+		"a constraint removed":             `ALTER TABLE events DROP CONSTRAINT events_organisation_id_fkey`,
 		"a partition":                      `SELECT 1 FROM snapshots_daily_202601 WHERE organisation_id = ?`,
 		"a column named like a function":   `SELECT date, now FROM videos WHERE organisation_id = ?`,
 		"a savepoint":                      `SAVEPOINT sp1`,

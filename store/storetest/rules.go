@@ -116,8 +116,8 @@ func checkOne(nodes []node, outer *block) error {
 	}
 }
 
-// checkPartition checks SET, LOCK, DROP and ALTER. It returns nil for a statement that locks, drops or attaches one month's partition, and
-// for SET LOCAL of a timeout or of Citus's sequential mode. It returns an error for any other statement.
+// checkPartition checks SET, LOCK, DROP and ALTER. It returns nil for a statement that locks, drops or attaches one month's partition, for
+// ALTER TABLE … ADD or DROP CONSTRAINT, and for SET LOCAL of a timeout or of Citus's sequential mode. It returns an error for any other statement.
 func checkPartition(nodes []node) error {
 	switch {
 	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout", "citus"):
@@ -127,8 +127,10 @@ func checkPartition(nodes []node) error {
 	case nodes[0].is("alter") && len(nodes) > 5 && nodes[1].is("table") && nodes[2].is("snapshots_daily") && nodes[3].is("attach") &&
 		nodes[4].is("partition") && partitions.MatchString(nodes[5].text):
 		return nil
+	case nodes[0].is("alter") && len(nodes) > 5 && nodes[1].is("table") && nodes[3].is("add", "drop") && nodes[4].is("constraint") && !hasQuery(nodes):
+		return nil
 	}
-	return fmt.Errorf("%s is allowed only for one month's partition, or to limit the time of a transaction", strings.ToUpper(nodes[0].text))
+	return fmt.Errorf("%s is allowed only for one month's partition, for constraints, or to limit the time of a transaction", strings.ToUpper(nodes[0].text))
 }
 
 // checkDefinition checks CREATE. It returns nil for CREATE TABLE, unless the statement copies rows of other tables.
@@ -365,10 +367,10 @@ func cut(nodes []node, keywords ...string) (map[string][]node, error) {
 	return clauses, nil
 }
 
-// partitions matches the names of the partitions of snapshots_daily. systemTables matches tables of the engine and of the migration tool.
+// partitions matches the names of the partitions of snapshots_daily. systemTables matches tables of the engine, of Citus and of the migration tool.
 var (
 	partitions   = regexp.MustCompile(`^snapshots_daily_\d+$`)
-	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+)$`)
+	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+|citus_\w+)$`)
 )
 
 // isDistributed returns true if the class of a table is store.Distributed, so that statements must compare its organisation_id. This is

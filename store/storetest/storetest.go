@@ -216,7 +216,23 @@ func newTemplate(extension string) (string, error) {
 	}); err != nil {
 		return "", err
 	}
-	return name, migrate(url)
+	if err := migrate(url); err != nil || extension == "" {
+		return name, err
+	}
+	return name, distribute(url)
+}
+
+// distribute divides the tables of the database with a URL between the nodes of Citus.
+func distribute(databaseURL string) error {
+	ctx := context.Background()
+	s, err := store.Open(ctx, store.Options{URL: databaseURL, Now: NewClock().Now})
+	if err != nil {
+		return err
+	}
+	if _, err := s.Distribute(ctx); err != nil {
+		return err
+	}
+	return s.Close()
 }
 
 // migrate applies all migrations to the database with a URL.

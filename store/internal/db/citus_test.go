@@ -1,6 +1,9 @@
 package db_test
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +37,87 @@ END $$`)
 	require.NoError(t, load("cat", "dog"))
 	require.ErrorIs(t, load("bird", "dog"), store.ErrDuplicate)
 	require.ElementsMatch(t, []string{"cat", "dog"}, storetest.Column[string](t, d, "SELECT tag FROM video_hashtags"))
+}
+
+func TestDistribute_distributesEveryTableAsItsClassRequires(t *testing.T) {
+	t.Parallel()
+	d := storetest.NewEmpty(t, "citus")
+	s := d.Store
+	_, err := s.Migrate(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, storetest.Column[string](t, d, "SELECT CAST(name AS text) FROM citus_calls"), "migrate alone distributes nothing")
+	keys := `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'f' ORDER BY 1`
+	before := storetest.Column[string](t, d, keys)
+
+	distributed, err := s.Distribute(t.Context())
+	require.NoError(t, err)
+	want := map[string]store.TableClass{}
+	for name, described := range store.Tables {
+		if described.Class != "coordinator" {
+			want[name] = described.Class
+		}
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(want)), distributed)
+	got, groups := map[string]store.TableClass{}, []string{}
+	for _, name := range storetest.Column[string](t, d, "SELECT CAST(name AS text) FROM citus_calls ORDER BY at") {
+		got[name] = store.TableClass(storetest.Column[string](t, d, "SELECT type FROM citus_calls WHERE name = CAST(CAST(? AS text) AS regclass)", name)[0])
+	}
+	require.Equal(t, want, got)
+	require.Equal(t, []string{"organisation_id"}, storetest.Column[string](t, d, "SELECT DISTINCT col FROM citus_calls WHERE type = 'distributed'"))
+	groups = append(groups, storetest.Column[string](t, d, "SELECT DISTINCT colocate_with FROM citus_calls WHERE type = 'distributed' ORDER BY 1")...)
+	require.Equal(t, []string{"accounts", "none"}, groups, "the first table begins a group, and all others are in the same group")
+	require.Equal(t, before, storetest.Column[string](t, d, keys), "every foreign key was added again")
+	require.NoError(t, s.CheckSchema(t.Context()))
+
+	distributed, err = s.Distribute(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, distributed)
+}
+
+func TestMigrate_distributesTheNewTablesOfADistributedDatabase(t *testing.T) {
+	t.Parallel()
+	d := storetest.NewEmpty(t, "citus")
+	s := d.Store
+	_, err := s.DB().MigrateTo(t.Context(), 22) // the tables of events and webhooks do not exist yet
+	require.NoError(t, err)
+	for _, name := range storetest.Column[string](t, d, `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')`) {
+		if class := store.Tables[name].Class; class == "reference" || class == "distributed" {
+			d.Exec(t, "INSERT INTO citus_calls (name, type, col) VALUES (CAST(CAST(? AS text) AS regclass), ?, CASE CAST(? AS text) WHEN 'distributed' THEN 'organisation_id' END)", name, class, class)
+		}
+	}
+	_, err = s.Migrate(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, storetest.Column[string](t, d, "SELECT CAST(name AS text) FROM citus_calls WHERE colocate_with = 'account_days'"), "webhook_deliveries")
+	require.NoError(t, s.CheckSchema(t.Context()))
+
+	d.Exec(t, "DELETE FROM citus_calls WHERE name = 'webhooks'::regclass")
+	require.ErrorContains(t, s.CheckSchema(t.Context()), "the tables webhooks are not distributed by Citus: run `reeltally migrate`")
+}
+
+func TestDistribute_refusesAnotherLayout(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ change, because string }{
+		"an old version":         {"CREATE OR REPLACE FUNCTION pg_catalog.citus_version() RETURNS text LANGUAGE sql AS $$ SELECT 'Citus 11.3.1 on x86_64' $$", "the version of Citus is 11.3.1; ReelTally needs 13 or newer"},
+		"another class":          {"UPDATE citus_calls SET type = 'reference' WHERE name = 'videos'::regclass", "the table videos is a reference table of Citus, but must be a distributed table"},
+		"a coordinator table":    {"INSERT INTO citus_calls (name, type) VALUES ('fetch_targets', 'reference')", "the table fetch_targets is a reference table of Citus, but must be a coordinator table"},
+		"another column":         {"UPDATE citus_calls SET col = 'id' WHERE name = 'videos'::regclass", "the table videos is distributed by id"},
+		"a key without a column": {"DELETE FROM citus_calls WHERE name = 'reports'::regclass; CREATE UNIQUE INDEX wrong ON reports (id)", "a unique key lacks organisation_id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := storetest.New(t, "citus")
+			d.Exec(t, c.change)
+			_, err := d.Distribute(t.Context())
+			require.ErrorContains(t, err, c.because)
+		})
+	}
+}
+
+func TestDistribute_needsTheExtension(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		d := storetest.New(t, engine)
+		_, err := d.Distribute(t.Context())
+		require.ErrorIs(t, err, db.ErrNoCitus, fmt.Sprint(engine))
+	}
 }

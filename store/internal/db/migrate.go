@@ -46,7 +46,8 @@ func (d *DB) provider() (*goose.Provider, error) {
 // Migrate applies all migrations that the schema lacks and returns their numbers. Several processes can call it at the same time.
 func (d *DB) Migrate(ctx context.Context) ([]int64, error) { return d.MigrateTo(ctx, math.MaxInt64) }
 
-// MigrateTo applies the migrations that the schema lacks, up to and including the given version, and returns their numbers.
+// MigrateTo applies the migrations that the schema lacks, up to and including the given version, and returns their numbers. If the tables are
+// distributed by Citus, it also distributes the new tables.
 func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 	p, err := d.provider()
 	if err != nil {
@@ -77,7 +78,14 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 			return applied, fmt.Errorf("migrate: %w", err)
 		}
 	}
-	return applied, d.PrepareDays(ctx)
+	if err := d.PrepareDays(ctx); err != nil {
+		return applied, err
+	}
+	if distributed, err := d.isDistributed(ctx); err != nil || !distributed {
+		return applied, err
+	}
+	_, err = d.Distribute(ctx) // the new tables of the migrations
+	return applied, err
 }
 
 // Schema returns the version of the schema in the database, 0 for an empty database, and the version that this program needs.
@@ -90,7 +98,8 @@ func (d *DB) Schema(ctx context.Context) (have, want int64, err error) {
 	return have, want, Translate(err)
 }
 
-// CheckSchema returns a *SchemaError if the schema is older or newer than this program.
+// CheckSchema returns a *SchemaError if the schema is older or newer than this program, and another error if Citus has distributed only a part
+// of the tables.
 func (d *DB) CheckSchema(ctx context.Context) error {
 	have, want, err := d.Schema(ctx)
 	if err != nil {
@@ -99,7 +108,7 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 	if have != want {
 		return &SchemaError{Have: have, Want: want}
 	}
-	return nil
+	return d.checkLayout(ctx)
 }
 
 // lockTimeout is how long a statement that changes a table waits for each lock. It is far below a second, because all later statements on

@@ -4,19 +4,19 @@ import (
 	"time"
 )
 
-// TableClass says how a table would be stored if the data were sharded over several PostgreSQL nodes. ReelTally stores all tables in one
-// database, but its keys and statements already allow sharding. The class determines the rules for the table's keys and for statements that
-// use the table.
+// TableClass says how Citus stores a table if the data is divided between several PostgreSQL nodes: see Distribute. The class determines the
+// rules for the table's keys and for statements that use the table. The rules hold on every engine.
 type TableClass string
 
 // The table classes.
 const (
-	// Reference is the class of small, rarely written tables. With sharding, every node would have a copy of them.
+	// Reference is the class of small, rarely written tables. With Citus, every node has a copy of them.
 	Reference TableClass = "reference"
-	// Distributed is the class of tables with the data of organisations. With sharding, their rows would be divided between nodes by
+	// Distributed is the class of tables with the data of organisations. With Citus, their rows are divided between nodes by
 	// organisation_id. So organisation_id must be the first column of every key, and every WHERE and JOIN must compare organisation_id.
 	Distributed TableClass = "distributed"
-	// Coordinator is the class of tables that belong to no organisation and to which no other table refers.
+	// Coordinator is the class of tables that belong to no organisation and to which no other table refers. With Citus, they are on the
+	// coordinator only.
 	Coordinator TableClass = "coordinator"
 )
 
