@@ -2,11 +2,13 @@ package main
 
 import (
 	"archive/tar"
+	"bufio"
 	"compress/gzip"
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +84,7 @@ func TestDist_filesOfAReleaseAreCompleteAndRun(t *testing.T) {
 		}
 	}
 	requireRuns(t, filepath.Join(unpacked, "reeltally"), r.version)
+	requireUp(t, filepath.Join(unpacked, "reeltally"), r.version)
 
 	var bom cdx.BOM
 	decode(t, filepath.Join(out, "sbom.cdx.json"), &bom)
@@ -144,6 +147,45 @@ func requireRuns(t *testing.T, program, version string) {
 	root := must[string](t)(filepath.Abs("../.."))
 	if strings.Contains(string(must[[]byte](t)(os.ReadFile(program))), root+"/cmd") {
 		t.Errorf("%s contains the path of this machine", program)
+	}
+}
+
+// requireUp starts `reeltally up` as the README says, with a new folder for its data. It requires that the API answers to the printed token, and that the program
+// stops when it is told to.
+func requireUp(t *testing.T, program, version string) {
+	t.Helper()
+	up := exec.Command(program, "up", "--listen", "127.0.0.1:0")
+	up.Dir = t.TempDir()
+	up.Env = []string{"HOME=" + up.Dir}
+	printed := must[io.ReadCloser](t)(up.StdoutPipe())
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = up.Process.Kill() }()
+	var base, token string
+	lines := bufio.NewScanner(printed)
+	for lines.Scan() && !strings.Contains(lines.Text(), "Ctrl-C stops.") {
+		if _, address, found := strings.Cut(lines.Text(), "ReelTally runs at "); found {
+			base = strings.TrimSpace(address)
+		}
+		if text := strings.TrimSpace(lines.Text()); strings.HasPrefix(text, "rt_") {
+			token = text
+		}
+	}
+	request := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/videos?limit=1", nil))
+	request.Header.Set("Authorization", "Bearer "+token)
+	response := must[*http.Response](t)(http.DefaultClient.Do(request))
+	body := string(must[[]byte](t)(io.ReadAll(response.Body)))
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK || !strings.Contains(body, `"latest_views"`) || response.Header.Get("ReelTally-Sandbox") != "true" {
+		t.Errorf("up of version %s answers with %d: %s", version, response.StatusCode, body)
+	}
+	if err := up.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, printed)
+	if err := up.Wait(); err != nil {
+		t.Errorf("up ends with %v", err)
 	}
 }
 
