@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -229,6 +231,70 @@ func TestSDKs_goExamplesRun(t *testing.T) {
 	require.Equal(t, 3, strings.Count(top, "https://"), top)
 	require.Contains(t, goExample(t, c, "track", videoURL(7)), "tracked "+videoURL(7))
 	require.Equal(t, 5, strings.Count(goExample(t, c, "export"), "\n"))
+}
+
+// codeBlock matches a block of code in Markdown, with its language and its text.
+var codeBlock = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```")
+
+// goFragment is the program around a block of Go code that is not a whole program.
+const goFragment = `package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/reeltally/reeltally/gen/client"
+)
+
+func run(ctx context.Context) error {
+%s	return nil
+}
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+`
+
+func TestSDKs_codeOfTheReadmesRuns(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for n := range 3 {
+		c.track(videoURL(n))
+	}
+	a.fetch(views(1234))
+	byLanguage := map[string]sdk{"js": sdks[0], "python": sdks[1]}
+	for readme, example := range map[string]string{"client": "top-videos/main.go", "typescript": "top-videos.mjs", "python": "top_videos.py"} {
+		text, err := os.ReadFile("../gen/" + readme + "/README.md")
+		require.NoError(t, err)
+		top, err := os.ReadFile("../gen/" + readme + "/examples/" + example)
+		require.NoError(t, err)
+		blocks := codeBlock.FindAllStringSubmatch(string(text), -1)
+		require.Len(t, blocks, 2, readme)
+		require.Equal(t, string(top), blocks[1][2], "gen/%s/README.md has the example of the top videos", readme)
+		for _, block := range blocks {
+			code := strings.NewReplacer("https://reeltally.example.com", a.http.URL, "rt_…", c.token).Replace(block[2])
+			var out string
+			if block[1] == "go" {
+				if !strings.HasPrefix(code, "// Command") {
+					code = fmt.Sprintf(goFragment, code)
+				}
+				program := filepath.Join(t.TempDir(), "main.go")
+				require.NoError(t, os.WriteFile(program, []byte(code), 0o600))
+				out = c.runSample(t, "go", "run", program)
+			} else {
+				library := byLanguage[block[1]]
+				program := filepath.Join(t.TempDir(), "program"+library.extension)
+				require.NoError(t, os.WriteFile(program, []byte(code), 0o600))
+				out = library.run(t, a.http.URL, c.token, program)
+			}
+			require.Equal(t, 3, strings.Count(out, "https://"), "%s: %s", readme, out)
+		}
+	}
 }
 
 // shortWindows is a RateStore that counts requests in periods of five seconds instead of a minute. It also counts the refused requests.
