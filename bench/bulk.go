@@ -14,8 +14,8 @@ const (
 	bulkAccounts = 25  // number of accounts among which the links are divided
 )
 
-// A series is a set of links with their own range of video ids. Each benchmark case tracks the links of its own series, so that no other case
-// has tracked these links before.
+// A series is a set of links whose video ids are in a range of their own. Each case, which is one comparison of the benchmark, tracks its
+// own series. So no other case has tracked these links before.
 const (
 	seriesNew = iota + 1
 	seriesComparison
@@ -24,7 +24,8 @@ const (
 	seriesExisting
 )
 
-// bulkIDs returns the ids of the videos of one bulk request. Each series and each round of the benchmark gets other ids.
+// bulkIDs returns the video ids of one bulk request. The number series selects one set of links (one of the constants seriesNew and so on). The benchmark
+// runs in rounds, and each round tracks other links.
 func bulkIDs(series, round int) []string {
 	ids := make([]string, bulkLinks)
 	for n := range ids {
@@ -33,7 +34,8 @@ func bulkIDs(series, round int) []string {
 	return ids
 }
 
-// bulkCases compares requests that track many links with COPY of the rows that they created, and with each other.
+// bulkCases compares bulk requests, which track many links at once. Requests with new links are compared with COPY of the rows that they
+// create. Requests with links that are tracked already are compared with requests with new links.
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.writes
 	return []benchCase{
@@ -49,13 +51,13 @@ func bulkCases(b *bench) []benchCase {
 	}
 }
 
-// tracks returns a step that tracks links of one series of links for the organisation o. Each round of the benchmark tracks other links of
-// the series.
+// tracks returns a step that tracks bulkLinks links for the organisation o. The links are those of one series, which is a set of links for
+// one case of the benchmark. Each round of the benchmark tracks other links of the series.
 func (b *bench) tracks(o *organisation, series int) step {
 	return timed(func(ctx context.Context, round int) error { return b.track(ctx, o, series, round) })
 }
 
-// track sends the bulk request that tracks the links of one series and one round of the benchmark.
+// track sends a bulk request that tracks the links that bulkIDs gives to this series and this round.
 func (b *bench) track(ctx context.Context, o *organisation, series, round int) error {
 	var body struct {
 		Links []string `json:"links"`

@@ -20,8 +20,8 @@ const (
 	callersLabel = "Callers: 50 callers and the collector"
 )
 
-// facts measures how fast many concurrent callers read long pages while the collector stores batches. The report shows the results, but no
-// result can fail the benchmark.
+// facts measures how fast many concurrent callers read long pages while the collector stores batches of answers. The report shows these
+// measurements, but they have no goals, so they cannot fail the benchmark.
 func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 	if !regexp.MustCompile(b.only).MatchString(callersLabel) {
 		return nil, nil
@@ -52,15 +52,15 @@ func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 	}, nil
 }
 
-// collecting is the result of collectUntil.
+// collecting is the result of collectUntil: how long each batch of answers took to store, and the error that ended the work, if any.
 type collecting struct {
 	took []time.Duration
 	err  error
 }
 
-// collectUntil stores batches of answers, as a collector does, until the context of the parameter until ends. It stores at least one batch.
-func (b *bench) collectUntil(ctx, until context.Context) (c collecting) {
-	for len(c.took) == 0 || until.Err() == nil {
+// collectUntil stores batches of answers of sources, as a collector does, until the context end is cancelled. It stores at least one batch.
+func (b *bench) collectUntil(ctx, end context.Context) (c collecting) {
+	for len(c.took) == 0 || end.Err() == nil {
 		took, err := stores(b.pg, b.batchSize())(ctx, 0)
 		if err != nil {
 			c.err = err
@@ -71,8 +71,8 @@ func (b *bench) collectUntil(ctx, until context.Context) (c collecting) {
 	return c
 }
 
-// readers returns the organisations whose pages the callers read. One organisation is not enough, because the server handles at most four
-// requests of an organisation at the same time.
+// readers returns the organisations whose pages the callers read. They are several, because the server handles at most four requests of one
+// organisation at the same time.
 func (b *bench) readers() []*organisation {
 	return append([]*organisation{b.pg.writes}, b.pg.others...)
 }

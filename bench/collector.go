@@ -13,7 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// collectorCases compares storing a batch of answers of a source with COPY of the same history points.
+// collectorCases compares how long the collector takes to store a batch of answers of a source, and how long PostgreSQL takes to store the
+// same history points with COPY.
 func collectorCases(b *bench) []benchCase {
 	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: stores(b.pg, b.batchSize()),
 		limit: b.copyIn("bench_points", b.batchSize(), func(int) string {
@@ -21,8 +22,8 @@ func collectorCases(b *bench) []benchCase {
 		})}}
 }
 
-// stores returns a step that stores a batch of made-up answers for size videos of the organisation i.writes. Each run of the step stores them
-// on the next day.
+// stores returns a step of the benchmark that stores made-up answers of a source for size videos of the organisation i.writes. Each run of
+// the step stores them for the day after the day of the last run.
 func stores(i *instance, size int) step {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		claim, outcomes, err := i.nextBatch(ctx, size)
@@ -35,12 +36,12 @@ func stores(i *instance, size int) step {
 	}
 }
 
-// batchDay returns the time on the store's clock, which is the time of the last stored batch. Each batch is stored at noon of the day after
-// the batch before.
+// batchDay returns the time of the store's clock, which the benchmark sets itself. It is the time of the last stored batch. Each batch is
+// stored at noon of the day after the last batch.
 func (i *instance) batchDay() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
-// nextBatch sets the store's clock to noon of the next day, claims size videos of the organisation i.writes, and returns the claim and made-up
-// answers in which the counts of these videos are higher.
+// nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims size videos
+// of the organisation i.writes. It returns the claim, and made-up answers in which all counts are higher than before.
 func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []ingest.Outcome, error) {
 	at := i.batchDay().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
 	i.clock.Store(at.UnixMicro())
@@ -65,7 +66,7 @@ func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []inge
 	return claim, outcomes, i.lease(ctx, claim)
 }
 
-// higher returns a count that is about a hundredth higher, or nil if the count is unknown.
+// higher returns a count that is about one percent higher, or nil if count is nil, which means unknown.
 func higher(count *int64) *int64 {
 	if count == nil {
 		return nil
@@ -73,7 +74,8 @@ func higher(count *int64) *int64 {
 	return new(*count + *count/100 + 1)
 }
 
-// lease marks the targets of a claim as leased to this claim, whether they are due or not.
+// lease gives the targets of a claim to this claim, as if the queue had handed them out. Unlike the queue, it also gives targets that are
+// not due.
 func (i *instance) lease(ctx context.Context, c queue.Claim) error {
 	return i.store.DB().Tx(ctx, func(tx *gorm.DB) error {
 		leased := int64(0)

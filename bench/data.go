@@ -24,19 +24,20 @@ type bench struct {
 	client *http.Client
 	admin  *pgx.Conn // connection with which the benchmark's database is created and dropped
 	name   string    // name of the benchmark's database
-	db     *pgx.Conn // connection for the statements with which a request is compared, such as COPY
-	stop   []func()  // functions that the method close calls, the last one first
+	db     *pgx.Conn // connection for the SQL statements that are compared with requests, such as COPY
+	stop   []func()  // functions that the method close calls, in reverse order
 
-	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; lite is empty until the first SQLite case starts its server
-	bulkSmall *organisation // a small organisation for requests that write
+	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; startLite fills lite when it is first needed
+	bulkSmall *organisation // organisation with a tenth of the videos of pg.writes, for requests that track links
 }
 
 const (
-	readDays  = 730 // length in days of the histories of the organisations whose histories are read
-	writeDays = 30  // length in days of the histories of the organisation that the collector writes to
+	readDays  = 730 // length in days of the histories that the benchmark reads
+	writeDays = 30  // length in days of the histories to which the benchmark adds points
 )
 
-// newBench creates a database on PostgreSQL, fills it and starts a server.
+// newBench creates a database on the PostgreSQL server in REELTALLY_TEST_POSTGRES_URL, fills it, and starts a ReelTally server on it. If it
+// fails, it removes everything that it created.
 func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	b := &bench{options: o, name: fmt.Sprintf("bench_%d", time.Now().UnixNano()), lite: &instance{bin: o.bin},
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * callers}}}
@@ -72,7 +73,7 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	return b, b.pg.startServer(ctx)
 }
 
-// readVideos returns the number of videos of the organisation bench.pg.large, which most cases read.
+// readVideos returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
 func (o options) readVideos() int { return int(100_000 * o.scale) }
 
 // writeVideos returns the number of videos of the organisation bench.pg.writes, for which the collector stores answers, and of each
@@ -111,7 +112,7 @@ func (b *bench) fill(ctx context.Context) error {
 	return nil
 }
 
-// findOld sets o.old to the ids of videos whose histories have the full length of readDays.
+// findOld sets o.old to the ids of up to 40 videos whose histories have the full length of readDays. It returns an error if there are none.
 func (b *bench) findOld(ctx context.Context, o *organisation) error {
 	rows, err := b.db.Query(ctx, `SELECT video_id::text FROM snapshots_weekly WHERE organisation_id = $1 GROUP BY video_id
  HAVING MIN(day) < CURRENT_DATE - $2::integer ORDER BY video_id LIMIT 40`, o.id, readDays-8)
@@ -125,7 +126,7 @@ func (b *bench) findOld(ctx context.Context, o *organisation) error {
 	return err
 }
 
-// close stops all servers, including those of other implementations (see peers.go), and drops the database.
+// close stops all programs that the benchmark has started, and drops its database.
 func (b *bench) close() {
 	for n := range b.stop {
 		b.stop[len(b.stop)-1-n]()
@@ -140,7 +141,7 @@ func (b *bench) close() {
 	}
 }
 
-// describe returns a report without results: the machine and the data.
+// describe returns a report that describes the machine and the data of this run. The caller adds the results.
 func (b *bench) describe(ctx context.Context) (report.Report, error) {
 	r := report.Report{Date: time.Now().UTC().Format(time.DateOnly), Revision: b.revision, Rounds: b.rounds, Slack: report.Slack,
 		Machine: report.Machine{CPU: cmp.Or(field("/proc/cpuinfo", "model name"), "an unknown processor"), Cores: runtime.NumCPU(), Go: runtime.Version(), Settings: map[string]string{}}}
@@ -164,7 +165,8 @@ func (b *bench) describe(ctx context.Context) (report.Report, error) {
 	return r, err
 }
 
-// field returns the first value of a name in a file of /proc, such as "model name : X". It returns "" on systems without /proc.
+// field returns the value that a file of /proc gives for a name, such as "X" for the line "model name : X". It returns the first value if
+// there are several, and "" if there is none or the system has no /proc.
 func field(file, name string) string {
 	f, err := os.Open(file) //nolint:gosec // a file of /proc
 	if err != nil {

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// historyColumns are the columns of a stored point that the API returns.
+// historyColumns are the columns of a history point that the API returns.
 const historyColumns = "day, views, likes, comments, shares, bookmarks"
 
-// historyCases compares requests for histories with COPY of the stored points. Each round requests the history of another video.
+// historyCases compares requests for histories with COPY of the stored history points. A video's history is that of another video in each
+// round of the benchmark. The organisation's history is compared with a query of its rows.
 func historyCases(b *bench) []benchCase {
 	o := b.pg.large
 	return []benchCase{
@@ -29,8 +30,8 @@ func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(ti
 // organisationHistory returns the path of the request for the organisation's history of the last 30 days.
 func organisationHistory() string { return "/organisation/history?start_date=" + daysAgo(29) }
 
-// historyOf returns functions for the path of a video's history and for the SQL query of its stored points. The video is one of o.old, another
-// one in each round.
+// historyOf returns two functions. path returns the path of the request for a video's history in the given number of days. sql returns the SQL
+// query for the stored points of the same history. Each round of the benchmark uses another video of o.old.
 func historyOf(o *organisation, days int) (path, sql func(round int) string) {
 	first := daysAgo(days - 1)
 	path = func(round int) string {
@@ -46,8 +47,8 @@ func historyOf(o *organisation, days int) (path, sql func(round int) string) {
 	return path, sql
 }
 
-// videoHistory compares a request for a video's history with COPY of its stored points. The response has a point for each day. For days that
-// are more than 90 days ago, only one point a week is stored.
+// videoHistory compares a request for a video's history with COPY of its stored points. The response has one point for each day, although
+// only one point a week is stored for days that are more than 90 days ago.
 func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase {
 	path, sql := historyOf(o, days)
 	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal,
@@ -61,7 +62,7 @@ func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase 
 				if err := b.read(ctx, b.pg, o, path(round), &points); err != nil {
 					return err
 				}
-				// The oldest stored point is the last day of its week.
+				// The history can begin up to a week late: its oldest point may be a weekly one, which is stored on the last day of its week.
 				if len(points) > days || len(points) < days-7 {
 					return fmt.Errorf("GET %s gave %d points", path(round), len(points))
 				}

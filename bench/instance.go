@@ -21,28 +21,28 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// instance is a filled database with a running server. The benchmark opens the database too, with a store that has its own clock, so that it
-// can store points of future days.
+// instance is a ReelTally server with its filled database. The benchmark also opens the database itself, with a store whose clock it can
+// set. So it can store points of future days.
 type instance struct {
 	bin     string
 	url     string // URL of the database
 	address string // base URL of the server
 	server  *exec.Cmd
 	store   *store.Store
-	clock   atomic.Int64 // time of the clock of store, in microseconds since 1970
+	clock   atomic.Int64 // the time that store uses as the current time, in microseconds since 1970
 
 	large  *organisation   // the organisation whose data the requests read
 	small  *organisation   // an organisation with a tenth of the videos of large; nil on SQLite
-	writes *organisation   // the organisation whose data the collector and the requests change
+	writes *organisation   // the organisation whose data the benchmark changes
 	others []*organisation // organisations of the same size as the organisation writes; empty on SQLite
 }
 
-// organisation is an organisation of an instance.
+// organisation is an organisation that the benchmark has created in the database of an instance, with a token for its requests.
 type organisation struct {
 	id     uuid.UUID
 	token  string
-	videos int      // number of videos of the organisation before the first round
-	many   int      // number of videos of the account manyHandle, which are also in the collection manyCollection
+	videos int      // number of videos before the first measurement
+	many   int      // number of videos that addMany added; they have the username manyHandle and are in the collection manyCollection
 	old    []string // ids of videos whose histories have readDays days
 }
 
@@ -67,18 +67,20 @@ func (i *instance) close() {
 	}
 }
 
-// command returns a command that runs a program on the database of the instance. A name without a folder means a program in i.bin.
+// command returns a command that runs a program on the database of the instance. If program has no folder, it is a program in the folder
+// i.bin.
 func (i *instance) command(ctx context.Context, program string, arguments ...string) *exec.Cmd {
 	if filepath.Base(program) == program {
 		program = filepath.Join(i.bin, program)
 	}
 	c := exec.CommandContext(ctx, program, arguments...) //nolint:gosec // the folder is an argument of the developer
 	c.Env = append(os.Environ(), "REELTALLY_DATABASE_URL="+i.url, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0",
-		"REELTALLY_TIER_LIMITS=premium.authenticate=1000000,premium.read=1000000,premium.write=1000000") // the rate limits are so high that the benchmark never reaches them
+		"REELTALLY_TIER_LIMITS=premium.authenticate=1000000,premium.read=1000000,premium.write=1000000") // limits that the benchmark never reaches
 	return c
 }
 
-// output runs a program and returns what it printed.
+// output runs a program on the database of the instance and returns the program's standard output. If the program fails, the error contains
+// its standard error.
 func (i *instance) output(ctx context.Context, program string, arguments ...string) ([]byte, error) {
 	out, err := i.command(ctx, program, arguments...).Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -87,7 +89,8 @@ func (i *instance) output(ctx context.Context, program string, arguments ...stri
 	return out, err
 }
 
-// seed creates organisations with made-up videos and a token for each.
+// seed creates as many organisations as orgs says, and a token for each. Each organisation gets the given number of made-up videos, whose
+// histories have up to the given number of days.
 func (i *instance) seed(ctx context.Context, orgs, videos, days int) ([]*organisation, error) {
 	arguments := []string{"seed", fmt.Sprint("--orgs=", orgs), fmt.Sprint("--videos=", videos), fmt.Sprint("--days=", days), "--json"}
 	fmt.Fprintln(os.Stderr, "reeltally", strings.Join(arguments, " "))
@@ -116,11 +119,12 @@ func (i *instance) seed(ctx context.Context, orgs, videos, days int) ([]*organis
 	return made, nil
 }
 
-// manyHandle and manyCollection are the account and the collection that addMany adds.
+// manyHandle is the name of the account, and manyCollection the name of the collection, that addMany creates.
 const manyHandle, manyCollection = "bench.many", "Bench many"
 
-// addMany adds a TikTok account with many videos to an organisation, and puts these videos into a collection. The seeded accounts have at
-// most 30 videos, too few for a page of a filtered list. The added videos are copies of the organisation's videos under other ids.
+// addMany adds a TikTok account with up to 6,000 videos to an organisation, and puts these videos into a collection. Lists that are
+// filtered by account or collection need it, because the other accounts have at most 30 videos, which is less than a page. The added videos
+// are copies of existing videos under other ids.
 func (i *instance) addMany(ctx context.Context, o *organisation) error {
 	org := i.store.Org(o.id)
 	page, err := org.Videos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
@@ -144,15 +148,16 @@ func (i *instance) addMany(ctx context.Context, o *organisation) error {
 		Collections: []backfill.LoadCollection{{ID: collection, Name: manyCollection, CreatedAt: now}}})
 }
 
-// tiktokID returns a valid id of a TikTok video. Such an id contains the upload time in seconds.
+// tiktokID returns a valid id of a TikTok video, another one for each n. Such an id contains the upload time in seconds, in its upper 32
+// bits.
 func tiktokID(n int) string { return fmt.Sprint((1_700_000_000+int64(n))<<32 | int64(n)) }
 
-// tiktokLink returns the link of a TikTok video.
+// tiktokLink returns the canonical link of a TikTok video.
 func tiktokLink(handle, id string) string {
 	return fmt.Sprintf("https://www.tiktok.com/@%s/video/%s", handle, id)
 }
 
-// startServer starts a server and waits until it serves.
+// startServer starts a ReelTally server and waits until the server logs its address, which startServer stores in i.address.
 func (i *instance) startServer(ctx context.Context) error {
 	i.server = i.command(ctx, "server")
 	stderr, err := i.server.StderrPipe()

@@ -9,8 +9,8 @@ import (
 	"net/http"
 )
 
-// layerCases compares small requests with the least work that could answer them, such as one SQL query. They show the cost of the server's
-// layers.
+// layerCases compares small requests with the least work that could give the same answer: net/http alone, or one SQL query. The difference
+// is the cost of all other work of the server, such as checking the token.
 func layerCases(b *bench) []benchCase {
 	o := b.pg.large
 	var bare string // address of the server that uses only net/http
@@ -31,13 +31,13 @@ func layerCases(b *bench) []benchCase {
 	}
 }
 
-// oneVideo returns a function for the path of a video of the organisation o. In each round of the benchmark, it is another video.
+// oneVideo returns a function that returns the path of a video of the organisation o, another video in each round of the benchmark.
 func oneVideo(o *organisation) func(round int) string {
 	return func(round int) string { return "/videos/" + o.old[round%len(o.old)] }
 }
 
-// startBare starts the program bench/peers/bare with ReelTally's answer to a GET request of the path. It checks that the program answers with
-// the same body, and returns the program's address.
+// startBare starts the program bench/peers/bare, which answers every request with fixed bytes. The bytes are ReelTally's answer to a GET
+// request of the given path. startBare checks that the program answers with the same body, and returns the program's address.
 func (b *bench) startBare(ctx context.Context, path string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.pg.address+path, http.NoBody)
 	if err != nil {

@@ -14,13 +14,13 @@ const videoColumns = `organisation_id, id, platform, link, username, linked_acco
  latest_bookmarks, latest_shares, latest_engagement, latest_updated_at, outlier_multiplier, increase_1d, increase_7d, increase_14d, increase_30d,
  views_gained_7d, fetch_status, fetch_reason, last_attempt_at, next_fetch_at`
 
-// createLimitTables creates the tables for the statements with which ReelTally is compared (benchCase.limit). Each table has only the rows and
-// indexes that its statements need:
+// createLimitTables creates the tables for the SQL statements that are compared with requests (benchCase.limit). Each table has only the
+// rows and indexes that its statements need, so that no statement could be faster:
 //
-//   - bench_videos: the videos of all organisations, with an index for each list that is measured
+//   - bench_videos: the videos of all organisations, with an index for each measured list
 //   - bench_collected: the videos of pg.large that are in collections, with an index by collection
-//   - bench_tracked: the videos of pg.writes, with the unique keys of videos
-//   - bench_points: the daily points of pg.writes, with the unique key of snapshots_daily
+//   - bench_tracked: the videos of pg.writes, with the same unique keys as the table videos
+//   - bench_points: the daily history points of pg.writes, with the same unique key as the table snapshots_daily
 func (b *bench) createLimitTables(ctx context.Context) error {
 	for _, statement := range []string{
 		"VACUUM ANALYZE",
@@ -46,27 +46,27 @@ func (b *bench) createLimitTables(ctx context.Context) error {
 	return nil
 }
 
-// copyOut returns a step that copies the rows of a query out of the database and discards them. The step fails if the query does not have
-// exactly as many rows as the parameter rows says.
-func (b *bench) copyOut(rows int, query func(round int) string) step {
+// copyOut returns a step of the benchmark that copies the rows of a query out of the database and discards them. The step fails if the
+// query does not return exactly the expected number of rows.
+func (b *bench) copyOut(expected int, query func(round int) string) step {
 	return timed(func(ctx context.Context, round int) error {
 		done, err := b.db.PgConn().CopyTo(ctx, io.Discard, "COPY ("+query(round)+") TO STDOUT")
-		if err == nil && done.RowsAffected() != int64(rows) {
-			err = fmt.Errorf("COPY gave %d rows instead of %d", done.RowsAffected(), rows)
+		if err == nil && done.RowsAffected() != int64(expected) {
+			err = fmt.Errorf("COPY gave %d rows instead of %d", done.RowsAffected(), expected)
 		}
 		return err
 	})
 }
 
-// copyAll copies the rows of a query out of the database and discards them.
+// copyAll copies the rows of a query out of the database and discards them. Unlike copyOut, it accepts any number of rows.
 func (b *bench) copyAll(ctx context.Context, query string) error {
 	_, err := b.db.PgConn().CopyTo(ctx, io.Discard, "COPY ("+query+") TO STDOUT")
 	return err
 }
 
-// copyIn returns a step that copies the rows of a query into a table with COPY. The measured time does not include reading the rows. The step
-// fails if the query does not have exactly as many rows as the parameter rows says.
-func (b *bench) copyIn(table string, rows int, query func(round int) string) step {
+// copyIn returns a step of the benchmark that copies the rows of a query into a table with COPY. The step measures only the writing, not
+// the query. It fails if the number of written rows is not the expected one.
+func (b *bench) copyIn(table string, expected int, query func(round int) string) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var text bytes.Buffer
 		if _, err := b.db.PgConn().CopyTo(ctx, &text, "COPY ("+query(round)+") TO STDOUT"); err != nil {
@@ -75,18 +75,18 @@ func (b *bench) copyIn(table string, rows int, query func(round int) string) ste
 		start := time.Now()
 		done, err := b.db.PgConn().CopyFrom(ctx, &text, "COPY "+table+" FROM STDIN")
 		took := time.Since(start)
-		if err == nil && done.RowsAffected() != int64(rows) {
-			err = fmt.Errorf("COPY wrote %d rows instead of %d", done.RowsAffected(), rows)
+		if err == nil && done.RowsAffected() != int64(expected) {
+			err = fmt.Errorf("COPY wrote %d rows instead of %d", done.RowsAffected(), expected)
 		}
 		return took, err
 	}
 }
 
-// selects returns a step that runs a prepared query and reads its rows. The step fails if the query does not have exactly as many rows as the
-// parameter rows says.
-func (b *bench) selects(rows int, query string, arguments func(round int) []any) step {
+// selects returns a step of the benchmark that runs a prepared query and reads its rows. The step fails if the query does not return
+// exactly the expected number of rows.
+func (b *bench) selects(expected int, query string, arguments func(round int) []any) step {
 	return timed(func(ctx context.Context, round int) error {
-		found, err := b.db.Query(ctx, query, arguments(round)...) // pgx prepares each query once
+		found, err := b.db.Query(ctx, query, arguments(round)...) // pgx prepares a query when it is first used, and then uses it again
 		if err != nil {
 			return err
 		}
@@ -96,8 +96,8 @@ func (b *bench) selects(rows int, query string, arguments func(round int) []any)
 			_ = found.RawValues()
 			n++
 		}
-		if found.Err() == nil && n != rows {
-			return fmt.Errorf("%d rows instead of %d: %s", n, rows, query)
+		if found.Err() == nil && n != expected {
+			return fmt.Errorf("%d rows instead of %d: %s", n, expected, query)
 		}
 		return found.Err()
 	})

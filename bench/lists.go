@@ -11,18 +11,18 @@ import (
 // listing describes one page of a list of videos, both as a request to the API and as an SQL query.
 type listing struct {
 	name  string // how the videos are selected and ordered
-	query string // parameters of the request, except limit
-	table string // table that the SQL query reads, from createLimitTables; it has an index for the list
+	query string // query string of the request, without the parameter limit
+	table string // table that the SQL query reads; createLimitTables creates it
 	where string // SQL condition of the list, in addition to the condition on the organisation
-	order string // column that orders the list; the newest or highest value comes first
+	order string // column by which the list is ordered, from the highest value to the lowest
 	rows  int    // number of videos on the page
 }
 
-// path returns the path of the request, relative to the base URL.
+// path returns the path and query string of the request, which follow the base URL of a server.
 func (l listing) path() string { return fmt.Sprintf("/videos?limit=%d&%s", l.rows, l.query) }
 
-// times returns how often the list is read in a round of the benchmark. Short lists are read several times, because one request is too short
-// to be measured.
+// times returns how often a step requests the page in each round of the benchmark. Pages of up to 100 videos are requested several times,
+// because one request is too short to be measured.
 func (l listing) times() int {
 	if l.rows <= 100 {
 		return 5
@@ -30,21 +30,23 @@ func (l listing) times() int {
 	return 1
 }
 
-// lists returns a step of the benchmark that requests the page l of the large organisation in PostgreSQL.
+// lists returns a step of the benchmark that requests the page l from the server on PostgreSQL, for the organisation bench.pg.large.
 func (b *bench) lists(l listing) step { return repeated(l.times(), b.gets(b.pg.large, same(l.path()))) }
 
-// sql returns the SQL query for the given columns of the page, for the organisation o.
+// sql returns the SQL query for the rows of the page, with the given columns, for the organisation o.
 func (l listing) sql(columns string, o *organisation) string {
 	return fmt.Sprintf("SELECT %s FROM %s WHERE organisation_id = '%s' AND NOT removed%s ORDER BY %s DESC NULLS LAST, id DESC LIMIT %d",
 		columns, l.table, o.id, l.where, l.order, l.rows)
 }
 
-// ordered returns the first page of a list of all videos, in descending order of the column order.
+// ordered returns the first page, of the given number of rows, of all videos. The videos are in descending order of the column that the
+// parameter order names.
 func ordered(order string, rows int) listing {
 	return listing{name: "by " + order, query: "order_by=" + order, table: "bench_videos", order: order, rows: rows}
 }
 
-// filtered returns pages of lists that are filtered by username, by upload date and by collection. Each page has the given number of rows.
+// filtered returns the first pages of three lists: the videos of one username, those of a range of upload dates, and those of one
+// collection. Each page has the given number of rows.
 func filtered(rows int) []listing {
 	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly) }
 	const newest, oldest = 2, 3 * 365 // days since the upload
@@ -57,12 +59,12 @@ func filtered(rows int) []listing {
 	}
 }
 
-// orders are the measured values of the parameter order_by. Each one is compared with the order by created_at.
+// orders are the values of the request parameter order_by that are compared with order_by=created_at.
 var orders = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
-// listCases returns cases that compare requests for pages of videos with PostgreSQL's COPY of the same rows. Further cases compare each
-// order of a list with the order by created_at, and later pages with the first page.
+// listCases compares requests for pages of videos. They are compared with COPY of the same rows, with requests in the order of created_at,
+// and with requests for the first page.
 func listCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase
@@ -106,7 +108,7 @@ func listCases(b *bench) []benchCase {
 			}}})
 }
 
-// videoPage is the part of the answer of GET /videos that the benchmark reads.
+// videoPage is the part of the response to GET /videos that the benchmark reads.
 type videoPage struct {
 	Data []struct {
 		ID string `json:"ad_id"`
@@ -117,8 +119,8 @@ type videoPage struct {
 	} `json:"pagination"`
 }
 
-// checks returns a function that requests the page l of the organisation bench.pg.large. The function fails unless the response has the same
-// videos as the SQL query, in the same order, and the exact total.
+// checks returns a function that checks the response to the request for the page l of the organisation bench.pg.large. The function fails
+// if the response has other videos, another order or another total than the database.
 func (b *bench) checks(l listing) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var answer videoPage

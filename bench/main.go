@@ -1,5 +1,10 @@
-// Command bench compares the speed of ReelTally with the fastest known way to do the same work, such as COPY of the same rows by PostgreSQL.
-// Both are measured in the same run. In the code, the fastest way is called the limit of a case, and another implementation is called a peer.
+// Command bench compares the speed of ReelTally with the fastest known way to do the same work, such as COPY of the same rows by
+// PostgreSQL. It uses these words:
+//
+//   - A case is one comparison: a measured step, the step with which it is compared, and a goal for the ratio of their times.
+//   - The limit of a case is the step with which the measured step is compared. Usually it is the fastest known way to do the same work.
+//   - A round runs both steps of all cases once. The results are the medians of all rounds.
+//   - A peer is another implementation of the list of videos, for example with fastify.
 //
 // The command needs the programs of cmd and bench/peers in the folder -bin, and the URL of an empty PostgreSQL server in
 // REELTALLY_TEST_POSTGRES_URL; `make bench` provides both. It prints one line for each case, and writes the same results as JSON.
@@ -7,9 +12,9 @@
 //
 // Start reading at run.
 //
-//   - measure.go: what a case is, and how cases are measured
+//   - measure.go: how cases are measured
 //   - data.go, instance.go: the database of a run, its organisations, and its server
-//   - limits.go, requests.go: the pieces of which cases are made: COPY and requests
+//   - limits.go, requests.go: the steps of which cases are made: SQL statements and requests
 //   - lists.go, history.go, bulk.go, collector.go, layers.go, growth.go, sqlite.go, peers.go: the cases
 //   - callers.go: measurements that are only reported and cannot fail the benchmark
 //   - report: the results as text, table and chart
@@ -71,8 +76,8 @@ func (o options) check() error {
 	return err
 }
 
-// run creates and fills a database, starts a server, measures all cases and reports the results. It returns an error if a case misses its
-// goal by more than report.Slack.
+// run creates and fills a database, starts a server, measures all cases (comparisons) and reports the results. It returns an error if a
+// ratio misses its goal by more than the factor report.Slack.
 func run(ctx context.Context, o options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -101,7 +106,7 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// cases returns all cases of the benchmark.
+// cases returns all cases of the benchmark. A case compares two ways to do some work.
 func (b *bench) cases() []benchCase {
 	var all []benchCase
 	for _, group := range []func(*bench) []benchCase{listCases, historyCases, bulkCases, collectorCases, layerCases, growthCases, sqliteCases, peerCases} {
@@ -110,7 +115,7 @@ func (b *bench) cases() []benchCase {
 	return all
 }
 
-// selected returns the cases that the flag -only selects.
+// selected returns the cases (comparisons) whose names match the regular expression of the flag -only.
 func (b *bench) selected() []benchCase {
 	only := regexp.MustCompile(b.only)
 	var chosen []benchCase
@@ -122,7 +127,8 @@ func (b *bench) selected() []benchCase {
 	return chosen
 }
 
-// write prints the report, and writes it to the files that the flags -out and -docs name.
+// write prints the report and writes it as JSON to the file of the flag -out. If the flag -docs is set, write also replaces the results in
+// the documents of that folder.
 func write(r report.Report, o options) error {
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

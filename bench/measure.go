@@ -10,21 +10,21 @@ import (
 	"github.com/reeltally/reeltally/bench/report"
 )
 
-// benchCase compares the times of two steps: measured, and limit. Both times include the whole work from the caller's point of view.
+// benchCase is one comparison of the benchmark: of the times of the steps measured and limit. Both times include the whole work from the
+// caller's point of view.
 type benchCase struct {
 	group, name string
 	goal        float64 // highest allowed ratio of measured to limit
-	atLeast     bool    // the goal is the lowest allowed ratio
+	atLeast     bool    // if true, goal is the lowest allowed ratio instead of the highest
 	measured    step
 	limit       step                          // the step to compare with: the fastest known way to do the same work, or the same work in another situation
-	prepare     []func(context.Context) error // functions that run before the first round: they prepare the case and check answers
+	prepare     []func(context.Context) error // functions that run once, before all measurements; some also check that the answers are right
 }
 
-// step does the work that is measured and returns how long it took, without preparations. round is the number of the benchmark's round, so that
-// a step can use other data in each round.
+// step does the work that is measured and returns how long the work took, without its preparations. The benchmark runs each step many
+// times. round counts these runs from 0, so that a step can use other data each time.
 type step func(ctx context.Context, round int) (time.Duration, error)
 
-// timed returns a step that runs f and returns how long f took.
 func timed(f func(ctx context.Context, round int) error) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		start := time.Now()
@@ -33,7 +33,8 @@ func timed(f func(ctx context.Context, round int) error) step {
 	}
 }
 
-// repeated returns a step that runs s several times and returns the mean time of a run. It makes short steps measurable.
+// repeated returns a step that runs s several times and returns the mean time of these runs. One run of a short step could not be measured
+// precisely.
 func repeated(times int, s step) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var total time.Duration
@@ -48,12 +49,14 @@ func repeated(times int, s step) step {
 	}
 }
 
-// warmUp is the number of first rounds whose times are not used.
+// warmUp is the number of rounds whose times are not used. They come first and fill the caches.
 const warmUp = 2
 
-// measure runs warmUp rounds and then the given number of measured rounds. For each case, a round runs benchCase.measured and then
-// benchCase.limit, the step to compare with. The limit runs second. So if the first step fills a cache, this can only make the limit
-// faster. measure returns the median times and their ratios.
+// measure runs all cases in rounds and returns the median times and their ratios. The times of the first warmUp rounds are not used; the
+// given number of rounds follows.
+//
+// In each round, the measured step of a case runs before the step with which it is compared (benchCase.limit). So if the first of these
+// steps fills a cache, this can only make the result of ReelTally look worse.
 func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Result, error) {
 	for _, c := range cases {
 		for _, prepare := range c.prepare {
@@ -91,7 +94,7 @@ func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Resul
 // median returns the middle value of the sorted values. If there are two middle values, it returns the higher one.
 func median(values []time.Duration) time.Duration { return percentile(values, 50) }
 
-// percentile returns a percentile of values: about the given percent of the values are lower.
+// percentile returns a value that is higher than about the given percent of the values. It panics if there are no values.
 func percentile(values []time.Duration, percent int) time.Duration {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]

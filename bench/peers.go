@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// peer is another implementation of the list of videos, for comparison with ReelTally. It serves the same data.
+// peer is a program of another author's framework that serves the same list of videos as ReelTally, from the same data. The benchmark
+// compares its speed with ReelTally's.
 type peer struct {
 	name  string
 	path  func(o *organisation, rows int) string // returns the path of a page of videos, ordered by created_at
@@ -22,7 +23,8 @@ type peer struct {
 	start func(ctx context.Context) (address string, err error)
 }
 
-// peerCases compares other implementations with ReelTally. A ratio above 1 means that ReelTally is faster.
+// peerCases compares the list of videos of other implementations with that of ReelTally. Here the times of ReelTally are those of
+// benchCase.limit, so a ratio above 1 means that ReelTally is faster.
 func peerCases(b *bench) []benchCase {
 	list := func(o *organisation, rows int) string { return fmt.Sprintf("/%s/videos?limit=%d", o.id, rows) }
 	peers := []peer{{name: "echo and GORM", goals: map[int]float64{5000: 8, 100: 20}, path: list,
@@ -60,11 +62,10 @@ func peerCases(b *bench) []benchCase {
 	return out
 }
 
-// installed is the folder in which startFastify and startPocketBase install their programs.
-const installed = ".cache/bench"
+const installed = ".cache/bench" // folder in which startFastify and startPocketBase install their programs
 
-// startFastify installs the list of videos that is written with fastify and pg (bench/peers/fastify), starts it and returns its address. It
-// needs Node and npm.
+// startFastify installs and starts bench/peers/fastify, a list of videos that is written with fastify and pg. It returns the program's
+// address. It needs Node and npm.
 func (b *bench) startFastify(ctx context.Context) (string, error) {
 	folder := filepath.Join(installed, "fastify")
 	if err := os.RemoveAll(folder); err != nil {
@@ -86,8 +87,8 @@ func (b *bench) startFastify(ctx context.Context) (string, error) {
 	return b.startPeer(node)
 }
 
-// startPocketBase builds and starts bench/peers/pocketbase and returns its address. The program first copies the videos of the organisation
-// bench.pg.large into its own database.
+// startPocketBase builds and starts bench/peers/pocketbase, a list of videos that is served by PocketBase. It returns the program's
+// address. When the program starts, it copies the videos of the organisation bench.pg.large into its own database.
 func (b *bench) startPocketBase(ctx context.Context) (string, error) {
 	program, err := filepath.Abs(filepath.Join(installed, "pocketbase"))
 	if err != nil {
@@ -106,9 +107,9 @@ func (b *bench) startPocketBase(ctx context.Context) (string, error) {
 	return b.startPeer(b.pg.command(ctx, program, b.pg.large.id.String(), folder))
 }
 
-// checkPeer returns an error unless the page at the given address of another implementation has exactly as many videos as the parameter rows
-// says.
-func (b *bench) checkPeer(ctx context.Context, address string, rows int) error {
+// checkPeer requests a page of videos from another implementation of the list. It returns an error if the page does not have the expected
+// number of videos.
+func (b *bench) checkPeer(ctx context.Context, address string, expected int) error {
 	var body bytes.Buffer
 	if err := b.getURL(ctx, address, &body); err != nil {
 		return err
@@ -120,13 +121,14 @@ func (b *bench) checkPeer(ctx context.Context, address string, rows int) error {
 	if err := json.Unmarshal(body.Bytes(), &answer); err != nil {
 		return err
 	}
-	if n := len(answer.Data) + len(answer.Items); n != rows {
-		return fmt.Errorf("GET %s gave %d videos instead of %d", address, n, rows)
+	if n := len(answer.Data) + len(answer.Items); n != expected {
+		return fmt.Errorf("GET %s gave %d videos instead of %d", address, n, expected)
 	}
 	return nil
 }
 
-// startPeer starts a program that prints its address, and returns the address. bench.close kills the program.
+// startPeer starts a program that prints its address as the first line, and returns the address. The method close of bench kills the
+// program.
 func (b *bench) startPeer(c *exec.Cmd) (string, error) {
 	stdout, err := c.StdoutPipe()
 	if err != nil {

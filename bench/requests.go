@@ -10,9 +10,9 @@ import (
 	"net/http"
 )
 
-// request sends a request for an organisation to the server of an instance, and copies the body of the answer to out. It returns an error
-// if the status is not 200.
-func (b *bench) request(ctx context.Context, i *instance, o *organisation, method, path string, body []byte, out io.Writer) error {
+// request sends a request with the token of an organisation to the server of an instance, and writes the body of the response to output. It
+// returns an error if the status is not 200, and the error errUnavailable if the status is 503.
+func (b *bench) request(ctx context.Context, i *instance, o *organisation, method, path string, body []byte, output io.Writer) error {
 	r, err := http.NewRequestWithContext(ctx, method, i.address+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -21,16 +21,16 @@ func (b *bench) request(ctx context.Context, i *instance, o *organisation, metho
 	if len(body) > 0 {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	return b.send(r, out)
+	return b.send(r, output)
 }
 
-// errUnavailable is the error of a request that the server answered with status 503. The server does this if all its connections to the
-// database were in use for too long.
+// errUnavailable is the error of a request that the server answered with status 503. The server does so if no connection to its database
+// became free in time.
 var errUnavailable = errors.New("503 Service Unavailable")
 
-// send sends a request and copies the body of the answer to out. It returns an error if the status is not 200, and errUnavailable if it is
-// 503.
-func (b *bench) send(r *http.Request, out io.Writer) error {
+// send sends a request and writes the body of the response to output. It returns an error if the status is not 200, and the error
+// errUnavailable if the status is 503.
+func (b *bench) send(r *http.Request, output io.Writer) error {
 	r.Header.Set("Accept-Encoding", "identity")
 	answer, err := b.client.Do(r)
 	if err != nil {
@@ -45,34 +45,35 @@ func (b *bench) send(r *http.Request, out io.Writer) error {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
 		return fmt.Errorf("%s %s: %s: %s", r.Method, r.URL, answer.Status, text)
 	}
-	_, err = io.Copy(out, answer.Body)
+	_, err = io.Copy(output, answer.Body)
 	return err
 }
 
-// getURL sends a GET request without a token, and copies the body of the answer to out.
-func (b *bench) getURL(ctx context.Context, url string, out io.Writer) error {
+// getURL sends a GET request without a token, and writes the body of the response to output. It returns an error if the status is not 200.
+func (b *bench) getURL(ctx context.Context, url string, output io.Writer) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}
-	return b.send(r, out)
+	return b.send(r, output)
 }
 
-// gets returns a step that sends a GET request for an organisation to the server on PostgreSQL, and reads the whole answer.
+// gets returns a step of the benchmark that sends a GET request for an organisation to the server on PostgreSQL, and reads the whole
+// response. The function path returns the path of the request in each round of the benchmark.
 func (b *bench) gets(o *organisation, path func(round int) string) step {
 	return timed(func(ctx context.Context, round int) error {
 		return b.request(ctx, b.pg, o, http.MethodGet, path(round), nil, io.Discard)
 	})
 }
 
-// read sends a GET request for an organisation and decodes the JSON of the answer into out.
-func (b *bench) read(ctx context.Context, i *instance, o *organisation, path string, out any) error {
+// read sends a GET request for an organisation, and decodes the JSON of the response into the value to which result points.
+func (b *bench) read(ctx context.Context, i *instance, o *organisation, path string, result any) error {
 	var body bytes.Buffer
 	if err := b.request(ctx, i, o, http.MethodGet, path, nil, &body); err != nil {
 		return err
 	}
-	return json.Unmarshal(body.Bytes(), out)
+	return json.Unmarshal(body.Bytes(), result)
 }
 
-// same returns a function that returns the same text in every round.
+// same returns a function that returns the same path or SQL query in every round of the benchmark.
 func same(text string) func(int) string { return func(int) string { return text } }

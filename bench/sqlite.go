@@ -26,7 +26,8 @@ func sqliteCases(b *bench) []benchCase {
 	}
 }
 
-// startLite creates a SQLite database with the organisations that the SQLite cases use, and starts a server on it. Further calls do nothing.
+// startLite creates a SQLite database with two organisations, one for requests that read and one for stored batches, and starts a server on
+// it. If the server is already running, startLite does nothing.
 func (b *bench) startLite(ctx context.Context) error {
 	if b.lite.server != nil {
 		return nil

@@ -11,9 +11,9 @@ import (
 const (
 	width     = 960.0
 	barLeft   = 440.0 // where the bars begin
-	barWidth  = 380.0 // width of a bar that uses maxShare of its goal
+	barWidth  = 380.0 // width of the longest bars, whose ratio is maxShare times the goal or more
 	rowHeight = 20.0
-	maxShare  = 2.0 // a bar for a larger share is cut at this share
+	maxShare  = 2.0 // ratio divided by goal at which a bar ends, even if the quotient is larger
 )
 
 const style = `  <style>
@@ -26,8 +26,8 @@ const style = `  <style>
   </style>
 `
 
-// Picture returns a bar chart of the results as SVG. The length of a bar is the result's Share: a bar that ends at the dashed line meets its
-// goal exactly, and a longer bar misses it.
+// Picture returns a bar chart of the results as SVG. The length of a bar shows Share, the ratio of a result divided by its goal. A bar that
+// ends at the dashed line meets its goal exactly, and a longer bar misses the goal.
 func (r Report) Picture() string {
 	var b strings.Builder
 	groups := 0
@@ -66,16 +66,16 @@ func (r Report) Picture() string {
 	return b.String()
 }
 
-// settings returns settings as text, ordered by name.
-func settings(of map[string]string) string {
+// settings formats settings as one line, such as "fsync on, shared_buffers 128MB", ordered by name.
+func settings(values map[string]string) string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		parts = append(parts, name+" "+of[name])
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		parts = append(parts, name+" "+values[name])
 	}
 	return strings.Join(parts, ", ")
 }
 
-// thousands returns n with a comma between groups of three digits.
+// thousands formats a number that is not negative, with a comma between groups of three digits.
 func thousands(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// Report is the outcome of one run of the benchmark. It is stored as JSON.
+// Report has the results of one run of the benchmark, and the machine and data of the run. It is stored as JSON.
 type Report struct {
 	Date     string   `json:"date"` // UTC date of the run
 	Revision string   `json:"revision"`
@@ -39,14 +39,14 @@ type Data struct {
 	Organisation int   `json:"organisations"` // number of organisations
 }
 
-// Result is the outcome of one case: the median time of the measured step, the median time of the step with which it is compared (Limit), and
-// the ratio of the two.
+// Result is the result of one comparison of the benchmark. Ratio is the median time of the measured step (Measured) divided by the median
+// time of the step with which it is compared (Limit). Goal is the highest allowed ratio, or the lowest one if AtLeast is true.
 type Result struct {
 	Group    string  `json:"group"`
 	Name     string  `json:"name"`
 	Ratio    float64 `json:"ratio"`
 	Goal     float64 `json:"goal"`
-	AtLeast  bool    `json:"at_least,omitempty"` // the goal is the lowest and not the highest allowed ratio
+	AtLeast  bool    `json:"at_least,omitempty"` // Goal is the lowest allowed ratio
 	Measured float64 `json:"measured_ms"`
 	Limit    float64 `json:"limit_ms"`
 }
@@ -57,11 +57,12 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Slack is the factor by which a ratio may miss its goal before the benchmark fails. Ratios vary by about a quarter between runs on a small
-// machine.
+// Slack is the factor by which a ratio may miss its goal before the benchmark fails. It is above 1 because ratios vary by about a quarter
+// between runs on a small machine.
 const Slack = 1.25
 
-// Share returns the ratio of the result to its goal, so that 1 means that the goal is met exactly. A share above 1 means that it is missed.
+// Share says how much of its goal a result uses: 1 if the ratio meets the goal exactly, less if it is better, and more if it misses the
+// goal.
 func (r Result) Share() float64 {
 	if r.AtLeast {
 		return r.Goal / r.Ratio
@@ -69,7 +70,7 @@ func (r Result) Share() float64 {
 	return r.Ratio / r.Goal
 }
 
-// Verdict returns "met", "close" if the result misses its goal by at most Slack, or "missed".
+// Verdict returns "met" if the ratio meets the goal, "close" if it misses the goal by at most the factor Slack, and "missed" otherwise.
 func (r Result) Verdict() string {
 	switch share := r.Share(); {
 	case share <= 1:
@@ -80,7 +81,7 @@ func (r Result) Verdict() string {
 	return "missed"
 }
 
-// goal returns the goal as text.
+// goal formats the goal, such as "≤ 1.5".
 func (r Result) goal() string {
 	if r.AtLeast {
 		return fmt.Sprintf("≥ %.1f", r.Goal)
@@ -88,7 +89,7 @@ func (r Result) goal() string {
 	return fmt.Sprintf("≤ %.1f", r.Goal)
 }
 
-// Missed returns the number of results that miss their goal by more than Slack.
+// Missed returns the number of results that miss their goal by more than the factor Slack.
 func (r Report) Missed() int {
 	n := 0
 	for _, result := range r.Results {
@@ -99,7 +100,7 @@ func (r Report) Missed() int {
 	return n
 }
 
-// Print writes the results and facts as text.
+// Print writes the results, one a line, and then the measurements without goals.
 func (r Report) Print(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	group := ""
@@ -119,14 +120,14 @@ func (r Report) Print(to io.Writer) error {
 	return w.Flush()
 }
 
-// Begin and End are the lines before and after the part of docs/performance.md that Table writes.
+// Begin and End are the lines of docs/performance.md between which the results stand. Page replaces the text between them.
 const (
 	Begin = "<!-- The text from here to the next comment is written by `make bench DOCS=1`. -->\n"
 	End   = "<!-- End of the text that is written by `make bench DOCS=1`. -->\n"
 )
 
-// Page returns the document with the results of r between the lines Begin and End. It returns an error if the document lacks one of these
-// lines.
+// Page returns a copy of the document in which the results of r replace the text between the lines Begin and End. It returns an error if
+// the document lacks one of these lines.
 func (r Report) Page(document string) (string, error) {
 	before, rest, found := strings.Cut(document, Begin)
 	_, after, ended := strings.Cut(rest, End)
@@ -136,7 +137,7 @@ func (r Report) Page(document string) (string, error) {
 	return before + Begin + "\n" + r.Table() + "\n" + End + after, nil
 }
 
-// Table returns the results and facts as Markdown.
+// Table returns a description of the run, the results and the measurements without goals, in Markdown.
 func (r Report) Table() string {
 	var b strings.Builder
 	m := r.Machine

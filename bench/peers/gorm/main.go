@@ -25,7 +25,7 @@ type Collection struct {
 	Name string    `json:"name"`
 }
 
-// Video is a row of videos, with the collections that contain the video.
+// Video is a row of the table videos of ReelTally's database, with the collections that contain the video.
 type Video struct {
 	OrganisationID    uuid.UUID    `json:"organisation_id"`
 	ID                uuid.UUID    `json:"ad_id" gorm:"primaryKey"`

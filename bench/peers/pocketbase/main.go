@@ -65,7 +65,7 @@ func serve(organisation, folder string) error {
 	return apis.Serve(app, apis.ServeConfig{HttpAddr: "127.0.0.1:0"})
 }
 
-// createCollection creates the collection videos, which everybody may list.
+// createCollection creates the PocketBase collection videos, with the rule that every caller may list it.
 func createCollection(app core.App) error {
 	c := core.NewBaseCollection("videos")
 	c.ListRule = new(string)
@@ -82,7 +82,7 @@ func createCollection(app core.App) error {
 	return app.Save(c)
 }
 
-// copyVideos copies the videos of an organisation from PostgreSQL in one transaction.
+// copyVideos copies the videos of an organisation from the PostgreSQL database of ReelTally into PocketBase, in one transaction.
 func copyVideos(app core.App, organisation string) error {
 	ctx := context.Background()
 	db, err := pgx.Connect(ctx, os.Getenv("REELTALLY_DATABASE_URL"))

@@ -165,7 +165,7 @@ func TestServe_finishesRunningRequestsBeforeItStops(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(entered)
 		<-leave
-		_, _ = fmt.Fprint(w, "complete, ", r.Context().Err()) // Err returns nil, because the request's context does not end at shutdown
+		_, _ = fmt.Fprint(w, "complete, ", r.Context().Err()) // Err is nil, because the shutdown does not end the request's context
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	served, answered := make(chan error, 1), make(chan string, 1)
@@ -307,7 +307,7 @@ func TestOpen_migratesSchemaOnlyIfCallerAllowsIt(t *testing.T) {
 	})
 }
 
-// databaseOf returns the settings of the database with the given URL. All other settings have their defaults.
+// databaseOf returns settings with the given database URL and the defaults of all other settings.
 func databaseOf(url string) boot.Database {
 	const day = 24 * time.Hour
 	return boot.Database{DatabaseURL: boot.Secret(url), MaxCollections: store.DefaultMaxCollections, RetentionDaily: store.DailyDays * day, RetentionWeekly: store.WeeklyDays * day}

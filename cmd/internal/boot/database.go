@@ -19,19 +19,19 @@ type Database struct {
 	RetentionDaily  time.Duration `setting:"REELTALLY_RETENTION_DAILY" default:"90d" placeholder:"TIME" help:"How long the numbers of each day are kept, in whole days, at least 31d. Afterwards one day of each week is kept. The same for all programs of one database."`
 	RetentionWeekly time.Duration `setting:"REELTALLY_RETENTION_WEEKLY" default:"730d" placeholder:"TIME" help:"How long the numbers of each week are kept, in whole days, at least as long as those of each day."`
 
-	// StoreTimeout is store.Options.Timeout, the timeout of a database transaction. Servers and collectors set it. In the operator's
-	// commands it is 0, which means no limit.
+	// StoreTimeout is the timeout of a database transaction; 0 means no limit. It is not a setting: servers and collectors set it, and the
+	// operator's commands leave it 0.
 	StoreTimeout time.Duration `kong:"-"`
 }
 
-// Migration says which databases Open may migrate. A PostgreSQL database may be in use by other programs, so Open migrates it only with
-// MigrateAny. Otherwise, the operator must migrate it with `reeltally migrate`.
+// Migration tells Database.Open what to do if the schema of the database is missing or old. Other programs may be using a PostgreSQL
+// database, so Open migrates it only with MigrateAny. Otherwise the operator must run `reeltally migrate` first.
 type Migration int
 
 const (
-	// CreateSQLite creates the schema in a new SQLite file.
+	// CreateSQLite creates the schema in a new SQLite file. An old schema is an error.
 	CreateSQLite Migration = iota
-	// MigrateSQLite creates or updates the schema of a SQLite file.
+	// MigrateSQLite creates or updates the schema of a SQLite file. A missing or old schema in a PostgreSQL database is an error.
 	MigrateSQLite
 	// MigrateAny creates or updates the schema of a SQLite file or a PostgreSQL database.
 	MigrateAny
@@ -43,8 +43,8 @@ const (
 	ExistingUnchecked
 )
 
-// Open opens the database and migrates its schema if m allows that. If the schema does not have the version that this
-// program needs, Open returns a *store.SchemaError. With SkipSchemaCheck, Open does not check the version.
+// Open opens the database and, if m allows it, migrates its schema. If the schema then has another version than this program needs, Open
+// returns a *store.SchemaError. With SkipSchemaCheck and ExistingUnchecked, Open accepts every version.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*store.Store, error) {
 	if d.MaxCollections < 1 {
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")
@@ -67,14 +67,14 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*
 	return st, nil
 }
 
-// minDailyRetention is the smallest allowed value of Database.RetentionDaily, the time for which daily points are kept. It must be at
-// least 31 days, because the growth of the views in 30 days is computed from daily points.
+// minDailyRetention is the smallest allowed value of Database.RetentionDaily, the time for which daily points are kept. It is 31 days,
+// because the growth of the views in the last 30 days is computed from daily points.
 const minDailyRetention = 31 * 24 * time.Hour
 
 // maxRetention is the largest allowed value of Database.RetentionDaily and Database.RetentionWeekly.
 const maxRetention = 100 * 365 * 24 * time.Hour
 
-// retention returns for how many days the points of histories are kept.
+// retention checks the two settings for how long the points of histories are kept, and returns them in days.
 func (d Database) retention() (store.Retention, error) {
 	const day = 24 * time.Hour
 	daily, weekly := d.RetentionDaily, d.RetentionWeekly
@@ -88,7 +88,8 @@ func (d Database) retention() (store.Retention, error) {
 	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // maxRetention fits
 }
 
-// prepareSchema checks the schema. If the schema is not current and m allows the migration, it migrates the schema.
+// prepareSchema checks the version of the schema. If the schema is missing or old, prepareSchema migrates it if m allows this, and returns
+// a *store.SchemaError otherwise.
 func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m Migration) error {
 	err := st.CheckSchema(ctx)
 	var schema *store.SchemaError

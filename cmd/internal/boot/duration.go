@@ -10,13 +10,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// daysAndWeeks matches a number of days or weeks in a duration.
+// daysAndWeeks matches a part of a duration that is a number of days or weeks, such as "1.5d" or "2w".
 var daysAndWeeks = regexp.MustCompile(`([0-9]+(?:\.[0-9]+)?)([dw])`)
 
 // ParseDuration parses a duration in Go's form, such as 90m or 1h30m, in which days and weeks can also be used: 30d, 2w, 1d12h.
 func ParseDuration(s string) (time.Duration, error) {
 	hours := daysAndWeeks.ReplaceAllStringFunc(s, func(part string) string {
-		n, _ := strconv.ParseFloat(part[:len(part)-1], 64) // the expression matches only numbers
+		n, _ := strconv.ParseFloat(part[:len(part)-1], 64) // no error is possible: daysAndWeeks matches only numbers
 		if n *= 24; part[len(part)-1] == 'w' {
 			n *= 7
 		}
@@ -38,7 +38,7 @@ func inDays(d time.Duration) string {
 	return d.String()
 }
 
-// durations returns the kong option that parses durations of the command line with ParseDuration.
+// durations returns the option that makes kong, the parser of the command line, parse durations with ParseDuration.
 func durations() kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string

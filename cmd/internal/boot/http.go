@@ -12,21 +12,24 @@ import (
 	"time"
 )
 
-// The constants are the time limits of HTTP connections. They are long enough for a request of 2 MiB or a response with 5000 videos on a slow
-// network. A connection whose client sends nothing is closed when its limit is reached.
+// These constants are the time limits of HTTP connections. They are long enough to receive a request of 2 MiB or to send a response with
+// 5000 videos on a slow network. A connection is closed when a limit is reached, so that clients that send or read nothing cannot keep
+// connections open forever.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
 	writeTimeout      = 2 * time.Minute
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
-	// lastRequestTimeout is how long Serve waits, after its context ended, for the first request of a connection that is already open.
+	// lastRequestTimeout is how long Serve waits, after its context ended, for requests on connections that are open but have sent no request
+	// yet.
 	lastRequestTimeout = time.Second
-	// shutdownTimeout is how long Serve waits for running requests after its context ended.
+	// shutdownTimeout is how long Serve waits for running requests after that.
 	shutdownTimeout = 20 * time.Second
 )
 
-// PortInUseError reports that another program already listens on Address. Flag and Variable name the setting of the address.
+// PortInUseError reports that another program already listens on Address. Flag and Variable are the names of the flag and environment
+// variable that set the address.
 type PortInUseError struct{ Flag, Variable, Address string }
 
 func (e *PortInUseError) Error() string {
@@ -34,8 +37,8 @@ func (e *PortInUseError) Error() string {
 		e.Address, e.Flag, e.Variable)
 }
 
-// Listen listens on the TCP address of a setting. Errors name the setting's flag and environment variable. If the port is in use, the
-// error is a *PortInUseError.
+// Listen listens on the TCP address that a setting has. flag and variable are the names of the setting's flag and environment variable, for
+// the errors. If the port is in use, the error is a *PortInUseError.
 func Listen(ctx context.Context, flag, variable, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
@@ -50,8 +53,8 @@ func Listen(ctx context.Context, flag, variable, address string) (net.Listener, 
 	return l, nil
 }
 
-// Serve serves HTTP requests until ctx ends. It then accepts no new connections, answers the requests on open connections, and waits up to 20
-// seconds until the running requests are finished. The contexts of the requests do not end when ctx ends.
+// Serve serves HTTP requests until ctx ends. It then accepts no new connections, answers requests that arrive on open connections, and
+// waits up to 20 seconds until the running requests are finished. The contexts of the requests do not end when ctx ends.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *slog.Logger) error {
 	var connections sync.WaitGroup // open connections
 	s := &http.Server{
@@ -79,8 +82,9 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 	if err := <-failed; !errors.Is(err, net.ErrClosed) {
 		return errors.Join(err, s.Close())
 	}
-	// After Shutdown was called, a connection is closed without an answer to its first request. A proxy may have sent this request already.
-	// So Serve calls Shutdown only after the first requests were answered. Without keep-alives, each connection closes after its answer.
+	// Shutdown closes a connection on which no request was received yet. But a proxy may have just sent its first request on such a
+	// connection, and the request would fail. So Serve first waits, for up to lastRequestTimeout, until all connections are closed. Without
+	// keep-alives, each connection closes after its answer.
 	s.SetKeepAlivesEnabled(false)
 	closed := make(chan struct{})
 	go func() {
@@ -100,7 +104,8 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 	return nil
 }
 
-// URL returns the http URL of a listener. If the listener is on all interfaces, the URL has the host 127.0.0.1.
+// URL returns the http URL of a listener. If the listener's address is not one IP address, such as 0.0.0.0 for all interfaces, the URL has
+// the host 127.0.0.1.
 func URL(l net.Listener) string {
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {

@@ -19,11 +19,12 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 )
 
-// pipeListener is an in-memory listener. The deadlines of its connections use the fake time of synctest.
+// pipeListener is an in-memory listener. Its connections use the fake time of synctest for their deadlines, so tests of timeouts need not
+// wait.
 type pipeListener struct {
 	connections chan net.Conn
 	closed      chan struct{}
-	closing     sync.Once // as a real listener, it may be closed more than once
+	closing     sync.Once // makes further calls of Close harmless
 }
 
 func (p *pipeListener) Accept() (net.Conn, error) {
@@ -42,7 +43,7 @@ func (p *pipeListener) Close() error {
 
 func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// serveInMemory serves a handler until the test ends or the function stop is called. The function dial opens a connection.
+// serveInMemory serves a handler until the test ends or calls the returned function stop. The returned function dial opens a connection.
 func serveInMemory(t *testing.T, handler http.Handler) (dial func() net.Conn, stop func()) {
 	t.Helper()
 	l := &pipeListener{connections: make(chan net.Conn), closed: make(chan struct{})}
@@ -69,7 +70,7 @@ func writeSlowly(c net.Conn) time.Duration {
 		if _, err := c.Write([]byte("a")); err != nil {
 			return time.Since(start)
 		}
-		<-time.After(time.Second) // fake time of synctest
+		<-time.After(time.Second) // does not wait: synctest has a fake clock
 	}
 }
 
@@ -81,7 +82,7 @@ func TestServe_answersTheFirstRequestOfAnOpenConnectionAfterTheContextEnds(t *te
 		c := dial()
 		synctest.Wait()
 		stop()
-		<-time.After(500 * time.Millisecond) // fake time of synctest
+		<-time.After(500 * time.Millisecond) // does not wait: synctest has a fake clock
 		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 		require.NoError(t, err)
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)

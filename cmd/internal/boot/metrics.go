@@ -27,8 +27,8 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Service returns a service that serves the metrics of r at /metrics and, if status is not nil, the handler status at /status. If MetricsListen
-// is not set, Service returns false and no service.
+// Service returns a service that serves the metrics of the registry r at /metrics. If status is not nil, the service also serves this
+// handler at /status. If the setting MetricsListen is empty, Service returns no service and false.
 func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Service, bool, error) {
 	if m.MetricsListen == "" {
 		return Service{}, false, nil
@@ -46,7 +46,8 @@ func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status htt
 	return Service{"metrics", func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}, true, nil
 }
 
-// CountRequests returns a handler that counts and times the requests to handler in metrics of r.
+// CountRequests returns a handler that passes requests to the given handler. It records their number and duration in metrics, which it adds
+// to the registry r.
 func CountRequests(r *prometheus.Registry, handler http.Handler) http.Handler {
 	inFlight := prometheus.NewGauge(prometheus.GaugeOpts{Name: "reeltally_http_requests_in_flight", Help: "Requests in progress."})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reeltally_http_request_seconds",
@@ -61,8 +62,8 @@ func CountRequests(r *prometheus.Registry, handler http.Handler) http.Handler {
 	}))
 }
 
-// methodLabel returns the HTTP method m, or "other" if m is not a standard method. Otherwise, clients could create an unlimited number
-// of label values.
+// methodLabel returns the value of the metric label "method" for an HTTP method: the method itself, or "other" if it is not a standard one.
+// Clients can send any text as the method. Without "other", they could create an unlimited number of label values.
 func methodLabel(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -87,11 +88,12 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap returns the underlying writer. http.ResponseController calls Unwrap to flush the response and to set deadlines.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// release is the version of the release, such as "v1.2.0". In programs that `make dist` builds, the linker sets it. In others it is "".
+// release is the version of the release, such as "v1.2.0". `make dist` lets the linker set it. In programs that are built otherwise, it is
+// "".
 var release string //nolint:gochecknoglobals // the linker can set only a variable
 
-// Version returns the version of the program. It is the first known one of these: the version of the release, the version of the Go module, and
-// the commit. If none is known, Version returns "devel".
+// Version returns the version of the program: the version of the release, else the version of the Go module, else the commit. If none of
+// them is known, Version returns "devel".
 func Version() string {
 	if release != "" {
 		return release

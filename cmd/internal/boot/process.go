@@ -10,11 +10,11 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // contains root certificates, for systems that have none, such as the container image
+	_ "golang.org/x/crypto/x509roots/fallback" // root certificates for systems that have none, such as the container image
 )
 
-// Process has the arguments, the environment and the standard streams of a program. Tests pass their own values instead of those of the
-// operating system.
+// Process has everything that a program gets from the operating system: arguments, environment and standard streams. Tests pass values of
+// their own.
 type Process struct {
 	Name           string // the program's name in help and errors
 	Args           []string
@@ -32,12 +32,12 @@ func (e UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the underlying error.
 func (e UsageError) Unwrap() error { return e.Err }
 
-// ErrHelpShown is the error that Parse returns after it printed the help.
+// ErrHelpShown is the error that Parse returns if the user asked for the help, after Parse printed the help.
 var ErrHelpShown = errors.New("help was shown")
 
-// Go collects garbage when the heap is gcPercent larger than after the last collection, or when the process reaches memoryLimit. With Go's
-// default of 100 percent, the server would collect garbage every few requests, because it uses little memory between requests. The environment
-// variables GOGC and GOMEMLIMIT replace these values.
+// gcPercent and memoryLimit decide when Go collects garbage: when the heap has grown by gcPercent since the last collection, or when the
+// process reaches memoryLimit bytes. With Go's default of 100 percent, the server would collect garbage every few requests, because it uses
+// little memory between requests. The environment variables GOGC and GOMEMLIMIT replace these values.
 const (
 	gcPercent   = 250
 	memoryLimit = 512 << 20
@@ -53,8 +53,8 @@ func collectGarbageLess() {
 	}
 }
 
-// Main runs a program and returns its exit status: 0 for success, 1 for a failure or an interrupted command, 2 for wrong usage.
-// The first SIGINT or SIGTERM cancels the context of run. The second one ends the process at once.
+// Main runs a program with the arguments and environment of this process, and returns its exit status: 0 for success, 1 for a failure or an
+// interrupted command, 2 for wrong usage. The first SIGINT or SIGTERM cancels the context of run. The second one ends the process at once.
 func Main(name string, run func(context.Context, Process) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -71,7 +71,7 @@ func Run(ctx context.Context, p Process, run func(context.Context, Process) erro
 	switch {
 	case err == nil, errors.Is(err, ErrHelpShown):
 		return 0
-	case isShutdown(ctx, err): // the exit status is 1, so that a script does not use incomplete output
+	case isShutdown(ctx, err): // exit status 1 tells scripts not to use the output
 		fmt.Fprintf(p.Stderr, "%s: interrupted before it finished; the output is incomplete\n", p.Name)
 		return 1
 	case errors.As(err, &usage):
@@ -82,13 +82,13 @@ func Run(ctx context.Context, p Process, run func(context.Context, Process) erro
 	return 1
 }
 
-// isShutdown reports whether err was caused by the end of ctx.
+// isShutdown reports whether err is only a consequence of the cancellation of ctx.
 func isShutdown(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && ctx.Err() != nil
 }
 
-// IgnoreShutdown returns nil if err only reports that ctx was cancelled, and err otherwise. Programs that run until they are stopped
-// use it, because their shutdown is not a failure.
+// IgnoreShutdown returns nil if err is only a consequence of the cancellation of ctx, and err otherwise. Programs that run until they are
+// stopped use it, because their shutdown is not a failure.
 func IgnoreShutdown(ctx context.Context, err error) error {
 	if isShutdown(ctx, err) {
 		return nil

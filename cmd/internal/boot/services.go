@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// Service is a part of a program, such as the API, that runs concurrently with the other parts. Run returns nil when its context ends.
-// If Run returns earlier, the whole program stops.
+// Service is a part of a program, such as the API, that runs concurrently with the program's other services. Run returns nil when its
+// context ends. If Run returns before that, the whole program stops.
 type Service struct {
 	Name string
 	Run  func(context.Context) error
 }
 
-// RunAll runs services until ctx ends or a service returns. It then stops the services one after the other, the last one first. A service must
-// come in the list before the services that use it. RunAll returns the joined errors of all services.
+// RunAll runs services until ctx ends or one of them returns. It then stops the services one after the other, from the last to the first.
+// So a service must come in the list before the services that use it. RunAll returns the joined errors of all services.
 func RunAll(ctx context.Context, services ...Service) error {
 	type running struct {
 		stop func()
 		done chan error
 	}
-	// The context of a service does not end when ctx ends. RunAll ends it when it is the service's turn to stop.
+	// The services must not all stop at once. So their contexts do not end with ctx, and RunAll cancels them one by one.
 	base := context.WithoutCancel(ctx)
 	ended := make(chan struct{}, len(services))
 	started := make([]running, len(services))

@@ -8,17 +8,18 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Parse reads the arguments and the environment into grammar, a pointer to a struct with kong tags. A flag with the tag
-// `setting:"REELTALLY_…"` is read from that environment variable if it is not among the arguments. Parse returns ErrHelpShown if it
-// printed the help. If a value is invalid, it returns a UsageError that names the flag, its variable and the allowed values. It also returns a
-// UsageError for a variable that begins with REELTALLY_ and does not exist.
+// Parse reads the arguments and the environment into grammar, a pointer to a struct with tags of kong. The tag `setting:"REELTALLY_…"` of a
+// flag names its environment variable, which is used if the flag is not among the arguments.
+//
+// Parse returns ErrHelpShown if it printed the help. It returns a UsageError in two cases: a value is invalid, or the environment has a
+// variable whose name begins with REELTALLY_ and is unknown.
 func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error) {
 	exited := false
 	options = append([]kong.Option{
 		kong.Name(p.Name),
 		kong.Vars{"log_level": "info", "database_url": "sqlite:data/reeltally.db"},
 		kong.Writers(p.Stdout, p.Stderr),
-		kong.Exit(func(int) { exited = true }), // kong calls this after it has printed the help, and continues; Parse ignores the errors that follow
+		kong.Exit(func(int) { exited = true }), // kong calls this after it printed the help, and then continues to parse; Parse ignores errors that follow
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueFormatter(flagHelp),
 		kong.Resolvers(environmentResolver(p.Env)),
@@ -41,14 +42,15 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 	return parsed, nil
 }
 
-// Description returns the option that puts text at the top of the help.
+// Description returns the option of Parse that puts text at the top of the help.
 func Description(text string) kong.Option { return kong.Description(text) }
 
-// variable returns the name of a flag's environment variable, or "" if the flag has no environment variable.
+// variable returns the name of a flag's environment variable, or "" if the flag has none.
 func variable(v *kong.Value) string { return v.Tag.Get("setting") }
 
-// environmentResolver returns a kong resolver that reads flags from environment variables. An empty variable counts as not set. kong's
-// own env tag is not used, because it does not read the variables from lookup, and its errors contain the values of secrets.
+// environmentResolver returns a kong resolver that reads flags from environment variables, with the function lookup. An empty variable
+// counts as not set. kong can read variables itself (tag env), but always those of the process, and its errors contain the values of
+// secrets.
 func environmentResolver(lookup func(string) (string, bool)) kong.ResolverFunc {
 	return func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 		if name := variable(f.Value); name != "" {
@@ -60,7 +62,7 @@ func environmentResolver(lookup func(string) (string, bool)) kong.ResolverFunc {
 	}
 }
 
-// flagHelp returns the help text of a flag, with its environment variable and default in brackets.
+// flagHelp returns the help text of a flag, with the name of its environment variable and its default in brackets.
 func flagHelp(v *kong.Value) string {
 	var notes []string
 	if name := variable(v); name != "" {
@@ -75,7 +77,8 @@ func flagHelp(v *kong.Value) string {
 	return strings.TrimSuffix(v.Help, ".") + " (" + strings.Join(notes, ", ") + ")."
 }
 
-// addVariable adds the name of the flag's environment variable to an error of kong. The text of such an error begins with the name of the flag.
+// addVariable adds the name of the environment variable to an error of kong about a flag. The text of such an error begins with the name of
+// the flag. Other errors are returned unchanged.
 func addVariable(app *kong.Application, err error) error {
 	text := err.Error()
 	var walk func(*kong.Node)

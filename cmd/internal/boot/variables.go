@@ -23,15 +23,16 @@ var Variables = []string{
 	"REELTALLY_YOUTUBE_BASE_URL", "REELTALLY_YOUTUBE_STATS_UNITS", "REELTALLY_YOUTUBE_UNITS",
 }
 
-// otherVariables are the environment variables that only docker-compose.yml reads. Programs accept them and ignore them.
+// otherVariables are the environment variables that only docker-compose.yml reads. Programs find them in a shared file of variables, and
+// ignore them.
 var otherVariables = []string{"REELTALLY_PORT", "REELTALLY_MEMORY", "REELTALLY_TOOL_MEMORY", "REELTALLY_POSTGRES_MEMORY",
 	"REELTALLY_POSTGRES_IMAGE", "REELTALLY_GO_IMAGE", "REELTALLY_BUSYBOX_IMAGE"}
 
-// freePrefixes are prefixes of the environment variables that only tests read. Programs accept all variables with these prefixes.
+// freePrefixes are the prefixes of the environment variables that only tests read. Programs ignore variables with these prefixes.
 var freePrefixes = []string{"REELTALLY_TEST_", "REELTALLY_FUZZ_"}
 
-// checkVariables returns a UsageError that names all unknown variables in environ whose names begin with REELTALLY_. Otherwise, a mistyped
-// variable would silently have no effect. The elements of environ have the form NAME=VALUE.
+// checkVariables returns a UsageError that names all unknown environment variables whose names begin with REELTALLY_. It returns nil if
+// there are none. Without this check, a mistyped variable would silently have no effect. The elements of environ have the form NAME=VALUE.
 func checkVariables(environ []string) error {
 	var faults []string
 	for _, pair := range environ {
@@ -56,7 +57,8 @@ func checkVariables(environ []string) error {
 	return UsageError{errors.New(strings.Join(faults, "\n"))}
 }
 
-// maxTypingErrors is the largest editDistance between an unknown and a known variable at which an error suggests the known variable.
+// maxTypingErrors limits the suggestions for unknown variables: an error suggests a known variable if at most this number of characters are
+// wrong.
 const maxTypingErrors = 5
 
 // editDistance returns how many characters must be inserted, deleted or replaced to turn a into b (Levenshtein distance).

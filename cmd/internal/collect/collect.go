@@ -1,8 +1,9 @@
-// Package collect builds the collector and its sources from settings and runs the collector. It also reports to operators how well numbers are
-// collected. The collector itself is in package collector.
+// Package collect creates the collector and its sources from settings, and runs the collector. It also reports to operators how well the
+// collector works. The collector itself is in package collector.
 //
 // Command is the main function of cmd/collector. `reeltally up` uses Config and NewService to run the collector and the API in one process.
-// ReadStatus reads the state of the queue, the ages of the numbers, the budgets and the pauses. Monitor serves these at /status and /metrics.
+// ReadStatus reads the state of the queue, the ages of the numbers, the budgets and the pauses of sources. Monitor serves this state at
+// /status and /metrics.
 package collect
 
 import (
@@ -32,7 +33,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Config has the settings of the sources. A source is used if its credential is set.
+// Config has the settings of the sources, from which the collector gets its numbers. A source is used if its credential is set.
 type Config struct {
 	YouTubeAPIKey  boot.Secret `name:"youtube-api-key" setting:"REELTALLY_YOUTUBE_API_KEY" placeholder:"KEY" help:"Key of the YouTube Data API. Enables YouTube as a source."`
 	YouTubeBaseURL string      `name:"youtube-base-url" setting:"REELTALLY_YOUTUBE_BASE_URL" default:"https://youtube.googleapis.com/" placeholder:"URL" help:"Base URL of the YouTube Data API."`
@@ -63,14 +64,15 @@ type Config struct {
 	VendorBaseURL []string      `name:"vendor-base-url" setting:"REELTALLY_VENDOR_BASE_URL" placeholder:"URL" help:"Base URL of each vendor, in the order of the vendors. Without it, the URLs of the descriptions are used."`
 }
 
-// StoreTimeout is the timeout of a collector's database transactions. It keeps a hanging database from blocking the collector forever.
+// StoreTimeout is the timeout of a collector's database transactions. Without it, a database that does not respond would block the
+// collector forever.
 const StoreTimeout = time.Minute
 
-// Vars returns the values of the placeholders, such as ${vendors}, in the help texts of Config. A caller of boot.Parse whose settings contain a
-// Config must pass Vars as an option.
+// Vars returns the values of the placeholders in the help texts of Config, such as ${vendors}. A program that parses a Config must pass
+// Vars to boot.Parse as an option.
 func Vars() kong.Vars { return kong.Vars{"vendors": strings.Join(vendor.Shipped(), ", ")} }
 
-// allowedLimits describes, for error messages, the valid values of the settings that limit calls to a source.
+// allowedLimits describes, for error messages, the valid values of the settings that limit how often a source is asked.
 const allowedLimits = "1 or more, or -1 for no limit"
 
 // usagef returns a boot.UsageError with a formatted message.
@@ -127,10 +129,12 @@ func (c Config) Check() error {
 	return c.TikTok.check()
 }
 
-// checkDataKind prevents that real and made-up numbers are mixed. It returns a *store.DataKindError in two cases: the database has real
-// numbers and the sandbox is configured as a vendor, or the database has made-up numbers and all sources have their default URLs, so that
-// they are real. A source with another URL can be real or a sandbox. In that case, the collector checks the first answer of the source
-// instead.
+// checkDataKind ensures that a database never has both real and made-up numbers. It returns a *store.DataKindError in two cases:
+//
+//   - The database has real numbers, and a vendor is the sandbox, which makes numbers up.
+//   - The database has made-up numbers, and all sources have their default URLs, so that their numbers are real.
+//
+// A source with another URL can be real or a sandbox. The collector decides this later, by the first answer of the source.
 func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	have, err := st.DataKind(ctx)
 	switch {
@@ -144,16 +148,16 @@ func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	return nil
 }
 
-// hasChangedURL reports whether the base URL of any source differs from its default.
+// hasChangedURL reports whether the base URL of at least one source is not the default.
 func (c Config) hasChangedURL() bool {
 	return len(c.VendorBaseURL) > 0 || c.YouTubeBaseURL != youtube.DefaultBaseURL ||
 		c.TikTok.BaseURL != tiktok.DefaultBaseURL || c.TikTok.ResearchBaseURL != tiktok.DefaultBaseURL ||
 		c.InstagramBaseURL != graph.DefaultBaseURL || c.FacebookBaseURL != graph.DefaultBaseURL
 }
 
-// RequireSources returns the sources that ConfiguredSources returns. If no source is configured, it returns an error that explains how to
-// configure one. It returns a *store.DataKindError if the sources are real and the database has made-up numbers, or if the source is the
-// sandbox and the database has real numbers.
+// RequireSources returns the configured sources, as ConfiguredSources does. If there are none, it returns an error that explains how to
+// configure one. If one of the sources is real and the database has made-up numbers, or the other way round, it returns a
+// *store.DataKindError.
 func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.checkDataKind(ctx, st); err != nil {
 		return nil, err
@@ -166,9 +170,9 @@ func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slo
 	return sources, err
 }
 
-// ConfiguredSources returns a source for each credential, in the order in which the collector asks the sources: first the platforms' APIs,
-// then vendors, and last TikTok's Research API, whose numbers are days old. TikTok's refresh tokens change with each use, so the TikTok
-// sources save the new tokens in st.
+// ConfiguredSources returns a source for each configured credential, in the order in which the collector asks them: the platforms' APIs,
+// then vendors, and last TikTok's Research API, whose numbers are days old. A refresh token of TikTok is replaced each time it is used, so
+// the TikTok sources store the new tokens in st.
 func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -223,7 +227,8 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 	return sources, nil
 }
 
-// NewService returns the collector as a service. When the service stops, the collector first stores its results and releases its claims.
+// NewService returns the collector as a service. When the service stops, it first stores the results of its last fetches, and returns its
+// claimed targets to the queue.
 func (c Config) NewService(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) (boot.Service, error) {
 	intervals, err := schedule.ParseIntervals(c.FetchIntervals)
 	if err != nil {

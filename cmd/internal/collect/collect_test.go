@@ -95,7 +95,7 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 	}
 }
 
-// fixedSource is a source whose Fetch returns fixed results and a fixed error.
+// fixedSource is a source that answers every call with the same results and error.
 type fixedSource struct {
 	source.Source
 	results []source.Result

@@ -15,7 +15,8 @@ const (
 	panicsMetric  = "reeltally_collector_panics_total"
 )
 
-// CountCalls wraps each source, so that metrics of the registry record the number and duration of its calls and the number of its results.
+// CountCalls wraps sources so that their calls and results are counted. It adds two metrics to the registry: the durations of the calls,
+// and the number of results for single videos and accounts.
 func CountCalls(registry *prometheus.Registry, sources []source.Source) []source.Source {
 	m := &sourceMetrics{
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reeltally_source_call_seconds",
@@ -37,12 +38,13 @@ type sourceMetrics struct {
 	results *prometheus.CounterVec
 }
 
+// countingSource is a source that counts its calls and results.
 type countingSource struct {
 	source.Source
 	metrics *sourceMetrics
 }
 
-// Fetch calls Fetch of the wrapped source and counts the call and its results.
+// Fetch asks the wrapped source, and counts the call and its results by class, such as "ok".
 func (s countingSource) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	start := time.Now()
 	results, err := s.Source.Fetch(ctx, batch, budget)

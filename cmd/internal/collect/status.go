@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Status shows operators how well the numbers are collected, for all collectors and organisations together. Its JSON is the response of
-// /status: times are RFC 3339 in UTC, durations are in seconds, and a value that does not exist is null.
+// Status shows operators how well the collectors work. It covers all collectors and organisations of a database. Its JSON is the response
+// of /status: times are RFC 3339 in UTC, durations are in seconds, and a value that does not exist is null.
 type Status struct {
 	At         time.Time      `json:"at"`
 	Collectors int            `json:"collectors"` // number of collectors that sent a heartbeat in the last ten seconds
@@ -32,10 +32,11 @@ type Status struct {
 	Sources    []SourceStatus `json:"sources"`
 	Statuses   []StatusCount  `json:"statuses"`
 
-	pauses map[string]PauseStatus // pauses by name of the source or budget; includes sources that only other processes use
+	pauses map[string]PauseStatus // current pauses, by "SOURCE" or "SOURCE/BUDGET", of the sources of all collectors
 }
 
-// QueueStatus counts the targets in the queue that have the same platform, kind (video or account) and lane.
+// QueueStatus counts the targets of the queue that have the same platform, kind (video or account) and lane. The lane is the priority of a
+// target: interactive, premium, basic or free.
 type QueueStatus struct {
 	Platform         string           `json:"platform"`
 	Kind             queue.Kind       `json:"kind"`
@@ -46,8 +47,8 @@ type QueueStatus struct {
 	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds for which the oldest due target has been due; null if no target is due
 }
 
-// StatusCount is the number of videos or accounts with one fetch status. For videos and accounts whose tracking was stopped, Platform is
-// "", and the number counts all platforms.
+// StatusCount is the number of videos or accounts with one fetch status, such as "ok", on one platform. If tracking was stopped, the
+// platform is not counted: there is one StatusCount with the Platform "" for all platforms.
 type StatusCount struct {
 	Platform string            `json:"platform"`
 	Kind     queue.Kind        `json:"kind"`
@@ -56,8 +57,8 @@ type StatusCount struct {
 }
 
 // Freshness describes how old the numbers of the active targets of one platform and kind (video or account) are. P50, P95 and P99 are upper
-// bounds for percentiles of these ages. They are null if the age is above the largest age in queue.FreshWithin, or if no target was fetched
-// yet.
+// bounds for percentiles of these ages. They are null if no target was fetched yet, or if the percentile is above the largest age in
+// queue.FreshWithin.
 type Freshness struct {
 	Platform     string           `json:"platform"`
 	Kind         queue.Kind       `json:"kind"`
@@ -69,8 +70,8 @@ type Freshness struct {
 	P99          *float64         `json:"p99_seconds_at_most"`
 }
 
-// Platform counts how many targets of a platform have missing, old or recent numbers. A target whose video or account is gone is counted
-// only in Targets, Gone and NeverFetched.
+// Platform counts how many targets of a platform have missing, old or recent numbers. If the video or account of a target no longer exists,
+// the target is counted only in Targets, Gone and NeverFetched.
 type Platform struct {
 	Platform     string `json:"platform"`
 	Targets      int64  `json:"targets"`
@@ -82,16 +83,17 @@ type Platform struct {
 	Fresh        int64  `json:"fresh"`         // number of targets fetched within the last 36 hours
 }
 
-// SourceStatus is the state of one source and of its budgets.
+// SourceStatus is the state of one source, such as "youtube": its results, its current pause, and its budgets.
 type SourceStatus struct {
 	Source string `json:"source"`
-	// Results is the number of results in this process since its start, by class. It is null if this process is not a collector.
+	// Results counts the results since the start of this process, by class, such as "ok". It is null if this process is not a collector.
 	Results map[string]int64 `json:"results"`
 	Pause   *PauseStatus     `json:"pause"`
 	Budgets []BudgetStatus   `json:"budgets"`
 }
 
-// BudgetStatus is the use of a budget in the current window. Limit and Left are null if no limit is known.
+// BudgetStatus says how much of a budget of a source was used in the current window, such as a day. Limit and Left are null if no limit is
+// known.
 type BudgetStatus struct {
 	Budget   string       `json:"budget"`
 	Window   string       `json:"window"`
@@ -102,7 +104,8 @@ type BudgetStatus struct {
 	Pause    *PauseStatus `json:"pause"`
 }
 
-// PauseStatus is the end and the cause of the current pause of a source or budget.
+// PauseStatus is the current pause of a source or budget. Until then, the source is not asked. Class and Detail say why, such as a rate
+// limit.
 type PauseStatus struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`
@@ -113,8 +116,8 @@ type PauseStatus struct {
 // heartbeatTimeout is how long a collector counts as running after its last heartbeat.
 const heartbeatTimeout = 10 * time.Second
 
-// ReadStatus reads the state of collecting from the store. Status.Sources contains the given sources, and then the sources of all other
-// running collectors.
+// ReadStatus reads the Status from the database. Status.Sources contains the given sources, followed by further sources that other running
+// collectors use.
 func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (Status, error) {
 	c, err := st.Queue.Collecting(ctx)
 	if err != nil {
@@ -147,8 +150,8 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 	return s, nil
 }
 
-// queueStatus returns one QueueStatus for each platform, kind (video or account) and lane. It sums up the rows of c, which has one row for each
-// state of these targets.
+// queueStatus returns one QueueStatus for each platform, kind (video or account) and lane (priority). For each of these, c has one row per
+// state of the targets, such as active, and queueStatus sums up these rows.
 func queueStatus(c queue.Collecting) []QueueStatus {
 	out := []QueueStatus{}
 	for _, q := range c.Queue {
@@ -169,8 +172,8 @@ func queueStatus(c queue.Collecting) []QueueStatus {
 	return out
 }
 
-// freshness returns one Freshness for each platform and kind (video or account), over all lanes. It leaves out gone and parked targets, because
-// their numbers are not expected to be recent.
+// freshness returns one Freshness for each platform and kind (video or account), over all lanes. It counts only active targets. Targets
+// that no longer exist, or that are fetched rarely after many failures, have old numbers as expected.
 func freshness(c queue.Collecting) []Freshness {
 	out := []Freshness{}
 	for _, q := range c.Queue {
@@ -194,14 +197,14 @@ func freshness(c queue.Collecting) []Freshness {
 	return out
 }
 
-// freshBy and staleAfter are indexes of queue.FreshWithin. Numbers are fresh up to the age at freshBy, and stale above the age at
-// staleAfter.
+// queue.FreshWithin is a list of ages. Numbers are fresh if they are at most as old as the element at freshBy, and stale if they are older
+// than the element at staleAfter.
 var (
 	freshBy    = slices.Index(queue.FreshWithin[:], queue.FetchedBy)
 	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
 )
 
-// platforms returns one Platform for each platform. It counts videos and accounts of all lanes and states.
+// platforms returns the counts for each platform. They include videos and accounts of all lanes (priorities) and states.
 func platforms(c queue.Collecting) []Platform {
 	out := []Platform{}
 	for _, q := range c.Queue {
@@ -226,8 +229,8 @@ func platforms(c queue.Collecting) []Platform {
 }
 
 // percentile returns an upper bound, in seconds, for the percentile p of the ages of the numbers; p is between 0 and 1. The bound is the
-// smallest age in queue.FreshWithin within which at least the fraction p of the fetched targets was fetched. percentile returns nil if no
-// age in queue.FreshWithin is large enough, or if no target was fetched.
+// smallest age in queue.FreshWithin that is not exceeded by at least the fraction p of the fetched targets. percentile returns nil if there
+// is no such age, or if no target was fetched.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
 	for _, age := range queue.FreshWithin {
@@ -238,10 +241,10 @@ func (f *Freshness) percentile(p float64) *float64 {
 	return nil
 }
 
-// ageName formats an age of whole hours, for example as "24h".
+// ageName formats a number of whole hours, for example as "24h". These are the keys of Freshness.Within.
 func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(), "0m0s") }
 
-// sourceStatus returns the pause of a source and the use of its budgets.
+// sourceStatus returns the state of a source, without its results: its current pause and the use of its budgets.
 func sourceStatus(c queue.Collecting, from queue.Source) SourceStatus {
 	s := SourceStatus{Source: from.Name, Pause: pauseStatus(c, from.Name), Budgets: []BudgetStatus{}}
 	for _, b := range from.Budgets {
@@ -258,7 +261,7 @@ func sourceStatus(c queue.Collecting, from queue.Source) SourceStatus {
 	return s
 }
 
-// pauseStatus returns the current pause of a source or budget, or nil if it is not paused.
+// pauseStatus returns the current pause of a source or budget, or nil if it is not paused. The name of a budget is "SOURCE/BUDGET".
 func pauseStatus(c queue.Collecting, name string) *PauseStatus {
 	p, known := c.Pauses[name]
 	if !known || p.BlockedUntil <= c.At {
@@ -271,16 +274,16 @@ const (
 	// readTimeout is the timeout of one read of the status.
 	readTimeout = 20 * time.Second
 	// responseTimeout is the maximum time for which a request waits for a read of the status. With this limit, /status and /metrics respond
-	// within two seconds even if the database hangs.
+	// within two seconds even if the database does not respond.
 	responseTimeout = 1500 * time.Millisecond
 	// minCacheTime is the shortest time for which a status is cached.
 	minCacheTime = 5 * time.Second
-	// cacheFactor is the ratio of the time for which a status is cached to the duration of its read. A read scans the whole queue. With
-	// this ratio, a process reads the status for at most about 1/20 of the time.
+	// cacheFactor says how long a status is cached: this number times the duration of the read. A read scans the whole queue, which is
+	// expensive. With this factor, a process spends at most about 1/20 of the time on it.
 	cacheFactor = 20
 )
 
-// errNotRead reports that the first read of the status has not finished yet.
+// errNotRead is the error of Monitor.status while the first read of the status has not finished yet.
 var errNotRead = errors.New("the status is still being read for the first time")
 
 // Monitor serves the Status as Prometheus metrics and as JSON, from a cache. All methods are safe for concurrent use.
@@ -297,16 +300,16 @@ type Monitor struct {
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
-// NewMonitor returns a monitor and registers its metrics. The same registry must be passed to CountCalls. A process that does not
-// collect, such as a server, passes no sources. Its monitor reports the sources of the running collectors.
+// NewMonitor returns a monitor and adds its metrics to the registry. CountCalls must get the same registry. Programs that do not collect,
+// such as the server, pass no sources: the monitor then shows the sources of the running collectors.
 func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
 	return m
 }
 
-// status returns the cached status, or reads a new status if the cache has expired. If the read takes longer than responseTimeout, status
-// returns the previous result. Status.At is the time of the read that produced the result.
+// status returns the cached status, or reads a new status if the cache has expired. If this takes longer than responseTimeout, status
+// returns the result of the previous read. Status.At tells when a status was read.
 func (m *Monitor) status(ctx context.Context) (Status, error) {
 	reading := m.startReading(ctx)
 	timeout := time.NewTimer(responseTimeout)
@@ -320,8 +323,8 @@ func (m *Monitor) status(ctx context.Context) (Status, error) {
 	return m.last, m.err
 }
 
-// startReading starts a read of the status if the cache has expired and no read is running. The returned channel is closed when the read
-// ends. If the cache is valid, the returned channel is closed already.
+// startReading starts a read of the status in the background, unless the cache is valid or a read is running. The returned channel is
+// closed when the read ends, or at once if the cache is valid.
 func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -337,7 +340,7 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.reading = done
 	go func() {
 		defer close(done)
-		// The read does not stop when the request that started it ends, because other requests can wait for the same read.
+		// The read does not stop when the request that started it ends, because further requests can wait for the same read.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		s, err := ReadStatus(ctx, m.store, m.sources)
@@ -345,18 +348,18 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 		defer m.mu.Unlock()
 		cacheTime := max(minCacheTime, cacheFactor*time.Since(start))
 		if err != nil {
-			cacheTime = min(time.Minute, cacheTime) // read again within a minute, so that the status is correct soon after the database recovers
+			cacheTime = min(time.Minute, cacheTime) // errors are cached for at most a minute, to notice soon that the database works again
 		}
 		m.last, m.err, m.cacheUntil, m.reading = s, err, time.Now().Add(cacheTime), nil
 	}()
 	return done
 }
 
-// ServeHTTP responds with the Status as JSON, or with 503 if it cannot be read.
+// ServeHTTP responds with the Status as JSON. It responds with status code 503 if the Status cannot be read.
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var results map[string]map[string]int64
 	counted := make(chan error, 1)
-	go func() { // count the results while the status is read, because gathering the metrics also waits for the status
+	go func() { // countResults also waits for the status, so both run at the same time
 		var err error
 		results, err = m.countResults()
 		counted <- err
@@ -378,8 +381,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults returns a copy of sources in which the field Results of each source is set from the map results. The key of the map is the
-// name of the source.
+// withResults returns a copy of sources with their results, which are counts by class such as "ok". The map results has these counts for
+// the name of each source.
 func withResults(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {
@@ -390,7 +393,7 @@ func withResults(sources []SourceStatus, results map[string]map[string]int64) []
 	return out
 }
 
-// countResults returns the number of results that CountCalls counted in this process, by source and class.
+// countResults returns how many results of sources CountCalls has counted in this process, by name of the source and class of the result.
 func (m *Monitor) countResults() (map[string]map[string]int64, error) {
 	families, err := m.gatherer.Gather()
 	if err != nil {
@@ -433,8 +436,8 @@ var (
 	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )
 
-// Describe sends no descriptions, because the set of metrics depends on the targets and sources. The Prometheus library then does not check
-// the metrics against descriptions.
+// Describe sends no descriptions, because the set of metrics depends on the targets and sources. Prometheus allows this, and then does not
+// check the metrics.
 func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the

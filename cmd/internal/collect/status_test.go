@@ -122,7 +122,7 @@ func TestReadStatus_knowsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 	})
 }
 
-// The error of a failed read of the status must be cached like a status, because a failed read can take as long as a successful read.
+// A failed read of the status can take as long as a successful one. So its error must be cached too.
 func TestMonitor_waitsBeforeNextReadAfterFailedRead(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -164,7 +164,7 @@ func TestMonitor_reportsThatDatabaseDoesNotAnswer(t *testing.T) {
 	require.Zero(t, families[0].GetMetric()[0].GetGauge().GetValue())
 }
 
-// While the database hangs, /status and /metrics must still respond.
+// /status and /metrics must respond even while the database does not.
 func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")

@@ -30,7 +30,7 @@ type TikTok struct {
 // HasTikTok reports whether one of TikTok's own APIs is configured.
 func (c TikTok) HasTikTok() bool { return c.hasDisplay() || c.ResearchClientKey != "" }
 
-// hasDisplay reports whether TikTok's Display API is configured completely.
+// hasDisplay reports whether all settings that TikTok's Display API needs are set.
 func (c TikTok) hasDisplay() bool {
 	return c.ClientKey != "" && c.ClientSecret != "" && len(c.RefreshToken) > 0
 }
@@ -53,8 +53,8 @@ func (c TikTok) check() error {
 	return nil
 }
 
-// sources returns a Display API source for each refresh token and, if configured, the Research API source. The Display API sources
-// share the app's request limit equally.
+// sources returns a Display API source for each refresh token and, if configured, the Research API source. TikTok limits the requests of
+// the whole app, so the Display API sources share the limit equally.
 func (c TikTok) sources(st *store.Store, client *fetch.Client, logger *slog.Logger) (display, research []source.Source, err error) {
 	for i, token := range c.RefreshToken {
 		o := tiktok.DisplayOptions{BaseURL: c.BaseURL, ClientKey: c.ClientKey.Reveal(), ClientSecret: c.ClientSecret.Reveal(),

@@ -1,4 +1,5 @@
-// Package boottest runs programs inside the test's process. Run runs a program to its end. Start runs it in the background.
+// Package boottest runs programs of this module inside the process of a test. Run runs a program to its end. Start runs a program in the
+// background.
 package boottest
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 )
 
-// Output collects the output of a program. A test can wait for a line with Await.
+// Output collects what a program writes to standard output or standard error. A test can wait for a line with Await.
 type Output struct {
 	mu      sync.Mutex
 	text    strings.Builder
@@ -32,7 +33,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// End marks the output as complete. From then on, Await fails at once if the expected line is missing.
+// End tells Output that the program has ended. From then on, Await fails at once if the expected line is missing.
 func (o *Output) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,7 +87,7 @@ func containsAll(line string, substrings []string) bool {
 	return true
 }
 
-// Program is a program that runs in the test's process.
+// Program is a program of this module that Start runs in the background.
 type Program struct {
 	Stdout, Stderr *Output
 	stop           context.CancelFunc
