@@ -74,8 +74,7 @@ func higher(count *int64) *int64 {
 	return new(*count + *count/100 + 1)
 }
 
-// lease gives the targets of a claim to this claim, as if the queue had handed them out. Unlike the queue, it also gives targets that are
-// not due.
+// lease marks the targets of a claim as leased to this claim, as the queue does with due targets. Here the targets need not be due.
 func (i *instance) lease(ctx context.Context, c queue.Claim) error {
 	return i.store.DB().Tx(ctx, func(tx *gorm.DB) error {
 		leased := int64(0)

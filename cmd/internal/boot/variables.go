@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Variables are the environment variables that the programs of this module read. Each program accepts the variables of all programs, so that
-// one file of variables can be used for all of them.
+// Variables are the names of the environment variables that the programs of this module read. A program accepts all of them, even those
+// that only other programs use. So all programs can share one file of variables.
 var Variables = []string{
 	"REELTALLY_APP_URL", "REELTALLY_DATABASE_URL", "REELTALLY_DATA_DIR", "REELTALLY_FACEBOOK_ACCESS_TOKEN", "REELTALLY_FACEBOOK_APP_SECRET",
 	"REELTALLY_FACEBOOK_BASE_URL", "REELTALLY_FACEBOOK_PAGE_ID", "REELTALLY_FACEBOOK_REEL_METRIC", "REELTALLY_FACEBOOK_VIDEO_METRIC", "REELTALLY_FETCH_INTERVALS",

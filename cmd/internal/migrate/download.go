@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 )
 
-// Organisation is the copied organisation, as the other server describes it. It is the organisation to which the token belongs.
+// Organisation is the organisation whose data is copied, as the other server describes it.
 type Organisation struct {
 	ID           string `json:"id"`
 	Name         string `json:"name"`
@@ -24,6 +24,7 @@ type Organisation struct {
 	Subscription string `json:"subscription"`
 }
 
+// collection is a collection of videos and accounts on the other server.
 type collection struct {
 	ID              string          `json:"id"`
 	Name            string          `json:"name"`
@@ -33,6 +34,7 @@ type collection struct {
 	Hashtags        []string        `json:"hashtags"`
 }
 
+// account is an account on the other server. Removed means that the other server has stopped tracking it.
 type account struct {
 	ID           string  `json:"account_id"`
 	Link         string  `json:"account_link"`
@@ -40,6 +42,7 @@ type account struct {
 	Removed      bool    `json:"removed"`
 }
 
+// video is a video on the other server. LabelIDs are the ids of its collections. Removed means that the other server has stopped tracking it.
 type video struct {
 	ID            string   `json:"ad_id"`
 	Link          string   `json:"ad_link"`
@@ -52,6 +55,7 @@ type video struct {
 	MetricsMasked bool     `json:"metrics_masked"`
 }
 
+// point is a history point of a video on the other server. Interpolated means that it was computed and not measured.
 type point struct {
 	Date         string  `json:"date"`
 	Views        *int64  `json:"views"`
@@ -64,53 +68,55 @@ type point struct {
 	FetchedAt    *string `json:"fetched_at"`
 }
 
-// download is the downloaded data of an organisation. The histories are in a file, and all other data is in memory.
+// download has the data of the copied organisation. The histories are in a file, and all other data is in memory.
 type download struct {
 	collections []collection
 	accounts    []account
-	members     map[string][]string // the links of the accounts of each collection
+	members     map[string][]string // the links of the accounts in each collection; the key is the collection's id on the other server
 	videos      []video
 	histories   string // path of the file of histories, in the format of imports
 	state       historyState
 }
 
-// historyState is the progress of downloading the histories.
+// historyState says how far the download of the histories is. It is stored in a file, so that an interrupted download can continue.
 type historyState struct {
-	Videos       int   `json:"videos"`       // number of videos whose history is complete in the file
-	Offset       int64 `json:"offset"`       // length of the complete histories in the file, in bytes
-	Gone         int64 `json:"gone"`         // videos in the list of the other server for whose history it answered 404
-	Interpolated int64 `json:"interpolated"` // points left out, because they were not measured
-	Unmarked     int64 `json:"unmarked"`     // points left out, because the other server does not say whether they were measured
+	Videos       int   `json:"videos"`       // number of videos whose histories were downloaded completely
+	Offset       int64 `json:"offset"`       // length in bytes of these histories in the file
+	Gone         int64 `json:"gone"`         // number of videos whose history does not exist: the other server lists the video but answered 404 for its history
+	Interpolated int64 `json:"interpolated"` // number of points that were not copied because they were computed, not measured
+	Unmarked     int64 `json:"unmarked"`     // number of points that were not copied because the other server does not say whether they were measured
 }
 
-// dailyDays is an age of history points in days. If the other server does not mark interpolated points, only points up to this age are copied,
-// because they were all measured.
+// dailyDays is the greatest age, in days, of the points that are copied from a server that does not mark interpolated points. Points up to
+// this age were all measured, and older ones may be computed.
 const dailyDays = 90
 
-// historyDays is the age, in days, of the oldest history points that the other server returns.
+// historyDays is the age, in days, of the oldest history points that are requested. The other server returns no older ones.
 const historyDays = 729
 
-// These are the names of the files in the folder of a migration, in addition to listFiles. A file is written completely or not at all, except
-// historiesFile, to which histories are appended.
+// These are the names of files in the folder of a migration. Each file is written completely or not at all. Only historiesFile grows while
+// histories are downloaded.
 const (
 	identityFile  = "identity.json"
 	historiesFile = "histories.jsonl"
 	stateFile     = "histories-state.json"
-	tempDir       = "tmp" // a folder for the temporary files of the import
+	tempDir       = "tmp" // a folder; the import of the histories writes its temporary files here
 )
 
+// listFiles are the names of the files with the downloaded lists. Like identityFile, they are written completely or not at all.
 var listFiles = []string{"collections.json", "accounts.json", "members.json", "videos.json"}
 
-// identity says to which migration a folder belongs: from which server and organisation, and into which organisation.
+// identity identifies a migration by its two sides. It is stored in the folder of the migration, so that another migration cannot continue
+// with the data in this folder.
 type identity struct {
-	URL    string `json:"url"`
+	URL    string `json:"url"`  // base URL of the other server's API
 	From   string `json:"from"` // the organisation's id on the other server, "" if unknown
-	Target string `json:"target"`
+	Target string `json:"target"` // id of the organisation that receives the data
 }
 
-// saved returns the content of the file with the given name in the folder dir, decoded from JSON. If the file does not exist, saved calls get
-// and writes the result to the file.
-func saved[T any](dir, name string, get func() (T, error)) (out T, err error) {
+// saved returns the value that a file in the folder dir contains as JSON. If the file does not exist, saved computes the value with compute
+// and writes it to the file. So a continued migration does not repeat finished requests.
+func saved[T any](dir, name string, compute func() (T, error)) (out T, err error) {
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
 	if err == nil {
@@ -122,13 +128,14 @@ func saved[T any](dir, name string, get func() (T, error)) (out T, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return out, err
 	}
-	if out, err = get(); err != nil {
+	if out, err = compute(); err != nil {
 		return out, err
 	}
 	return out, save(dir, name, out)
 }
 
-// save replaces the content of a file in the folder dir atomically: after a crash, the file has either the old or the new content.
+// save writes a value as JSON to a file in the folder dir. It replaces the file at once: after a crash, the file has either the old or the
+// new content.
 func save(dir, name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -155,8 +162,8 @@ func removeFiles(dir string) error {
 	return errors.Join(append(errs, os.Remove(dir))...)
 }
 
-// Organisation returns the organisation to which the token belongs. If the other server does not report it, the result is the zero
-// Organisation. If the organisation's tier does not show all data, Organisation returns an error.
+// Organisation returns the organisation to which the token belongs. If the other server does not report the organisation, the result is the
+// zero Organisation. If the organisation's tier hides numbers, the result is an error.
 func (r *Remote) Organisation(ctx context.Context) (Organisation, error) {
 	var out struct {
 		Organisation Organisation `json:"organisation"`
@@ -170,30 +177,30 @@ func (r *Remote) Organisation(ctx context.Context) (Organisation, error) {
 	return out.Organisation, nil
 }
 
-// Counts has the number of entries of each list of the other server.
+// Counts has the number of collections, accounts and videos that the other server lists.
 type Counts struct {
 	Collections int64 `json:"collections"`
 	Accounts    int64 `json:"accounts"`
 	Videos      int64 `json:"videos"`
 }
 
-// Count counts the entries of the lists. It needs one request for each list.
+// Count asks the other server how many collections, accounts and videos it lists. It sends one request for each of the three lists.
 func (r *Remote) Count(ctx context.Context) (Counts, error) {
 	var out Counts
-	for path, to := range map[string]*int64{"/collections": &out.Collections, "/accounts": &out.Accounts, "/videos": &out.Videos} {
+	for path, count := range map[string]*int64{"/collections": &out.Collections, "/accounts": &out.Accounts, "/videos": &out.Videos} {
 		query := r.listQuery(path)
 		query.Set("limit", "1")
 		var p page[json.RawMessage]
 		if err := r.get(ctx, path, query, &p); err != nil {
 			return out, err
 		}
-		*to = p.Pagination.Total
+		*count = p.Pagination.Total
 	}
 	return out, nil
 }
 
-// listQuery returns the query parameters for a list of the other server. Parameters that only ReelTally knows are added only if the other
-// server is a ReelTally server.
+// listQuery returns the query parameters of a request for a list of the other server. Some parameters exist only in ReelTally's API, and
+// are added only if the other server is a ReelTally server.
 func (r *Remote) listQuery(path string) url.Values {
 	query := url.Values{}
 	if path != "/videos" {
@@ -205,7 +212,8 @@ func (r *Remote) listQuery(path string) url.Values {
 	return query
 }
 
-// download reads all data into dir. Lists and histories that are already in dir are not requested again.
+// download downloads all data of the organisation into the folder dir. It does not request the lists and histories again that an earlier,
+// interrupted download has stored there.
 func (r *Remote) download(ctx context.Context, dir string, today time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
 	var d download
 	if d.collections, err = saved(dir, "collections.json", func() ([]collection, error) {
@@ -249,7 +257,8 @@ func (r *Remote) download(ctx context.Context, dir string, today time.Time, prog
 	return &d, r.downloadHistories(ctx, dir, &d, today, progress)
 }
 
-// downloadHistories appends the missing histories to the file of histories. After each history it saves the progress.
+// downloadHistories downloads the histories that are not in the file of histories yet, and appends them. After each history it saves the
+// progress.
 func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download, today time.Time, progress func(stage Stage, done, total int)) (err error) {
 	if d.state, err = saved(dir, stateFile, func() (historyState, error) { return historyState{}, nil }); err != nil {
 		return err
@@ -262,7 +271,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	if info, err := f.Stat(); err != nil || info.Size() < d.state.Offset {
 		return errors.Join(err, fmt.Errorf("%s is shorter than the histories that were written: delete the folder and start again", d.histories))
 	}
-	if err := f.Truncate(d.state.Offset); err != nil { // the last history may be incomplete
+	if err := f.Truncate(d.state.Offset); err != nil { // removes a history that was written only in part
 		return err
 	}
 	if _, err := f.Seek(d.state.Offset, io.SeekStart); err != nil {
@@ -288,17 +297,17 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	return nil
 }
 
-// history requests the history of a video and returns it as lines of the file of histories. It leaves out points that were not measured, and
-// counts them in s.
-func (r *Remote) history(ctx context.Context, v *video, today time.Time, s *historyState) ([]byte, error) {
+// history requests the history of a video, and returns it as lines for the file of histories. It leaves out points that were not measured,
+// and counts them in the state.
+func (r *Remote) history(ctx context.Context, v *video, today time.Time, state *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {
-		query.Set("include", "quality") // the parameter returns the exact time and the quality of each point
+		query.Set("include", "quality") // asks for the exact time and the quality of each point
 	}
 	var points []point
 	switch err := r.get(ctx, "/videos/"+url.PathEscape(v.ID)+"/history", query, &points); {
 	case hasStatus(err, http.StatusNotFound):
-		s.Gone++
+		state.Gone++
 	case err != nil:
 		return nil, err
 	}
@@ -306,15 +315,15 @@ func (r *Remote) history(ctx context.Context, v *video, today time.Time, s *hist
 	if r.demo {
 		about.Source = new(demoSource)
 	}
-	rows := []transfer.Row{about} // the first row makes sure that a video without points is imported
+	rows := []transfer.Row{about} // the first row has no counts; with it, the import also creates videos without points
 	oldestDaily := today.AddDate(0, 0, -dailyDays).Format(time.DateOnly)
 	for _, p := range points {
 		switch {
 		case p.Interpolated:
-			s.Interpolated++
+			state.Interpolated++
 			continue
 		case !r.reelTally && p.Date < oldestDaily:
-			s.Unmarked++
+			state.Unmarked++
 			continue
 		}
 		one := about

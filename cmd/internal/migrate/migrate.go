@@ -17,13 +17,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// demoSource is the source that an import stores for made-up numbers.
+// demoSource is the name of the source that the database stores with made-up numbers.
 const demoSource = store.SandboxSource
 
-// Stage is a stage of a migration.
+// Stage names what a migration is doing, to show its progress.
 type Stage string
 
-// These constants are the stages of a migration, in order. The stages of the import (transfer.Stage) come between Histories and Writing.
+// These constants are the stages of a migration, in their order. Between Histories and Writing, the histories are imported, with the stages
+// of package transfer (transfer.Stage).
 const (
 	Collections Stage = "reading collections"
 	Histories   Stage = "reading histories"
@@ -36,36 +37,37 @@ type Migration struct {
 	Remote *Remote
 	From   Organisation // the organisation on the other server
 	Org    *store.Org   // the organisation that receives the data
-	// Dir is the folder for the downloaded data. It is deleted at the end. After an interruption, a migration with the same folder continues.
+	// Dir is the folder for the downloaded data. A migration that was interrupted continues if it is run again with the same folder. A
+	// migration that succeeds deletes the folder.
 	Dir      string
 	Now      time.Time
 	Progress func(stage Stage, done, total int)
 	// ImportProgress is called with the progress of the import of the histories.
 	ImportProgress func(stage transfer.Stage, done, total int64)
-	// Resolve is a function that returns the link to which a short link redirects.
+	// Resolve follows a short link and returns the link to which it redirects.
 	Resolve func(context.Context, link.Link) (link.Link, error)
 }
 
-// Summary is the result of a migration.
+// Summary says what a migration has done and what it left out.
 type Summary struct {
 	Collections     int              `json:"collections"`
 	NewCollections  int              `json:"new_collections"`
-	Accounts        int              `json:"accounts"`           // accounts that the other server tracks, which are now tracked here too
-	UnknownAccounts int              `json:"unknown_accounts"`   // accounts left out, because their link is not known
-	Members         int64            `json:"members"`            // accounts and videos added to collections
-	MissingMembers  int              `json:"missing_members"`    // members left out, because the video or account was left out
-	Protected       int              `json:"protected"`          // new collections that are protected on the other server and private here
-	Interpolated    int64            `json:"interpolated"`       // points left out, because they were not measured
-	Gone            int64            `json:"gone"`               // videos in the list of the other server for whose history it answered 404
-	Unmarked        int64            `json:"unmarked"`           // points left out, because the other server does not say if they were measured
+	Accounts        int              `json:"accounts"`           // number of accounts that are now tracked here, as on the other server
+	UnknownAccounts int              `json:"unknown_accounts"`   // number of accounts left out because their link or tracking type is not valid
+	Members         int64            `json:"members"`            // number of accounts and videos added to collections
+	MissingMembers  int              `json:"missing_members"`    // number of accounts and videos of collections that were left out
+	Protected       int              `json:"protected"`          // number of new collections that have a password on the other server, and are private here
+	Interpolated    int64            `json:"interpolated"`       // number of points left out because they were not measured
+	Gone            int64            `json:"gone"`               // number of listed videos for whose history the other server answered 404
+	Unmarked        int64            `json:"unmarked"`           // number of points left out because the other server does not say whether they were measured
 	Import          transfer.Summary `json:"import"`             // result of the import of the histories
-	Bad             []string         `json:"bad_rows,omitempty"` // the reasons why the first invalid rows were left out
+	Bad             []string         `json:"bad_rows,omitempty"` // up to maxBad different reasons why rows of histories were left out
 }
 
-// maxBad is the maximum number of reasons in Summary.Bad.
-const maxBad = 20
+const maxBad = 20 // maximum length of Summary.Bad
 
-// Run runs the migration. If it is interrupted and then run again with the same folder, the result is the same as without the interruption.
+// Run runs the migration. An interrupted migration can be run again with the same folder. The result is then the same as without the
+// interruption.
 func (m Migration) Run(ctx context.Context) (Summary, error) {
 	defer m.Remote.close()
 	if err := m.openDir(); err != nil {
@@ -92,7 +94,8 @@ func (m Migration) Run(ctx context.Context) (Summary, error) {
 	return s, removeFiles(m.Dir)
 }
 
-// openDir creates the folder. If the folder exists, openDir returns an error unless it belongs to this migration.
+// openDir creates the folder of the migration. If the folder exists, openDir checks that it belongs to the same migration, and returns an
+// error otherwise.
 func (m Migration) openDir() error {
 	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
 		return err
@@ -105,13 +108,13 @@ func (m Migration) openDir() error {
 	return err
 }
 
-// importHistories imports the videos and their histories.
+// importHistories imports the downloaded videos and their histories, and stores the result of the import in s.
 func (m Migration) importHistories(ctx context.Context, d *download, s *Summary) (err error) {
 	if len(d.videos) == 0 {
 		return nil
 	}
 	temp := filepath.Join(m.Dir, tempDir)
-	if err := errors.Join(os.RemoveAll(temp), os.Mkdir(temp, 0o700)); err != nil { // a killed migration has left temporary files
+	if err := errors.Join(os.RemoveAll(temp), os.Mkdir(temp, 0o700)); err != nil { // a killed migration can have left temporary files
 		return err
 	}
 	f, err := os.Open(d.histories)
@@ -129,18 +132,19 @@ func (m Migration) importHistories(ctx context.Context, d *download, s *Summary)
 	return err
 }
 
-// parseLink parses a link that the other server returned. It returns false if the link is invalid or has another kind than the parameter kind,
-// which is a video or an account.
+// parseLink parses a link that the other server returned. It returns false unless the link is valid and is of the given kind: a video or an
+// account.
 func parseLink(text string, kind link.Kind) (link.Link, bool) {
 	l, err := link.Parse(text)
 	return l, err == nil && l.Kind == kind
 }
 
-// trackedPerCall is the maximum number of accounts that one transaction tracks, and of members that one transaction adds.
+// trackedPerCall is how many accounts are tracked in one transaction at most, and how many accounts or videos are added to a collection in
+// one transaction at most.
 const trackedPerCall = 100
 
-// trackAccounts tracks the accounts that the other server tracks, with the same tracking type. If the organisation has an active subscription,
-// the accounts are also queued for fetching.
+// trackAccounts tracks the accounts that the other server tracks, with the same tracking type. The accounts are fetched only if the
+// organisation has an active subscription.
 func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) error {
 	org, err := store.OrganisationOf(ctx, m.Org)
 	if err != nil {
@@ -174,17 +178,19 @@ func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) e
 	return nil
 }
 
-// place identifies a collection by its position in the tree of collections: its parent, its name, and its number, counted from 1, among the
-// collections with the same parent and name.
+// place identifies a collection by its position in the tree of collections: its parent (zero if it has none), its name, and its number,
+// counted from 1, among the collections with the same parent and name.
 type place struct {
 	parent uuid.UUID
 	name   string
 	nth    int
 }
 
-// createCollections creates the collections that do not exist in this database yet, parents first. The result maps the id that a collection
-// has on the other server to its id in this database. If a collection here and a collection of the other server have equal places (see type
-// place), createCollections does not create the collection again. A repeated migration therefore creates no collection twice.
+// createCollections creates the collections that do not exist in this database yet, parents first. The result maps the id of a collection
+// on the other server to its id in this database.
+//
+// Two collections count as equal if they have the same parent, name and number (see place). So a migration that is repeated creates no
+// collection twice.
 func (m Migration) createCollections(ctx context.Context, remote []collection, s *Summary) (map[string]uuid.UUID, error) {
 	page, err := m.Org.Collections(ctx, store.CollectionQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}})
 	if err != nil {
@@ -215,7 +221,7 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 			if c.ParentID != nil && known[*c.ParentID] {
 				id, ok := ids[*c.ParentID]
 				if !ok {
-					continue // the parent of this collection comes later in the list, so the collection is created in a later round
+					continue // the parent does not exist yet: create this collection in a later pass over the list
 				}
 				parent = &id
 			}
@@ -241,11 +247,11 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 	return ids, nil
 }
 
-// maxListed is the maximum number of entries that are read at once from a list in this database.
+// maxListed is the maximum number of collections or videos that one query of this database returns.
 const maxListed = 5000
 
-// createCollection creates a collection of the other server in this database. A protected collection becomes private, because the other server
-// does not reveal its password.
+// createCollection creates, in this database, a collection of the other server. A collection that has a password there becomes private,
+// because the other server does not reveal the password.
 func (m Migration) createCollection(ctx context.Context, c collection, parent *uuid.UUID, s *Summary) (store.Collection, error) {
 	access := store.Access(c.Access)
 	if access == store.AccessProtected {
@@ -258,21 +264,23 @@ func (m Migration) createCollection(ctx context.Context, c collection, parent *u
 	return m.Org.CreateCollection(ctx, store.NewCollection{Name: c.Name, ParentID: parent, Access: access, Hashtags: c.Hashtags})
 }
 
-// describe copies the display settings of the collection c to the collection have of this database, unless have already has display settings.
-func (m Migration) describe(ctx context.Context, have *store.Collection, c collection) error {
-	settings := c.DisplaySettings
-	if have.DisplaySettings != nil || len(settings) == 0 || string(settings) == "null" {
+// describe copies the display settings of a collection of the other server, source, to the collection target of this database. If target
+// already has display settings, describe does nothing.
+func (m Migration) describe(ctx context.Context, target *store.Collection, source collection) error {
+	settings := source.DisplaySettings
+	if target.DisplaySettings != nil || len(settings) == 0 || string(settings) == "null" {
 		return nil
 	}
 	if !json.Valid(settings) {
-		return fmt.Errorf("the display settings of the collection %q are not JSON", c.Name)
+		return fmt.Errorf("the display settings of the collection %q are not JSON", source.Name)
 	}
-	_, err := m.Org.UpdateCollection(ctx, have.ID, store.CollectionPatch{DisplaySettings: &settings})
+	_, err := m.Org.UpdateCollection(ctx, target.ID, store.CollectionPatch{DisplaySettings: &settings})
 	return err
 }
 
-// addMembers adds the accounts and videos to their collections. A video that is already in a collection, for example because of its account
-// or a hashtag, is not added again.
+// addMembers adds accounts and videos to the collections to which they belong on the other server. The map ids has the id in this database
+// for the id of a collection on the other server. A video may already belong to its collection through its account or a hashtag; then it is
+// not added.
 func (m Migration) addMembers(ctx context.Context, d *download, ids map[string]uuid.UUID, s *Summary) error {
 	for from, links := range d.members {
 		var accounts []uuid.UUID
@@ -355,7 +363,8 @@ type videoKey struct {
 	id       string
 }
 
-// videos returns the ids of the organisation's videos, or of the videos in a collection. It includes stopped videos.
+// videos returns the ids of the videos in a collection, or of all videos of the organisation if collection is nil. The result includes
+// videos that are no longer tracked.
 func (m Migration) videos(ctx context.Context, collection *uuid.UUID) (map[videoKey]uuid.UUID, error) {
 	out := map[videoKey]uuid.UUID{}
 	query := store.VideoQuery{CollectionID: collection, IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}}

@@ -22,10 +22,11 @@ import (
 
 const testToken = "secret-token-of-the-service"
 
-// service imitates the hosted service from which data is copied. Its map answers has the JSON of the answer for each path.
+// service imitates the hosted service from which data is copied. The map answers has the JSON of the response for each path.
 type service struct {
 	answers map[string]string
-	// before is called for each request. If it returns true, it has answered the request. If it returns false, answers has the answer.
+	// before is called for each request; n is the number of the request. If before returns true, it has answered the request itself. If it
+	// returns false, the request is answered from the map answers.
 	before func(w http.ResponseWriter, r *http.Request, n int) bool
 
 	*httptest.Server
@@ -63,7 +64,7 @@ func newService(t *testing.T) *service {
 	return s
 }
 
-// remote returns a Remote for the service. The Remote does not sleep when it has to wait.
+// remote returns a client for the service that does not really wait between requests.
 func (s *service) remote(t *testing.T) *Remote {
 	t.Helper()
 	r, err := NewRemote(s.URL, testToken, func(string, time.Duration) {})
@@ -141,11 +142,11 @@ func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 	s := newService(t)
 	s.before = func(w http.ResponseWriter, _ *http.Request, n int) bool {
 		switch {
-		case n <= 2*maxAttempts: // waiting for a rate limit is not a failed attempt
+		case n <= 2*maxAttempts: // these are more refusals than maxAttempts allows failures
 			w.Header().Set("Retry-After", "37")
 			w.WriteHeader(http.StatusTooManyRequests)
 		case n == 2*maxAttempts+1:
-			w.Header().Set("Content-Length", "1000") // the connection breaks inside the body
+			w.Header().Set("Content-Length", "1000") // the body is shorter, so the client sees a broken connection
 			_, _ = w.Write([]byte(`{"organisation"`))
 		case n == 2*maxAttempts+2:
 			w.WriteHeader(http.StatusBadGateway)
@@ -235,7 +236,7 @@ func TestMigration_countsVideosWithoutHistory(t *testing.T) {
 	require.Zero(t, summary.Import.Added)
 }
 
-// Made-up numbers of a demo server must not come into a database with real numbers.
+// A database with real numbers must not get the made-up numbers of a demo server.
 func TestMigration_refusesMadeUpNumbersInDatabaseWithRealNumbers(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

@@ -21,33 +21,33 @@ type Remote struct {
 	base  *url.URL
 	token string
 	http  *http.Client
-	// waiting is called before the Remote waits for the end of a rate limit or for the next attempt of a request.
+	// waiting is called before Remote waits, for the end of a rate limit or after a failed request. It tells the operator why and how long.
 	waiting func(reason string, wait time.Duration)
 	// sleep waits until the time has passed or ctx is done.
 	sleep func(ctx context.Context, wait time.Duration) error
 
-	demo      bool // whether the other server's numbers are made up: its responses have the header ReelTally-Sandbox
-	reelTally bool // whether the other server is a ReelTally server, which marks interpolated points: its responses have the header API-Version
+	demo      bool // whether the numbers are made up; set by responses with the header ReelTally-Sandbox
+	reelTally bool // whether the other server is a ReelTally server; set by responses with the header API-Version
 }
 
 const (
-	// maxAttempts is the maximum number of attempts of a request that fails because of the network or the other server. After them, the
-	// migration ends. An attempt that a rate limit refused is not counted.
+	// maxAttempts is how often a request is sent at most if the network or the other server fails. After that, the migration ends with an
+	// error. Responses that a rate limit refused are not counted.
 	maxAttempts = 10
-	// maxBackoff is the longest wait after a failure.
+	// maxBackoff limits the wait after a failed request, which doubles with each failure. A response can ask for a longer wait, up to maxWait.
 	maxBackoff = time.Minute
-	// maxWait is the longest wait for the end of a rate limit. If a response asks for a longer wait, the Remote waits for maxWait.
+	// maxWait limits the wait that a response asks for with the header Retry-After.
 	maxWait = 15 * time.Minute
-	// requestTimeout is the time limit for one attempt.
+	// requestTimeout is the time limit for one request, including the response.
 	requestTimeout = 2 * time.Minute
 	// maxBody is the maximum size of a response in bytes.
 	maxBody = 64 << 20
-	// pageSize is the number of entries that a page of a list has.
+	// pageSize is the requested number of entries of each page of a list.
 	pageSize = 1000
 )
 
-// NewRemote returns a Remote for the API at base. It connects only to the host of base, which may have a private address, because the
-// operator names it.
+// NewRemote returns a client for the API at the URL base. It connects only to the host of base. This host may have a private address,
+// because the operator chose it.
 func NewRemote(base, token string, waiting func(reason string, wait time.Duration)) (*Remote, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -78,7 +78,7 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// statusError is an answer of the other server with an unexpected status.
+// statusError reports that the other server answered with another status than 200.
 type statusError struct {
 	path   string
 	status int
@@ -89,17 +89,17 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("GET %s: the service answered with status %d: %s", e.path, e.status, e.detail)
 }
 
-// hasStatus returns true if err is an answer with the given status.
+// hasStatus reports whether err is a statusError with the given status.
 func hasStatus(err error, status int) bool {
 	e, ok := errors.AsType[*statusError](err)
 	return ok && e.status == status
 }
 
-// get requests path and decodes the response into the value to which out points. If a rate limit refuses the request, get waits and tries
-// again. It also repeats a request that failed because of the network or the other server.
-func (r *Remote) get(ctx context.Context, path string, query url.Values, out any) error {
+// get sends a GET request and decodes the JSON of the response into the value to which result points. It repeats a request that a rate
+// limit refused, and one that failed because of the network or the other server.
+func (r *Remote) get(ctx context.Context, path string, query url.Values, result any) error {
 	for attempt := 1; ; {
-		wait, reason, err := r.try(ctx, path, query, out)
+		wait, reason, err := r.try(ctx, path, query, result)
 		if wait == 0 || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -117,9 +117,9 @@ func (r *Remote) get(ctx context.Context, path string, query url.Values, out any
 	}
 }
 
-// try sends one request. If the request fails but can succeed later, wait is the shortest time to wait before the next attempt, and reason says
-// why. Otherwise wait is 0.
-func (r *Remote) try(ctx context.Context, path string, query url.Values, out any) (wait time.Duration, reason string, err error) {
+// try sends one request. If the request failed but may succeed later, wait is how long to wait at least before the next attempt, and reason
+// says why. Otherwise wait is 0.
+func (r *Remote) try(ctx context.Context, path string, query url.Values, result any) (wait time.Duration, reason string, err error) {
 	target := *r.base
 	target.Path, target.RawQuery = target.Path+path, query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
@@ -155,13 +155,14 @@ func (r *Remote) try(ctx context.Context, path string, query url.Values, out any
 	}
 	r.demo = r.demo || response.Header.Get("ReelTally-Sandbox") == "true"
 	r.reelTally = r.reelTally || response.Header.Get("API-Version") != ""
-	if err := json.Unmarshal(body, out); err != nil {
+	if err := json.Unmarshal(body, result); err != nil {
 		return 0, "", fmt.Errorf("GET %s: the response is not the expected JSON; is %s the address of the API? %w", path, r.base, err)
 	}
 	return 0, "", nil
 }
 
-// retryAfter returns the time in the header Retry-After, which is a number of seconds or a date. It returns 0 if there is none.
+// retryAfter returns how long to wait according to the header Retry-After, which has a number of seconds or a date, but at most maxWait. It
+// returns 0 if the header is missing or invalid.
 func retryAfter(response *http.Response) time.Duration {
 	text := response.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil {
@@ -173,13 +174,13 @@ func retryAfter(response *http.Response) time.Duration {
 	return 0
 }
 
-// detailOf returns the shortened message of an error response.
+// detailOf returns the message of an error response, with at most about 300 bytes, for the operator.
 func detailOf(response *http.Response, body []byte) string {
 	if to := response.Header.Get("Location"); to != "" {
 		return fmt.Sprintf("it redirects to %q; give the address of the API itself", to)
 	}
 	var problem struct{ Detail, Error, Message string }
-	_ = json.Unmarshal(body, &problem) // a response without JSON is shown as it is
+	_ = json.Unmarshal(body, &problem) // without JSON, the body itself is the message
 	text := string(body)
 	for _, t := range []string{problem.Detail, problem.Error, problem.Message} {
 		if t != "" {
@@ -194,20 +195,21 @@ func detailOf(response *http.Response, body []byte) string {
 	return strings.ToValidUTF8(strings.TrimSpace(text), "?")
 }
 
-// pagination is the part of a page that says how many pages the list has.
+// pagination has the length of a list and the number of its pages.
 type pagination struct {
 	Total      int64 `json:"total"`
 	TotalPages int   `json:"total_pages"`
 }
 
-// page is a page of a list.
+// page is the response to a request for one page of a list.
 type page[T any] struct {
 	Data       []T        `json:"data"`
 	Pagination pagination `json:"pagination"`
 }
 
-// list reads all pages of a list, the oldest entry first, so that entries that are added in the meantime come last. id returns the id of an
-// entry. An entry that is on two pages is returned once.
+// list requests all pages of a list and returns their entries. Entries can move to another page while the pages are read, so list returns
+// an entry only once, even if it is on two pages. The function id returns the id of an entry. The oldest entry comes first, so that new
+// entries are added at the end and move no others.
 func list[T any](ctx context.Context, r *Remote, path string, query url.Values, id func(*T) string) ([]T, error) {
 	var out []T
 	seen := map[string]bool{}

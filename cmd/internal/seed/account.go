@@ -13,17 +13,17 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// firstVideo is a sandbox video for which the seed adds an account: the account that uploaded the video. The seed adds this video and other
-// uploads of the account.
+// firstVideo is a video with which the generation of an account begins. The generator adds the account that uploaded the video, the video
+// itself, and other uploads of the account.
 type firstVideo struct {
 	truth sandbox.VideoTruth
-	gap   bool // whether the history has a gap of some days without points
+	gap   bool // whether some days of its history have no points
 }
 
-// specialVideos returns up to five videos with unusual histories: a video with a point on every day of Plan.Days, a viral outlier, a deleted
-// video, a video that became private, and a video with a gap in its history. They are TikTok videos, because the id of a TikTok video
-// determines its upload time. specialVideos returns nil if Plan.Platforms does not include TikTok, if Plan.Days is too small, or if Plan.Videos
-// is too small.
+// specialVideos returns up to five TikTok videos with unusual histories: a video with a point on every day, a viral outlier, a deleted
+// video, a video that became private, and a video with a gap in its history. They are TikTok videos because the id of a TikTok video
+// contains its upload time, so that a video of a given age can be found. specialVideos returns nil if the plan has no TikTok videos, or too
+// few days or videos.
 func (g *generator) specialVideos() []*firstVideo {
 	tiktok := false
 	for _, p := range g.Platforms {
@@ -45,11 +45,12 @@ func (g *generator) specialVideos() []*firstVideo {
 	return found
 }
 
-// maxTries is the maximum number of random ids that find tries. Only about one of several thousand videos is in the rarest category.
+// maxTries is the maximum number of random ids that find tries. It is large because only one in several thousand videos is in the rarest
+// category.
 const maxTries = 200_000
 
-// find returns a random TikTok video of category c that an ordinary account uploaded at the given time. If the video was deleted or became
-// private, this happened 5 to 25 days ago. If there is no such video among maxTries videos, find returns false.
+// find returns a random TikTok video of a category that an account of the ordinary kind uploaded at the given time. If the video was
+// deleted or became private, this happened 5 to 25 days ago. find returns false if maxTries random ids gave no such video.
 func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
 		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // after 1970
@@ -72,7 +73,7 @@ func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoT
 // minOutlier is the minimum ratio of a viral video's views to the median views of the videos that are generated for its account.
 const minOutlier = 5
 
-// isOutlier returns true if v has at least minOutlier times the median views of the videos that are generated for its account.
+// isOutlier reports whether v has at least minOutlier times the median views of the other videos that are generated for its account.
 func (g *generator) isOutlier(v sandbox.VideoTruth) bool {
 	var views []int64
 	for _, id := range g.accountVideos(v.Platform, v.Account.Handle, g.PerAccount-1) {
@@ -84,15 +85,16 @@ func (g *generator) isOutlier(v sandbox.VideoTruth) bool {
 	return len(views) > 0 && v.Views >= minOutlier*views[len(views)/2]
 }
 
-// accountVideos returns the ids of up to n videos of an account, evenly chosen from its uploads.
+// accountVideos returns the ids of up to n uploads of an account, evenly distributed over the time of its uploads.
 func (g *generator) accountVideos(p link.Platform, handle string, n int) []string {
 	return evenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// account generates the account that uploaded the video in the parameter first, with this video and other uploads of the account. If first
-// is nil, account takes a random video of the platform p. Random TikTok and Instagram videos are years old, so their histories have the
-// full length of Plan.Days. Other uploads are rarely that old. If the account is empty, gone, private or already used, the result has no
-// videos.
+// account generates an account with some of its uploads. The account is the uploader of the video first, which is one of its videos. If
+// first is nil, account takes a random video of the platform p instead. Random TikTok and Instagram videos are years old, so that their
+// histories have the full length of Plan.Days.
+//
+// If the account has no uploads, is gone, is private or was generated before, the result has no videos.
 func (g *generator) account(p link.Platform, first *firstVideo) (backfill.LoadAccount, error) {
 	if first == nil {
 		v, ok := AnyVideo(g.world, p, g.rand, g.now)
@@ -139,7 +141,7 @@ func (g *generator) account(p link.Platform, first *firstVideo) (backfill.LoadAc
 	return out, nil
 }
 
-// AnyVideo returns the sandbox's video for a random id of a platform. In the sandbox, every valid id belongs to a video.
+// AnyVideo returns the video that the sandbox has for a random id of a platform. It returns false if the sandbox has none.
 func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time.Time) (sandbox.VideoTruth, bool) {
 	const decimal, letters = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	randomText := func(alphabet string, n int) string {
@@ -152,7 +154,7 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	var id string
 	switch p {
 	case link.TikTok:
-		id = "7" + randomText("012345", 1) + randomText(decimal, 17) // TikTok ids that begin with 70 to 75 are of videos uploaded from 2021 to 2025
+		id = "7" + randomText("012345", 1) + randomText(decimal, 17) // TikTok ids contain the upload time; those that begin with 70 to 75 are from 2021 to 2025
 	case link.Instagram:
 		id = "C" + randomText(letters, 10)
 	case link.YouTube:
@@ -163,8 +165,8 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// evenly returns n elements at equal distances in the list ids. The list has an account's videos sorted by time, so the result includes old
-// videos, which have long histories.
+// evenly returns n ids at equal distances in a list of ids, or all ids if there are not more. The list is an account's videos, sorted by
+// time, so the result includes old videos, which have long histories.
 func evenly(ids []string, n int) []string {
 	if n >= len(ids) {
 		return ids
@@ -176,14 +178,14 @@ func evenly(ids []string, n int) []string {
 	return chosen
 }
 
-// accountRecord returns the store's record of an account.
+// accountRecord returns the account as it is stored in the database.
 func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	now := store.InstantOf(g.now)
 	kind := store.TrackLatest30
 	r := store.Account{
 		ID: g.id(a.JoinedAt, "account", string(a.Platform), a.ID), Platform: a.Platform, ExternalID: &a.ID, Username: a.Handle, HandleCurrent: true,
 		Name: &a.Name, Link: link.AccountURL(a.Platform, a.Handle), CreatedAt: store.InstantOf(g.from),
-		// TrackedAt is today, so that collectors do not add the account's earlier uploads.
+		// With TrackedAt today, collectors do not add the earlier uploads of the account.
 		Tracked: true, TrackingType: &kind, TrackedAt: &now, DiscoveredAt: &now, CheckedAt: &now, Bio: &a.Bio,
 	}
 	if a.BioLink != "" {
@@ -192,8 +194,8 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	return r
 }
 
-// followers returns made-up follower counts for each day. They grow linearly from the day on which the account was created to today's count,
-// which is the only count that the sandbox has.
+// followers returns made-up numbers of followers for each day. The sandbox knows only today's number. So the earlier numbers grow linearly,
+// from 0 on the day on which the account was created to today's number.
 func (g *generator) followers(a sandbox.AccountTruth) []backfill.LoadFollowers {
 	joined, today := store.DateOf(a.JoinedAt), g.Today
 	var days []backfill.LoadFollowers
@@ -223,11 +225,11 @@ func roundToThreeDigits(n int64) int64 {
 	return n / unit * unit
 }
 
-// gapFrom and gapTo are the first and the last day of the gap in a history, as a number of days before today.
+// gapFrom and gapTo say when the gap in a history begins and ends, in days before today.
 const gapFrom, gapTo = 20, 14
 
-// video returns the store's record of a sandbox video and its history points. If gap is true, the history has no points from gapFrom to
-// gapTo.
+// video returns a sandbox video and its history points as they are stored in the database. If gap is true, the history has no points from
+// gapFrom to gapTo days ago.
 func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, error) {
 	l, err := link.Parse(t.Link)
 	if err != nil || l.Kind != link.Video {
@@ -255,7 +257,7 @@ func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, e
 		v.AdProductIDShop = &t.ShopProductID
 	}
 	v.Collections = g.maybeOne(g.campaigns, 3)
-	// The point of a midnight has the sandbox's counts of the second before this midnight.
+	// Each point is at midnight, and has the counts that the sandbox had one second earlier.
 	for _, truth := range g.world.HistoryTruth(t.Platform, t.ID, g.from.AddDate(0, 0, -1), g.now.Add(-time.Second)) {
 		at := truth.At.Add(time.Second)
 		if daysAgo := g.Today - store.DateOf(at); gap && daysAgo <= gapFrom && daysAgo >= gapTo {
@@ -265,7 +267,7 @@ func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, e
 			Likes: truth.Likes, Comments: truth.Comments, Shares: truth.Shares, Bookmarks: truth.Bookmarks}})
 	}
 	if len(v.Points) > 0 {
-		// The tracking of the video began at a random time within the day before its first point, but not before its upload.
+		// Let the tracking of the video begin at a random time in the 24 hours before its first point, but not before its upload.
 		first := v.Points[0].At.Time()
 		earliest := first.AddDate(0, 0, -1)
 		if t.UploadedAt.After(earliest) {

@@ -1,8 +1,8 @@
-// Package seed fills organisations with made-up videos, accounts and histories of the sandbox, as if they had been tracked for some time.
-// Fill is the entry point. Its parameter Plan says how much data to create.
+// Package seed fills organisations with made-up videos, accounts and histories, as if they had been tracked for some time. The data is that
+// of the sandbox, the server with made-up data. Fill is the entry point. Its parameter Plan says how much data to create.
 //
-// The data depends only on the organisation's id, the Plan and the day. The same input gives the same data, including ids. The points
-// have the sandbox's counts at midnight, so that they match the counts that a collector fetches from the sandbox later.
+// The data depends only on the organisation's id, the Plan and the day. The same input gives the same data, including ids. The points have
+// the sandbox's counts at midnight, so that they match the counts that a collector fetches from the sandbox later.
 package seed
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Source is the name of the source that the seeded points have in the store.
+// Source is the name of the source that the database stores with the created points.
 const Source = store.SandboxSource
 
 // Plan says how much data to create for an organisation.
@@ -36,11 +36,11 @@ type Plan struct {
 	PerAccount int
 	Platforms  []link.Platform
 	Today      store.Date
-	// Batch is the approximate number of points that one transaction writes; 0 means 20,000. The created data is the same for each value.
+	// Batch is the approximate number of points that one transaction writes; 0 means 20,000. It does not change the created data.
 	Batch int
 }
 
-// MaxDays is the longest history in days.
+// MaxDays is the largest allowed value of Plan.Days.
 const MaxDays = 730
 
 // Check returns an error if the plan is invalid.
@@ -56,14 +56,14 @@ func (p Plan) Check() error {
 	return nil
 }
 
-// Progress is the number of accounts, videos and points written so far.
+// Progress says how many accounts, videos and points Fill has written so far.
 type Progress struct{ Accounts, Videos, Points int }
 
-// ErrNotEmpty reports that the organisation has videos that Fill did not create with the same plan on the same day.
+// ErrNotEmpty reports that the organisation already has videos that do not come from Fill with the same plan on the same day.
 var ErrNotEmpty = errors.New("the organisation has other videos: use an empty organisation, or repeat an interrupted seed with the same arguments on the same day")
 
-// Fill fills an organisation with made-up data and calls progress after each batch. If Fill was interrupted, a second call with the same
-// plan on the same day adds the missing data. If the organisation has videos from elsewhere, Fill returns ErrNotEmpty.
+// Fill fills an organisation with made-up data and calls progress after each batch. If Fill was interrupted, call it again with the same
+// plan on the same day: it adds the missing data. If the organisation has videos from elsewhere, Fill returns ErrNotEmpty.
 func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, progress func(Progress)) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	if err := checkEmpty(ctx, org, g.collections[0].ID); err != nil {
 		return err
 	}
-	// The next batch is generated while the previous batch is written.
+	// A goroutine generates the next batch while this one writes the previous batch.
 	generateCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	batches := make(chan backfill.LoadBatch)
@@ -105,7 +105,8 @@ func countPoints(a backfill.LoadAccount) int {
 	return n
 }
 
-// checkEmpty returns ErrNotEmpty if the organisation has videos but not the seed's first collection.
+// checkEmpty returns ErrNotEmpty if the organisation has videos that Fill did not create with this plan. It recognises its own data by the
+// id of the first collection.
 func checkEmpty(ctx context.Context, org *store.Org, firstCollection uuid.UUID) error {
 	page, err := org.Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 	if err != nil || len(page.Videos) == 0 {
@@ -123,18 +124,18 @@ type generator struct {
 	org   uuid.UUID
 	world *sandbox.World
 	Plan
-	now  time.Time // the beginning of today, which is the time of the newest data
+	now  time.Time // the beginning of today, which is the time of the newest points
 	from time.Time // the beginning of the first day of the histories
 	rand *rand.Rand
 
 	collections                []backfill.LoadCollection
 	campaigns, creators, mixed []uuid.UUID           // ids of the collections that get videos (campaigns) or accounts (creators, mixed)
-	usedAccounts               map[string]bool       // accounts that were generated before; the key is platform and handle
+	usedAccounts               map[string]bool       // accounts generated so far; the key is platform and handle
 	videosLeft                 int                   // number of videos still to generate
-	videos                     map[link.Platform]int // number of generated videos
+	videos                     map[link.Platform]int // number of videos generated so far
 }
 
-// newGenerator returns a generator for the organisation. newGenerator already generates the collections.
+// newGenerator returns a generator for the organisation. The generator has already generated the collections.
 func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	g := &generator{org: org, world: world, Plan: p, now: p.Today.Time(), from: (p.Today - store.Date(p.Days) + 1).Time(),
 		usedAccounts: map[string]bool{}, videosLeft: p.Videos, videos: map[link.Platform]int{}}
@@ -144,8 +145,8 @@ func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	return g
 }
 
-// hash returns a SHA-256 hash of the organisation's id and parts. The ids and the seed of the random generator are computed from such
-// hashes, so that they are deterministic.
+// hash returns a SHA-256 hash of the organisation's id and parts. Ids and random numbers are derived from such hashes, so that the same
+// input always gives the same data.
 func (g *generator) hash(parts ...string) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write(g.org[:])
@@ -160,35 +161,35 @@ func (g *generator) id(at time.Time, parts ...string) uuid.UUID {
 	return ID(at, g.hash(parts...))
 }
 
-// ID returns a UUIDv7 whose timestamp is the parameter at. The other bits are taken from the parameter random.
-func ID(at time.Time, random [sha256.Size]byte) uuid.UUID {
+// ID returns a UUIDv7 with the given time as its timestamp. All other bits are taken from random.
+func ID(timestamp time.Time, random [sha256.Size]byte) uuid.UUID {
 	id := uuid.UUID(random[:16])
 	var ms [8]byte
-	binary.BigEndian.PutUint64(ms[:], uint64(max(at.UnixMilli(), 0)))
+	binary.BigEndian.PutUint64(ms[:], uint64(max(timestamp.UnixMilli(), 0)))
 	copy(id[:6], ms[2:])
 	id[6] = id[6]&0x0f | 0x70
 	id[8] = id[8]&0x3f | 0x80
 	return id
 }
 
-// smallestPlatform returns the platform with the fewest generated videos.
+// smallestPlatform returns the platform that has the fewest videos so far.
 func (g *generator) smallestPlatform() link.Platform {
 	return slices.MinFunc(g.Platforms, func(a, b link.Platform) int { return cmp.Compare(g.videos[a], g.videos[b]) })
 }
 
-// The limits of a batch. If an account reaches one of the limits, it is the last account of its batch.
+// A batch is sent when it has at least this number of points (unless Plan.Batch sets another one), or this number of accounts.
 const (
 	defaultBatchPoints  = 20_000
 	maxAccountsPerBatch = 500
 )
 
-// generate generates the data of the organisation and sends it to out in batches. The first batch includes the collections.
-func (g *generator) generate(ctx context.Context, out chan<- backfill.LoadBatch) error {
+// generate generates the data of the organisation and sends it to the channel batches. The first batch includes all collections.
+func (g *generator) generate(ctx context.Context, batches chan<- backfill.LoadBatch) error {
 	b := backfill.LoadBatch{Collections: g.collections, Source: Source}
 	points := 0
 	send := func() bool {
 		select {
-		case out <- b:
+		case batches <- b:
 			b, points = backfill.LoadBatch{Source: Source}, 0
 			return true
 		case <-ctx.Done():
@@ -222,17 +223,17 @@ func (g *generator) generate(ctx context.Context, out chan<- backfill.LoadBatch)
 	return nil
 }
 
-// topics are the hashtags of the collections under "Topics", one hashtag a collection.
+// topics are hashtags. Each of them gets a collection under the collection "Topics".
 var topics = []string{"recipe", "diy", "travel", "fitness", "music"}
 
 var campaignNames = []string{"Spring launch", "Summer push", "Back to school", "Holiday", "New year", "Partners"}
 
-// generateCollections generates three trees of collections. The collections of the first tree, the campaigns, get videos and accounts. Those of
-// the second tree get accounts. Those of the third tree, the topics, have a hashtag and so contain the videos with this hashtag.
+// generateCollections generates three trees of collections. The collections under "Campaigns" get videos and accounts. Those under
+// "Creators" get accounts. Those under "Topics" have a hashtag, and so contain the videos with this hashtag.
 func (g *generator) generateCollections() {
 	add := func(name string, parent *uuid.UUID, tags ...string) uuid.UUID {
 		if parent != nil {
-			parent = new(*parent) // a copy, because the caller changes its variable for the next tree
+			parent = new(*parent) // a copy, because the caller uses its variable again for the next tree
 		}
 		n := len(g.collections)
 		id := g.id(g.from, "collection", fmt.Sprint(n, g.Videos, g.Days, g.Today))
@@ -262,8 +263,7 @@ func (g *generator) generateCollections() {
 	}
 }
 
-// numberSuffix returns a suffix that makes a name unique if it is used several times. n says how often the name was used before. The suffix
-// is "" if n is 0, and otherwise the number n+1.
+// numberSuffix returns a suffix for a name that was already used n times, so that each name is unique: "" if n is 0, and n+1 otherwise.
 func numberSuffix(n int) string {
 	if n == 0 {
 		return ""
@@ -271,7 +271,7 @@ func numberSuffix(n int) string {
 	return fmt.Sprint(n + 1)
 }
 
-// maybeOne returns, with the probability 1/n, a list with one random element of ids. Otherwise it returns nil.
+// maybeOne returns one random element of ids, with the probability 1/n. Otherwise it returns nil.
 func (g *generator) maybeOne(ids []uuid.UUID, n int) []uuid.UUID {
 	if i := g.rand.IntN(n * len(ids)); i < len(ids) {
 		return slices.Clone(ids[i : i+1])

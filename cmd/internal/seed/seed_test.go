@@ -26,10 +26,10 @@ func ignoreProgress(seed.Progress) {}
 // organisationID is the id of the organisation of most tests. The seeded data depends on the id.
 const organisationID = "01900000-0000-7000-8000-000000000001"
 
-// newOrganisation creates an empty organisation whose id is the parameter with.
-func newOrganisation(t *testing.T, db *storetest.DB, with string) *store.Org {
+// newOrganisation creates an empty organisation with the given id. The seeded data depends on it.
+func newOrganisation(t *testing.T, db *storetest.DB, text string) *store.Org {
 	t.Helper()
-	id := uuid.MustParse(with)
+	id := uuid.MustParse(text)
 	_, err := backfill.LoadOrganisation(t.Context(), db.Store, store.Organisation{ID: id, Name: "Seeded", Tier: store.TierPremium,
 		Subscription: store.SubscriptionActive, CreatedAt: store.InstantOf(db.Clock.Now())})
 	require.NoError(t, err)
@@ -72,11 +72,11 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 			require.NotEmpty(t, points)
 			for _, p := range points {
 				if p.Quality == store.QualityInterpolated {
-					continue // an interpolated point is computed from two points that this loop checks
+					continue // an interpolated point is computed from its two neighbours, which are checked themselves
 				}
 				midnight := p.Day.Time().Add(-time.Second)
 				history := w.HistoryTruth(v.Platform, v.ExternalID, midnight, midnight)
-				if v.Platform == link.TikTok || v.Platform == link.Instagram { // on the other platforms, a video's upload time and counts depend on the sandbox's clock
+				if v.Platform == link.TikTok || v.Platform == link.Instagram { // on other platforms, the sandbox's counts also depend on its clock
 					require.Equal(t, history[0].Views, *p.Views, "%s %s on %s", v.Platform, v.ExternalID, p.Day)
 					require.Equal(t, history[0].Likes, p.Likes)
 				}
@@ -169,7 +169,7 @@ func TestFill_includesVideosAsOldAsTheHistories(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		for _, plan := range []struct {
-			videos, wanted int // number of videos, and the lowest number of those with a point on each day
+			videos, wanted int // number of videos; minimum number of videos with a complete history on each platform
 			platforms      []link.Platform
 		}{{20, 1, []link.Platform{link.TikTok}}, {240, 5, []link.Platform{link.TikTok, link.Instagram}}} {
 			o := newOrganisation(t, db, fmt.Sprintf("01900000-0000-7000-8000-%012d", plan.videos))
@@ -180,7 +180,8 @@ func TestFill_includesVideosAsOldAsTheHistories(t *testing.T) {
 			for _, v := range videosOf(t, o) {
 				points, err := o.History(t.Context(), store.VideoRef{ID: v.ID}, first, p.Today)
 				require.NoError(t, err)
-				// Days before DailyDays have one point a week, which is the last day of its week, so the first point can be up to six days late.
+				// For days that are more than DailyDays ago, only the last day of each week has a point. So the first point can be up to six days after
+				// the first day.
 				if n := len(points); n > 0 && points[n-1].Day <= first+6 && points[0].Day == p.Today {
 					require.LessOrEqual(t, *v.UploadedAt, first)
 					complete[v.Platform]++

@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// browserOf signs in with a token and returns a function that requests a page.
+// browserOf signs in to the dashboard with a token. The returned function requests a page of the dashboard with this session.
 func browserOf(t *testing.T, base, token string) func(path string) (status int, body string) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)

@@ -1,5 +1,5 @@
-// Package serve builds the HTTP API from settings and runs it. Command is the main function of cmd/server. `reeltally up` uses Config, New and
-// API.Run to run the API and a collector in one process. The API itself is in package server.
+// Package serve creates the HTTP API from settings and runs it. The API itself is in package server. Command is the main function of
+// cmd/server. `reeltally up` uses Config, New and API.Run to run the API and a collector in one process.
 package serve
 
 import (
@@ -47,8 +47,8 @@ type Config struct {
 	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before the API responds with 503, from 1s to 50s."`
 }
 
-// maxRequestTimeout is the largest allowed timeout of a request. It is shorter than the read timeout of boot.Serve, so that the server can
-// respond before boot.Serve closes the connection.
+// maxRequestTimeout is the largest allowed timeout of a request. It is shorter than the time after which boot.Serve closes the connection,
+// so that the server can still respond that the request timed out.
 const maxRequestTimeout = 50 * time.Second
 
 // maxShutdownDelay is the largest allowed Config.ShutdownDelay.
@@ -92,13 +92,13 @@ func (c Config) Check() error {
 	return err
 }
 
-// isBaseURL reports whether s is an http or https URL without query and fragment.
+// isBaseURL reports whether s is an http or https URL without query and fragment, to which a path can be appended.
 func isBaseURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// trustedProxies parses the setting TrustedProxies. It converts a single IP address to a network of one address.
+// trustedProxies parses the setting TrustedProxies. A single IP address counts as a network with one address.
 func (c Config) trustedProxies() ([]netip.Prefix, error) {
 	var networks []netip.Prefix
 	for _, text := range c.TrustedProxies {
@@ -114,7 +114,8 @@ func (c Config) trustedProxies() ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// redisOptions parses the setting RedisURL. Its errors do not include the error of the Redis library, which contains the password.
+// redisOptions parses the setting RedisURL. If the URL is invalid, the error does not wrap the error of the Redis library, because that
+// error contains the password.
 func (c Config) redisOptions() (*redis.Options, error) {
 	o, err := redis.ParseURL(c.RedisURL.Reveal())
 	if err != nil {
@@ -124,8 +125,8 @@ func (c Config) redisOptions() (*redis.Options, error) {
 	return o, nil
 }
 
-// rateStore returns the store in which the server counts requests for the rate limits, and a function that closes the store. The store is
-// nil if Redis is not configured. The server then counts in its memory.
+// rateStore returns the store in which the server counts requests for the rate limits, and a function that closes this store. If Redis is
+// not configured, the store is nil, and the server counts in its own memory.
 func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
 	noClose := func() error { return nil }
 	switch {
@@ -143,7 +144,7 @@ func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates serve
 	return shared, shared.Close, nil
 }
 
-// API is the API server with its open listener. Run serves requests.
+// API is an API server that already listens. Its method Run serves requests.
 type API struct {
 	Address    string // the http URL of the listener
 	AppURL     string // the public URL of the dashboard, without a slash at the end
@@ -155,7 +156,8 @@ type API struct {
 	logger     *slog.Logger
 }
 
-// listen returns the socket that systemd has opened for the program. If systemd has opened none, it listens on Config.Listen.
+// listen returns the listener of the API. If systemd has opened a socket for this process (socket activation), listen returns this socket.
+// Otherwise it listens on Config.Listen.
 func (c Config) listen(ctx context.Context) (net.Listener, error) {
 	sockets, err := activation.Listeners()
 	switch {
@@ -169,8 +171,8 @@ func (c Config) listen(ctx context.Context) (net.Listener, error) {
 	return boot.Listen(ctx, "listen", "REELTALLY_LISTEN", c.Listen)
 }
 
-// New opens the listener and builds the server. The store must have the current schema. status is the handler of /status, whose response the
-// dashboard's page of operations shows. The caller must call Run or Close.
+// New opens the listener and creates the server. The schema of the store must be current. status is the handler of /status, whose response
+// the dashboard shows on its page of operations. The caller must call Run or Close.
 func New(ctx context.Context, c Config, st *store.Store, status http.Handler, registry *prometheus.Registry, logger *slog.Logger) (*API, error) {
 	proxies, err := c.trustedProxies()
 	if err != nil {
@@ -217,7 +219,8 @@ func New(ctx context.Context, c Config, st *store.Store, status http.Handler, re
 	return a, nil
 }
 
-// printSetupLink prints a link to the page that creates the first organisation. It prints nothing if an organisation exists.
+// printSetupLink prints a link to a page on which the first organisation can be created. If an organisation exists already, printSetupLink
+// prints nothing.
 func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) error {
 	secret, err := st.CreateSetupLink(ctx)
 	if errors.Is(err, store.ErrSetUp) {
@@ -230,11 +233,11 @@ func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) 
 	return err
 }
 
-// Close closes the listener and the connections to Redis.
+// Close closes the listener and the connections to Redis. Call it only instead of Run.
 func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
 // Run serves requests and sends events to webhooks. When ctx ends, it sends no more events, but serves requests for another
-// Config.ShutdownDelay. It then waits until all running requests and all running deliveries of events are finished, and closes the API.
+// Config.ShutdownDelay. It then waits until all running requests and deliveries of events are finished, and closes the API.
 func (a *API) Run(ctx context.Context) error {
 	a.logger.InfoContext(ctx, "serving", "address", a.Address)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))

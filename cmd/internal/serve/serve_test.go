@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 const startTimeout = 20 * time.Second
 
-// address waits until the server logs its address and returns the address.
+// address waits until the server logs the URL at which it serves, and returns this URL.
 func address(t *testing.T, p *boottest.Program) string {
 	t.Helper()
 	var line struct{ Address string }
@@ -34,7 +34,6 @@ func address(t *testing.T, p *boottest.Program) string {
 	return line.Address
 }
 
-// get requests a URL and returns the status and header of the response.
 func get(t *testing.T, url string) (int, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -64,7 +63,7 @@ func TestCommand_servesAPIOnAFreePort(t *testing.T) {
 	p.Stderr.Await(t, startTimeout, "stopped serving")
 }
 
-// A killed collector exports no metrics, so the server must report the number of running collectors.
+// A killed collector exports no metrics. So the server must report how many collectors run.
 func TestCommand_reportsThatNoCollectorRuns(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -206,7 +205,7 @@ func TestConfig_errorNamesInvalidTierLimit(t *testing.T) {
 	}
 }
 
-// The errors of the Redis library contain the whole URL, but the printed error must not contain the password.
+// The errors of the Redis library contain the whole URL. The error that the program prints must not contain the password.
 func TestConfig_errorHidesRedisPassword(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"redis://reeltally:s3cret@host:port/0", "redis://reeltally:s3cret/with/slash@host", "redis://:s3cret%@host", "s3cret", "redis://host/s3cret", "redis://host?dial_timeout=s3cret"} {

@@ -95,7 +95,8 @@ type Program struct {
 	status         int
 }
 
-// Start runs a program in the background, with env as its whole environment. The program is stopped when the test ends.
+// Start runs a program in the background. The program sees only the environment variables in env. When the test ends, the program is
+// stopped.
 func Start(t testing.TB, run func(context.Context, boot.Process) error, stdin io.Reader, env map[string]string, args ...string) *Program {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -124,7 +125,7 @@ func (p *Program) Wait() int {
 	return p.status
 }
 
-// Run runs a program to its end and returns its exit status and output.
+// Run runs a program until it ends, and returns its exit status and output. The program sees only the environment variables in env.
 func Run(t testing.TB, run func(context.Context, boot.Process) error, stdin io.Reader, env map[string]string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	p := Start(t, run, stdin, env, args...)
