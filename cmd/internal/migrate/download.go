@@ -42,7 +42,7 @@ type account struct {
 	Removed      bool    `json:"removed"`
 }
 
-// video is a video on the other server. LabelIDs are the ids of its collections. Removed means that the other server has stopped tracking it.
+// video is a video on the other server. LabelIDs are the ids of its collections. Removed means that tracking of the video was stopped there.
 type video struct {
 	ID            string   `json:"ad_id"`
 	Link          string   `json:"ad_link"`
@@ -109,8 +109,8 @@ var listFiles = []string{"collections.json", "accounts.json", "members.json", "v
 // identity identifies a migration by its two sides. It is stored in the folder of the migration, so that another migration cannot continue
 // with the data in this folder.
 type identity struct {
-	URL    string `json:"url"`  // base URL of the other server's API
-	From   string `json:"from"` // the organisation's id on the other server, "" if unknown
+	URL    string `json:"url"`    // base URL of the other server's API
+	From   string `json:"from"`   // the organisation's id on the other server, "" if unknown
 	Target string `json:"target"` // id of the organisation that receives the data
 }
 

@@ -12,7 +12,7 @@ import (
 // field says what a column of an imported file contains, for example the number of views.
 type field int
 
-// These constants are the possible fields. A column with fieldIgnored has a known name, but its values are not imported.
+// These constants are the possible contents of a column. fieldIgnored means that the column is known but not imported.
 const (
 	fieldLink field = iota
 	fieldDate
@@ -30,19 +30,22 @@ const (
 	fieldSource
 	fieldRounded
 	fieldRemoved
-	fieldCount // the number of fields, without fieldCount itself and fieldIgnored
+	fieldCount // the number of fields above
 	fieldIgnored
 )
 
+// fieldNames are the names of the fields in exports, in the setting --map and in errors.
 var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "comments", "shares", "bookmarks", "title", "username",
 	"uploaded_at", "video_length", "interpolated", "source", "rounded", "removed"}
 
 func (f field) String() string { return fieldNames[f] }
 
 // aliases are the column names that common trackers and platforms use for each field, in lower case and without spaces and punctuation.
-// Ambiguous names, such as "timestamp", "favorites", "author" and "created_at", are not included. The operator must say with --map which
-// field they are. "video_view_count" is not included, because it is Instagram's older count, which counts only views of at least three
-// seconds. ReelTally's sources return another count of views.
+// Ambiguous names are not included, such as "timestamp", "favorites", "author" and "created_at". For such a column, the operator must say
+// with --map which field it is.
+//
+// "video_view_count" is not included either. It is Instagram's older count, which counts only views of at least three seconds, and
+// ReelTally's sources return another count.
 var aliases = map[field][]string{
 	fieldLink:        {"link", "url", "videourl", "videolink", "adlink", "posturl", "postlink", "permalink", "shareurl", "webvideourl"},
 	fieldDate:        {"date", "day", "snapshotdate"},
@@ -61,18 +64,17 @@ var aliases = map[field][]string{
 	fieldSource:       {"source"},
 	fieldRounded:      {"rounded"},
 	fieldRemoved:      {"removed"},
-	// These columns are in ReelTally's exports or API responses, or in the responses of hosted services, but an import does not need them.
+	// These columns occur in ReelTally's exports and API responses, and in the responses of hosted services. An import does not need them.
 	fieldIgnored: {"engagements", "displayusername", "platform", "organisationid", "adid", "linkedaccountid", "songname", "songlink",
 		"notsafe", "private", "hiddenstats", "latestengagement", "outliermultiplier", "increase1d", "increase7d", "increase14d", "increase30d",
 		"adinfoshop", "adisad", "adproductidshop", "labelids", "labelnames", "metricsmasked",
 		"fetchstatus", "fetchdetail", "lastattemptat", "nextfetchat", "viewsgained7d", "thumbnailurl"},
 }
 
-// ignoredBesideAdLink are columns that are ignored only if the file also has the column "ad_link", which only files of hosted services have. In
-// other files, the meaning of these names is ambiguous.
+// ignoredBesideAdLink are columns that are ignored if the file has the column "ad_link", by which a file of a hosted service is recognised.
+// In other files, the meaning of these names is ambiguous, so they are unknown columns.
 var ignoredBesideAdLink = []string{"createdat"}
 
-// byAlias maps each alias to its field.
 var byAlias = func() map[string]field {
 	m := map[string]field{}
 	for f, names := range aliases {
@@ -83,15 +85,15 @@ var byAlias = func() map[string]field {
 	return m
 }()
 
-// Columns are the settings that determine the meaning of a file's columns.
+// Columns are the settings that say what the columns of an imported file contain.
 type Columns struct {
-	// Map maps a column's name in the file to the name of a field. An empty field name ignores the column.
+	// Map has the name of a field, such as "views", for the name of a column. If the name of the field is "", the column is ignored.
 	Map map[string]string
-	// IgnoreUnknown is whether columns with unknown names are ignored. If it is false, an unknown name is an error.
+	// If IgnoreUnknown is true, columns with unknown names are ignored. If it is false, such a column is an error.
 	IgnoreUnknown bool
 }
 
-// Check returns an error if Map has an unknown field name.
+// Check returns an error if Map has a field that does not exist.
 func (c Columns) Check() error {
 	for column, fieldName := range c.Map {
 		if !slices.Contains(fieldNames[:], fieldName) && fieldName != "" {
@@ -101,7 +103,7 @@ func (c Columns) Check() error {
 	return nil
 }
 
-// foldName returns name in lower case and without spaces and punctuation.
+// foldName returns the name of a column in lower case and without spaces and punctuation, so that it can be compared with aliases.
 func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -111,8 +113,8 @@ func foldName(name string) string {
 	}, name)
 }
 
-// fieldOf returns the field of a column: the field in Map if Map has the column's name, otherwise the field that has the name as an alias.
-// It returns false if the name is not known.
+// fieldOf returns the field that a column contains: the one that Map gives for the column, or else the one that has its name as an alias.
+// It returns false if the name is in neither.
 func (c Columns) fieldOf(name string) (field, bool) {
 	for column, fieldName := range c.Map {
 		if column == strings.TrimSpace(name) {
@@ -126,8 +128,8 @@ func (c Columns) fieldOf(name string) (field, bool) {
 	return f, ok
 }
 
-// fieldsOf returns the field of each column. A column with an unknown name gets fieldIgnored and, unless IgnoreUnknown is set, is added to
-// unknown. fieldsOf returns an error if two columns have the same field.
+// fieldsOf returns the field of each column. If the name of a column is not known, its field is fieldIgnored, and the name is added to
+// unknown unless IgnoreUnknown is true. fieldsOf returns an error if two columns have the same field.
 func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, error) {
 	fields := make([]field, len(names))
 	columnOf := map[field]string{}
@@ -151,13 +153,13 @@ func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, err
 // unknownColumns collects the columns of a file whose names are not known, so that one error reports all of them.
 type unknownColumns struct {
 	names []string // names of the unknown columns, at most maxUnknownNames of them
-	more  bool     // whether the file has more unknown columns than names lists
+	more  bool     // whether names is full and does not list all unknown columns
 }
 
 // maxUnknownNames is the maximum number of unknown columns that an error lists.
 const maxUnknownNames = 100
 
-// add adds a column, unless it was added before.
+// add adds the name of a column. It adds each name only once.
 func (u *unknownColumns) add(name string) {
 	switch {
 	case slices.Contains(u.names, name):
@@ -190,23 +192,23 @@ func (u *unknownColumns) err() error {
 		list, first, strings.Join(fieldNames[:], ", "))
 }
 
-// unusedMappings has the entries of Columns.Map for which the file has had no column so far. It also has the names of the file's first columns,
-// which its error lists.
+// unusedMappings collects the mistakes in Columns.Map: the columns that it names but that the file does not have. For the error message, it
+// also has the names of the first columns that the file does have.
 type unusedMappings struct {
-	unused map[string]string
-	names  []string // quoted names of the file's first columns
-	more   bool     // whether the file has more columns than names lists
+	unused map[string]string // the entries of Columns.Map whose columns were not found yet
+	names  []string          // quoted names of the file's first columns
+	more   bool              // whether names is full and does not list all columns
 }
 
-// maxShownNames is the maximum number of column names that an error lists.
+// maxShownNames is the maximum number of the file's columns that the error of unusedMappings lists.
 const maxShownNames = 20
 
-// unusedMappings returns all entries of Map as unused. markUsed later removes the entries for which the file has a column.
+// unusedMappings returns all entries of Map as not found yet. Call markUsed for each column of the file.
 func (c Columns) unusedMappings() unusedMappings { return unusedMappings{unused: maps.Clone(c.Map)} }
 
-// markUsed removes the entry of Columns.Map for the column with this name, because the file has the column.
+// markUsed records that the file has a column with this name.
 func (u *unusedMappings) markUsed(name string) {
-	if len(u.unused) == 0 { // no entry of Columns.Map is unused, so no error about unused entries is possible
+	if len(u.unused) == 0 { // all columns of Columns.Map were found, so there will be no error that needs the name
 		return
 	}
 	delete(u.unused, strings.TrimSpace(name))
@@ -219,7 +221,8 @@ func (u *unusedMappings) markUsed(name string) {
 	}
 }
 
-// err returns an error if the file has no column for an entry of Columns.Map. Without the error, the import would silently lose data.
+// err returns an error if the file lacks a column that Columns.Map names. Without this error, a mistyped name would silently lose the data
+// of a column.
 func (u *unusedMappings) err() error {
 	if len(u.unused) == 0 {
 		return nil
@@ -232,8 +235,8 @@ func (u *unusedMappings) err() error {
 	return fmt.Errorf("--map %q=%s: the file has no such column; its columns are %s%s", truncate(column), u.unused[column], strings.Join(u.names, ", "), more)
 }
 
-// header returns the field of each column of a CSV file. It returns an error if columns are unknown, if two columns have the same field or
-// if no column is the link.
+// header returns the field of each column of a CSV file. It returns an error if a column is unknown, if Columns.Map names a column that the
+// file does not have, if two columns have the same field, or if no column has the link of the video.
 func (c Columns) header(names []string) ([]field, error) {
 	unused := c.unusedMappings()
 	for _, name := range names {
@@ -254,12 +257,12 @@ func (c Columns) header(names []string) ([]field, error) {
 	return fields, nil
 }
 
-// duplicateColumn returns the error for two columns a and b with the same field.
-func duplicateColumn(f field, a, b string) error {
-	return fmt.Errorf("columns %q and %q both mean %s: ignore one with --map %q=", truncate(a), truncate(b), f, truncate(b))
+// duplicateColumn returns the error for two columns of a file that have the same field.
+func duplicateColumn(f field, first, second string) error {
+	return fmt.Errorf("columns %q and %q both mean %s: ignore one with --map %q=", truncate(first), truncate(second), f, truncate(second))
 }
 
-// truncate shortens a text from the imported file, so that it fits into an error message.
+// truncate shortens a text of the imported file to about 80 bytes, so that it fits into an error message.
 func truncate(s string) string {
 	const maxBytes = 80
 	if len(s) <= maxBytes {

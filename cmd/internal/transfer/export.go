@@ -27,7 +27,8 @@ const (
 	JSONLines Format = "jsonl"
 )
 
-// Export exports the histories of an organisation. The file has a row for each point, and a row without a date for a video without points.
+// Export exports the histories of an organisation. The file has a row for each history point. A video without points has one row, which has
+// no date.
 type Export struct {
 	Org    *store.Org
 	Format Format
@@ -37,7 +38,7 @@ type Export struct {
 	Progress func(videos int64)
 }
 
-// Exported counts the videos and rows that an export wrote.
+// Exported says how many videos and rows an export has written.
 type Exported struct {
 	Videos int64 `json:"videos"`
 	Rows   int64 `json:"rows"`
@@ -46,8 +47,8 @@ type Exported struct {
 // exportBatchSize is the number of videos that one query of an export reads.
 const exportBatchSize = 200
 
-// Row is a row of an export, or of the file of histories that a migration writes. Import knows its column names, so that it can read these
-// files.
+// Row is a row of an export. The file of histories that package migrate writes has the same rows. Import knows the column names of Row, so
+// it can read both files.
 type Row struct {
 	Link         string  `json:"link"`
 	Username     string  `json:"username"`
@@ -64,14 +65,15 @@ type Row struct {
 	Interpolated bool    `json:"interpolated"`
 	Source       *string `json:"source"`
 	Rounded      bool    `json:"rounded"`
-	Removed      bool    `json:"removed,omitempty"` // the tracking of the video was stopped; only in the file of a migration
+	Removed      bool    `json:"removed,omitempty"` // whether tracking was stopped; only package migrate sets it
 }
 
-// header is the first line of a CSV file.
+// header has the column names of a CSV file, which are its first line.
 var header = []string{"link", "username", "title", "uploaded_at", "video_length", "date", "time", "views", "likes", "comments", "shares",
 	"bookmarks", "interpolated", "source", "rounded"}
 
-// cells returns the row's cells in the order of header.
+// cells returns the row's values for a CSV file, in the order of header. In the username and the title, it escapes texts that a spreadsheet
+// would run as formulas.
 func (r *Row) cells() []string {
 	text := func(s *string) string {
 		if s == nil {
@@ -90,8 +92,7 @@ func (r *Row) cells() []string {
 		strconv.FormatBool(r.Rounded)}
 }
 
-// rowsOf returns the rows of an export for one video: a row for each history point, or one row without a date if the
-// video has no points.
+// rowsOf returns the rows of an export for one video: one for each history point, or one without a date if the video has no points.
 func rowsOf(h *store.VideoHistory) []Row {
 	v := &h.Video
 	video := Row{Link: v.Link, Username: v.Username, Title: v.Title, VideoLength: v.VideoLength}
@@ -121,7 +122,7 @@ type rowWriter struct {
 	json *json.Encoder
 }
 
-// newRowWriter returns a buffered writer of rows in format f. The caller must call flush at the end.
+// newRowWriter returns a writer of rows in the given format. It buffers the rows, so the caller must call flush at the end.
 func newRowWriter(w io.Writer, f Format) *rowWriter {
 	r := &rowWriter{w: bufio.NewWriterSize(w, 1<<16)}
 	if f == CSV {
@@ -133,7 +134,7 @@ func newRowWriter(w io.Writer, f Format) *rowWriter {
 	return r
 }
 
-// header writes the first line of a CSV file.
+// header writes the column names as the first line of a CSV file. For other formats it does nothing.
 func (r *rowWriter) header() error {
 	if r.csv == nil {
 		return nil
@@ -141,7 +142,6 @@ func (r *rowWriter) header() error {
 	return r.csv.Write(header)
 }
 
-// write writes one row to the buffer.
 func (r *rowWriter) write(one *Row) error {
 	if r.csv == nil {
 		return r.json.Encode(one)
@@ -149,7 +149,6 @@ func (r *rowWriter) write(one *Row) error {
 	return r.csv.Write(one.cells())
 }
 
-// flush writes the buffered rows to the underlying writer.
 func (r *rowWriter) flush() error {
 	if r.csv != nil {
 		r.csv.Flush()
@@ -160,7 +159,7 @@ func (r *rowWriter) flush() error {
 	return r.w.Flush()
 }
 
-// Write writes the export to w.
+// Write writes the whole export to w, and returns what it wrote, even if it fails.
 func (e Export) Write(ctx context.Context, w io.Writer) (Exported, error) {
 	out := newRowWriter(w, e.Format)
 	if err := out.header(); err != nil {
@@ -171,11 +170,11 @@ func (e Export) Write(ctx context.Context, w io.Writer) (Exported, error) {
 	return done, errors.Join(err, out.flush())
 }
 
-// writeVideos writes, in batches, the videos whose ids are greater than the parameter after. It adds the numbers of written rows and videos to
-// done. After each batch, it calls batchDone with the id of the last written video.
-func (e Export) writeVideos(ctx context.Context, out *rowWriter, after uuid.UUID, done *Exported, batchDone func(last uuid.UUID) error) error {
+// writeVideos writes, in batches, the videos whose ids are greater than afterID, in the order of their ids. It adds the numbers of written
+// rows and videos to done. After each batch it calls batchDone with the id of the last written video.
+func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UUID, done *Exported, batchDone func(last uuid.UUID) error) error {
 	q := e.Query
-	q.After, q.Limit = after, exportBatchSize
+	q.After, q.Limit = afterID, exportBatchSize
 	for {
 		histories, err := e.Org.Export(ctx, q)
 		if err != nil {
@@ -202,23 +201,24 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, after uuid.UUID
 	}
 }
 
-// exportState is the progress of an export whose file is not complete yet. It is saved in a second file, in the same folder.
+// exportState is the progress of an export to a file. After each batch it is saved in a second file in the same folder, so that the export
+// can continue after an interruption.
 type exportState struct {
-	Work   string    // result of Export.description
-	Offset int64     // length in bytes of the batches that are completely in the file
-	After  uuid.UUID // id of the last video in these batches
+	Work   string    // result of Export.description, to recognise the same export
+	Offset int64     // length of the file, in bytes, after the last complete batch
+	After  uuid.UUID // id of the last video of that batch
 	Exported
 }
 
-// description returns, as text, the organisation, the format, and which videos and points are exported. An interrupted export can be
-// resumed only by an export with the same description.
+// description returns a text with the organisation, the format and the selected videos and points. Two exports with the same description
+// write the same file, so one can continue the other.
 func (e Export) description() string {
 	q := e.Query
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)
 }
 
-// WriteFile writes the export to a file. Until the file is complete, its name is path.part. If path.part exists and resume is true,
-// WriteFile continues this file. If path.part exists and resume is false, WriteFile returns an error. If the progress cannot be saved,
+// WriteFile writes the export to the file path. Until the file is complete, its name is path.part. If path.part exists from an interrupted
+// export, WriteFile continues this file if resume is true, and returns an error if resume is false. If the progress cannot be saved,
 // WriteFile calls onStateError and continues the export.
 func (e Export) WriteFile(ctx context.Context, path string, resume bool, onStateError func(error)) (Exported, error) {
 	part := path + ".part"
@@ -230,7 +230,7 @@ func (e Export) WriteFile(ctx context.Context, path string, resume bool, onState
 		var saved exportState
 		switch err := stateFile.load(&saved); {
 		case err != nil:
-			saved = state // the export was interrupted before the first batch was complete
+			saved = state // there is no saved progress, because the first batch was not complete: start from the beginning
 		case saved.Work != state.Work:
 			return Exported{}, fmt.Errorf("%s belongs to another export: it has %q, this export is %q; delete the file, or repeat the same command", part, saved.Work, state.Work)
 		}
@@ -253,7 +253,7 @@ func (e Export) WriteFile(ctx context.Context, path string, resume bool, onState
 	return state.Exported, nil
 }
 
-// continueFile truncates f after its last complete batch and writes the remaining videos of the export. It saves the state after each
+// continueFile removes an incomplete batch from the end of f and writes the videos that are still missing. It saves the progress after each
 // batch.
 func (e Export) continueFile(ctx context.Context, f *os.File, state *exportState, stateFile *stateFile) error {
 	info, err := f.Stat()

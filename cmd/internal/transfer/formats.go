@@ -14,10 +14,10 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// NumberFormat says whether the point or the comma is the decimal sign of counts. The other one separates thousands.
+// NumberFormat says which sign of a count is the decimal sign: the point or the comma. The comma or the point then separates thousands.
 type NumberFormat string
 
-// These constants are the formats of numbers. With AutoNumbers, the import detects the format of each column from the column's values.
+// These constants are the formats of numbers. With AutoNumbers, Import detects the format of each column from its values.
 const (
 	AutoNumbers  NumberFormat = "auto"
 	DecimalPoint NumberFormat = "decimal-point" // 1,234.5
@@ -27,56 +27,59 @@ const (
 // DateFormat is the order of day and month in dates such as 03/04/2026. Dates such as 2026-04-03 do not depend on it.
 type DateFormat string
 
-// These constants are the formats of dates. With AutoDates, the import detects the format of each column from the column's values.
+// These constants are the formats of dates. With AutoDates, Import detects the format of each column from its values.
 const (
 	AutoDates  DateFormat = "auto"
 	DayFirst   DateFormat = "day-first"   // 31/12/2026
 	MonthFirst DateFormat = "month-first" // 12/31/2026
 )
 
-// ColumnFormat says how an import reads the numbers or dates of a column. Example is the first value from which the format could be detected.
+// ColumnFormat says how an import reads the numbers or dates of one column, with an example.
 type ColumnFormat struct {
 	Column  string `json:"column"`
 	Format  string `json:"format"`  // the detected format; "plain" if all formats give the same values
-	Example string `json:"example"` // a value of the column
+	Example string `json:"example"` // a value of the column; the one from which the format was detected, if it was detected
 	ReadAs  string `json:"read_as"` // the example value after parsing
 }
 
-// plain is the value of ColumnFormat.Format for a column whose values mean the same in both formats.
+// plain is the ColumnFormat.Format of a column whose values mean the same in all formats.
 const plain = "plain"
 
+// The fields of a row that have numbers or dates, whose formats must be known.
 var (
 	numberFields = []field{fieldViews, fieldLikes, fieldComments, fieldShares, fieldBookmarks}
 	dateFields   = []field{fieldDate, fieldTime, fieldUploadedAt}
 )
 
-// formats has the detected format of each column, by field. The format is "" if all values of the column mean the same in both formats.
+// formats has the format of each column, by field. It is "" if all values of the column mean the same in both formats.
 type formats struct {
 	numbers [fieldCount]NumberFormat
 	dates   [fieldCount]DateFormat
 }
 
-// evidence detects which of two possible formats the values of a column have. The formats are decimal point and decimal comma for a column of
-// numbers, and day first and month first for a column of dates. Each member of evidence is the first value that matches its comment, or "".
+// evidence collects values of one column to detect its format. Two formats are possible. For a column of numbers, the first is decimal
+// point and the second is decimal comma. For a column of dates, the first is day first and the second is month first. Each member of
+// evidence is the first value of the kind that its comment describes, or "".
 type evidence struct {
 	first, second string // values that are possible only in the first or only in the second format
 	ambiguous     string // a value with different meanings in the two formats
-	any           string // a value of the column, even if it is valid in both formats
+	any           string // a value of any kind
 }
 
-// add records a value of the column. to points to the member of e that describes the value, or is nil if the value has the same meaning in both
+// add records a value of the column. kind points to the member of e for this kind of value. It is nil if the value means the same in both
 // formats.
-func (e *evidence) add(text string, to *string) {
+func (e *evidence) add(text string, kind *string) {
 	if e.any == "" {
 		e.any = text
 	}
-	if to != nil && *to == "" {
-		*to = text
+	if kind != nil && *kind == "" {
+		*kind = text
 	}
 }
 
-// decide returns the format of the column and a value from which it was detected. The format is "" if all values of the column mean the same in
-// both formats. decide returns an error if the values do not show which of the two formats the column has, or if they have both formats.
+// decide returns the format of the column and a value that shows it. The format is "" if all values of the column mean the same in both
+// formats. The result is an error in two cases: the values have both formats, or they do not show which of the two formats is meant. In the
+// error, option is the flag that sets the format, and first and second are its values.
 func (e *evidence) decide(f field, option, first, second string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
@@ -93,7 +96,8 @@ func (e *evidence) decide(f field, option, first, second string) (format, exampl
 	return "", e.any, nil
 }
 
-// addNumber records a value of a column of numbers. first is the format with a decimal point, and second is the format with a decimal comma.
+// addNumber records a value of a column of numbers. Such a value speaks for the first format (decimal point), for the second one (decimal
+// comma), for neither, or is ambiguous.
 func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
@@ -116,7 +120,8 @@ func (e *evidence) addNumber(text string) {
 	}
 }
 
-// addDate records a value of a column of dates. first is the format with the day first, and second is the format with the month first.
+// addDate records a value of a column of dates. Such a value speaks for the first format (day first), for the second one (month first), for
+// neither, or is ambiguous.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil {
@@ -140,10 +145,10 @@ func (e *evidence) addDate(text string) {
 // groupSigns are the signs that separate thousands in every format: space, apostrophes, and the narrow and non-breaking spaces.
 const groupSigns = " '’\u00a0\u2009\u202f"
 
-// suffixes are the suffixes of rounded counts, with the number of zeros that each means.
+// suffixes are the suffixes of rounded counts, such as the K of "12.3K", with the number of zeros that each one stands for.
 var suffixes = map[byte]int{'K': 3, 'M': 6, 'B': 9}
 
-// cutSuffix removes the suffix K, M or B and the space before it. zeros is 0 if the text has no suffix.
+// cutSuffix splits a count into its digits and the number of zeros that its suffix K, M or B stands for. Without a suffix, zeros is 0.
 func cutSuffix(text string) (digits string, zeros int) {
 	if text == "" {
 		return "", 0
@@ -156,17 +161,17 @@ func cutSuffix(text string) (digits string, zeros int) {
 	return strings.TrimRight(text[:end], groupSigns), zeros
 }
 
-// maxCount is the largest count that is accepted. No real count is nearly as large.
+// maxCount is the largest accepted count. It is far above all real counts, so a larger number is a mistake.
 const maxCount = 1_000_000_000_000
 
-// parseCount parses a count in format f. For an empty text it returns nil. rounded is true if the text has one of the suffixes K, M and B,
-// because such a count is rounded.
-func parseCount(text string, f NumberFormat) (n *int64, rounded bool, err error) {
+// parseCount parses a count in the given format. It returns nil for an empty text, which means that the count is unknown. rounded is true
+// if the text has one of the suffixes K, M and B.
+func parseCount(text string, format NumberFormat) (n *int64, rounded bool, err error) {
 	if text == "" {
 		return nil, false, nil
 	}
 	sign, decimal, group := text[0] == '-', ".", ","
-	if f == DecimalComma {
+	if format == DecimalComma {
 		decimal, group = group, decimal
 	}
 	digits, zeros := cutSuffix(strings.TrimPrefix(text, "-"))
@@ -180,7 +185,7 @@ func parseCount(text string, f NumberFormat) (n *int64, rounded bool, err error)
 	case sign:
 		return nil, false, fmt.Errorf("%q; it must not be negative", truncate(text))
 	case len(fraction) > zeros:
-		return nil, false, fmt.Errorf("%q, which is not a whole number in the format %s", truncate(text), formatOr(f, DecimalPoint))
+		return nil, false, fmt.Errorf("%q, which is not a whole number in the format %s", truncate(text), formatOr(format, DecimalPoint))
 	}
 	value, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", zeros-len(fraction)), 10, 64)
 	if err != nil || value > maxCount {
@@ -189,7 +194,6 @@ func parseCount(text string, f NumberFormat) (n *int64, rounded bool, err error)
 	return &value, zeros > 0, nil
 }
 
-// formatOr returns f, or otherwise if f is "".
 func formatOr(f, otherwise NumberFormat) NumberFormat {
 	if f == "" {
 		return otherwise
@@ -197,12 +201,11 @@ func formatOr(f, otherwise NumberFormat) NumberFormat {
 	return f
 }
 
-// isDigits returns true if text consists of one or more digits.
 func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// joinGroups removes the separators of thousands, which are the character group and those in groupSigns. It returns false if the text is
-// not a number, if separators differ, if a group of digits after a separator does not have three digits, or if a number with separators
-// begins with 0.
+// joinGroups removes the separators of thousands from a whole number. A separator is the character group or one of groupSigns. joinGroups
+// returns false if the text is not a number, if it has different separators, if they do not separate groups of three digits, or if it has
+// separators and begins with 0.
 func joinGroups(text, group string) (string, bool) {
 	at := strings.IndexAny(text, group+groupSigns)
 	if at < 0 {
@@ -225,7 +228,8 @@ func joinGroups(text, group string) (string, bool) {
 	return strings.Join(parts, ""), true
 }
 
-// timeFormats are the accepted formats of dates and times in which the order of day and month is clear. A time without a zone is in UTC.
+// timeFormats are the accepted formats of dates and times in which the order of day and month is clear. A time without a time zone is in
+// UTC.
 var timeFormats = []string{time.DateOnly, time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 Z07:00",
 	"2006-01-02 15:04:05.999999999 UTC", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04",
 	"2006/1/2", "2006/1/2 15:04", "2006/1/2 15:04:05", "2 Jan 2006", "2 January 2006", "2-Jan-2006", "Jan 2, 2006", "January 2, 2006", "Jan 2 2006"}
@@ -233,11 +237,11 @@ var timeFormats = []string{time.DateOnly, time.RFC3339Nano, "2006-01-02 15:04:05
 // numericDate matches a date whose day and month can have either order, such as 03/04/2026. A time can follow.
 var numericDate = regexp.MustCompile(`^(\d{1,2})([./-])(\d{1,2})([./-])(\d{4})(?:,? +(.+))?$`)
 
-// clockFormats are the accepted formats of the time after a numericDate. The time is in UTC.
+// clockFormats are the accepted formats of the time of day that can follow a date such as 03/04/2026. It is in UTC.
 var clockFormats = []string{"15:04", "15:04:05", "3:04 PM", "3:04:05 PM", "3:04PM"}
 
-// parseInstant parses a date or a time. f is the order of day and month. If f is "", parseInstant refuses dates whose meaning depends on the
-// order, such as 03/04/2026.
+// parseInstant parses a date, with or without a time, in the given format. If the format is "", parseInstant returns an error for a date
+// whose meaning depends on it, such as 03/04/2026.
 func parseInstant(text string, f DateFormat) (store.Instant, error) {
 	for _, format := range timeFormats {
 		if t, err := time.Parse(format, text); err == nil && t.Year() > 1970 {
@@ -254,7 +258,8 @@ func parseInstant(text string, f DateFormat) (store.Instant, error) {
 		map[DateFormat]string{DayFirst: "31/01/2026", MonthFirst: "01/31/2026"}[f])
 }
 
-// parseNumericDate parses a numericDate. It returns false if the text is not a date in format f.
+// parseNumericDate parses a date such as 03/04/2026, with or without a time. The format says whether the day or the month comes first.
+// parseNumericDate returns false if the text is not such a date.
 func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil || m[2] != m[4] {
@@ -279,9 +284,9 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// rewind makes it possible to read the input r.In twice. It returns a reader for the first reading, the function second, which returns a
-// reader for the second reading, and the function done, which the caller must call at the end. If the input has no Seek, for example
-// standard input, the first reading copies it to a temporary file, and done deletes this file.
+// rewind makes it possible to read the input r.In twice. It returns a reader for the first reading, the function second that returns a
+// reader for the second reading, and the function done that the caller must call at the end. Some inputs, such as standard input, cannot be
+// read again. The first reading then copies the input to a temporary file, which done deletes.
 func (r *importRun) rewind() (in io.Reader, second func() (io.Reader, error), done func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
@@ -296,8 +301,8 @@ func (r *importRun) rewind() (in io.Reader, second func() (io.Reader, error), do
 		func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }, nil
 }
 
-// guessFormats reads the whole file and detects the formats of its columns. Afterwards, r.In is at the start of the file again. guessFormats
-// returns an error if the values of a column do not show the column's format. The caller must call done after the import.
+// guessFormats reads the whole file and detects the formats of its columns. Afterwards r.In reads the file from the start again.
+// guessFormats returns an error if it cannot detect the format of a column. The caller must call done after the import.
 func (r *importRun) guessFormats(ctx context.Context) (done func() error, err error) {
 	in, second, done, err := r.rewind()
 	if err != nil {
@@ -316,8 +321,8 @@ func (r *importRun) guessFormats(ctx context.Context) (done func() error, err er
 	return done, nil
 }
 
-// collectEvidence reads all rows of a file and returns the evidence for the format of each column, by field. It skips invalid rows, because the
-// import reports them later, when it reads the file again.
+// collectEvidence reads all rows of a file and returns the values that show the format of each column, by field. It skips invalid rows: the
+// import reports them when it reads the file again.
 func (r *importRun) collectEvidence(ctx context.Context, in io.Reader) (*[fieldCount]evidence, error) {
 	file, err := newRowReader(&progressReader{r: in, stage: Guessing, progress: r.Progress}, r.Columns)
 	if err != nil {
@@ -348,8 +353,8 @@ func (r *importRun) collectEvidence(ctx context.Context, in io.Reader) (*[fieldC
 	}
 }
 
-// decideFormats determines the number or date format of each column from the values in seen. It stores the formats in r.formats and passes
-// them to the callback r.Formats. It returns an error for each column whose format is ambiguous.
+// decideFormats determines the number or date format of each column from the values that collectEvidence returned. It stores the formats in
+// r.formats and passes them to the callback r.Formats. It returns one joined error for all columns whose format is not clear.
 func (r *importRun) decideFormats(seen *[fieldCount]evidence) error {
 	var all []ColumnFormat
 	var faults []error
@@ -360,7 +365,7 @@ func (r *importRun) decideFormats(seen *[fieldCount]evidence) error {
 		if format == "" {
 			format = plain
 		}
-		if readAs, err := read(); err == nil { // an invalid value is reported with its row
+		if readAs, err := read(); err == nil { // an error is reported later, with the row of the value
 			all = append(all, ColumnFormat{Column: f.String(), Format: format, Example: example, ReadAs: readAs})
 		}
 	}

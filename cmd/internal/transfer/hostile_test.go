@@ -184,7 +184,8 @@ func TestImport_dropsInvalidUsernames(t *testing.T) {
 	}
 }
 
-// If --map names a column that the file does not have, the import must fail. Otherwise, it would silently lose data.
+// If --map names a column that the file does not have, the import must fail. Without an error, it would silently lose the data of the
+// column.
 func TestImport_refusesMappingOfMissingColumn(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -242,7 +243,7 @@ func TestImport_skipsAndReportsInvalidRowsIfRequested(t *testing.T) {
 	require.ErrorContains(t, err, "test error")
 }
 
-// rowGenerator is a reader that generates CSV rows.
+// rowGenerator is a reader of a CSV file whose rows it generates while it is read.
 type rowGenerator struct {
 	left int    // number of rows left to generate
 	rest []byte // unread part of the current row

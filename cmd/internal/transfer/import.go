@@ -13,34 +13,35 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Import imports a file into an organisation.
+// Import imports the histories in a file, which is CSV or JSON, into an organisation.
 type Import struct {
 	Org     *store.Org
 	In      io.Reader
 	Columns Columns
 	Numbers NumberFormat // AutoNumbers, DecimalPoint or DecimalComma
 	Dates   DateFormat   // AutoDates, DayFirst or MonthFirst
-	// Formats is called before the rows are checked, with the format of each column of numbers or dates that has values. It may be nil.
+	// Formats is called before the rows are checked. It gets the format of each column that has numbers or dates. It may be nil.
 	Formats func([]ColumnFormat)
-	// Resolve is a function that returns the link to which a short link redirects.
+	// Resolve follows a short link and returns the link to which it redirects.
 	Resolve func(context.Context, link.Link) (link.Link, error)
 	Now     time.Time
-	// DryRun is whether Run only checks the file and computes the summary, without writing to the database.
+	// If DryRun is true, Run checks the file and returns the summary, but writes nothing to the database.
 	DryRun bool
-	// Bad is called for each invalid row, and Run skips the row. If Bad is nil and the file has an invalid row, Run returns a RefusedError.
+	// Bad is called for each invalid row, which Run then skips. If Bad is nil, one invalid row is enough for Run to import nothing and return
+	// a RefusedError.
 	Bad func(BadRow) error
 	// TempDir is the folder for temporary files; "" means the system's default.
 	TempDir string
-	// Progress is called often with the progress of a stage. done and total are in bytes in the stages Guessing and Reading, and in videos
-	// in other stages.
+	// Progress is called often. done and total are numbers of bytes in the stages Guessing and Reading, and numbers of videos in the stages
+	// Checking and Writing.
 	Progress func(stage Stage, done, total int64)
 }
 
-// Stage is a stage of an import.
+// Stage names what an import is doing, to show its progress.
 type Stage string
 
-// These constants are the stages of an import, in order. In the stages Guessing and Reading, Progress gets a total of 0, because the file's
-// size is not known.
+// These constants are the stages of an import, in order. In the stages Guessing and Reading, Progress gets 0 as the total, because the size
+// of the file is not known.
 const (
 	Guessing Stage = "guessing formats"
 	Reading  Stage = "reading"
@@ -54,29 +55,29 @@ type BadRow struct {
 	Reason string `json:"reason"`
 }
 
-// Summary is the result of an import.
+// Summary says what an import has done and what it skipped.
 type Summary struct {
 	Rows             int64 `json:"rows"`
-	Bad              int64 `json:"bad"`          // invalid rows
+	Bad              int64 `json:"bad"`          // invalid rows, which were skipped
 	Interpolated     int64 `json:"interpolated"` // rows skipped because their counts are interpolated
 	WithoutCounts    int64 `json:"uncounted"`    // rows with a date but no counts, which add their video but no point
 	InvalidUsernames int64 `json:"unnamed"`      // rows imported without their username, because it is invalid on the platform
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`     // videos that were not in the organisation before
-	Stopped int64 `json:"stopped"` // videos that stay untracked, because their tracking was stopped in the organisation or in the other tracker
+	Stopped int64 `json:"stopped"` // videos that are not tracked, because the organisation or the other tracker stopped tracking them
 
-	// The next five fields count the points by the result of their import. Several rows of one video and day are one point.
+	// The next five fields count history points by what the import did with them. Several rows for the same video and day are one point.
 	Added     int64 `json:"added"`   // new points
-	Folded    int64 `json:"folded"`  // points left out, because a later point of the same week is kept
-	Existing  int64 `json:"there"`   // points that exist already with the same counts
-	Conflicts int64 `json:"kept"`    // points left out, because the existing point has other counts and is kept
-	TooOld    int64 `json:"too_old"` // points older than the store keeps
+	Folded    int64 `json:"folded"`  // old points that were not stored, because only the last point of their week is kept
+	Existing  int64 `json:"there"`   // points that existed already, with the same counts
+	Conflicts int64 `json:"kept"`    // points that were not stored, because a point of the same day or week exists with other counts
+	TooOld    int64 `json:"too_old"` // points that were not stored, because they are older than the retention
 }
 
-// RefusedError reports that a file was not imported because it has invalid rows. The import changed nothing in the database.
+// RefusedError reports that nothing was imported because the file has invalid rows.
 type RefusedError struct {
-	Rows  []BadRow // the first invalid rows
+	Rows  []BadRow // the first invalid rows, at most maxShownBadRows
 	Total int64    // number of invalid rows
 }
 
@@ -103,8 +104,8 @@ type importRun struct {
 	summary Summary
 }
 
-// Run imports the file. It first reads the whole file to detect the formats of the columns. Then it reads and checks the whole file. Only
-// then does it write to the database. If Run is interrupted and then run again, the result is the same as without the interruption.
+// Run imports the file. It reads the whole file to detect the formats of the columns, and reads it again to check the rows. Only then does
+// it write to the database. If Run was interrupted, it can be called again, and the result is the same as without the interruption.
 func (i Import) Run(ctx context.Context) (_ Summary, err error) {
 	r := &importRun{Import: i}
 	done, err := r.guessFormats(ctx)
@@ -130,7 +131,7 @@ func (i Import) Run(ctx context.Context) (_ Summary, err error) {
 	return r.summary, err
 }
 
-// addBadRow calls Bad for an invalid row. If Bad is nil, addBadRow adds the row to the RefusedError that Run returns at the end.
+// addBadRow reports an invalid row to Bad. If Bad is nil, it adds the row to the RefusedError that Run returns at the end.
 func (r *importRun) addBadRow(line int, reason error) error {
 	r.summary.Bad++
 	row := BadRow{Line: line, Reason: reason.Error()}
@@ -143,7 +144,7 @@ func (r *importRun) addBadRow(line int, reason error) error {
 	return nil
 }
 
-// progressReader is a reader that reports how many bytes were read.
+// progressReader calls progress with the number of bytes read so far.
 type progressReader struct {
 	r        io.Reader
 	stage    Stage
@@ -158,7 +159,7 @@ func (m *progressReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read reads the file into a spool, a temporary file in which the rows are grouped by video and sorted by time.
+// read reads the file into a spool, which is a temporary file with the rows grouped by video and sorted by time.
 func (r *importRun) read(ctx context.Context) (*spool, error) {
 	file, err := newRowReader(&progressReader{r: r.In, stage: Reading, progress: r.Progress}, r.Columns)
 	if err != nil {
@@ -174,20 +175,20 @@ func (r *importRun) read(ctx context.Context) (*spool, error) {
 		defer close(records)
 		err := r.readRows(ctx, file, records)
 		if err != nil {
-			stop() // cancel sorting, because the import fails and does not need the sorted rows
+			stop() // the import fails, so cancel the sorting
 		}
 		readErrs <- err
 	}()
-	// The spool calls addBadRow for conflicting rows. The sorter outputs records only after all rows are read, so addBadRow is never
-	// called concurrently.
+	// newSpool calls addBadRow for conflicting rows, and readRows calls it for invalid rows. The calls are never concurrent, because the
+	// sorter returns its first record only after readRows has read all rows.
 	s, err := newSpool(sorted, r.TempDir, r.addBadRow)
 	stop()
-	for range sorted { // read the remaining output of the sorter, because it ends only when its output is read completely
+	for range sorted { // discard the remaining output, because the sorter ends only when all of it was received
 	}
 	readErr := <-readErrs
 	sortErr := <-sortErrs
-	// If reading the file failed, stop cancelled sorting and spooling, so their errors say nothing more. Return only the error of reading.
-	// If sorting or spooling failed, stop cancelled reading. Do not return the error of reading then.
+	// If the reading failed, it has cancelled the sorting, and only the error of the reading is returned. If the sorting or newSpool failed,
+	// it has cancelled the reading. The error of the reading is then context.Canceled, and is not returned.
 	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
 		err, sortErr = readErr, nil
 	}
@@ -200,8 +201,8 @@ func (r *importRun) read(ctx context.Context) (*spool, error) {
 	return s, nil
 }
 
-// readRows sends the valid rows of the file to out.
-func (r *importRun) readRows(ctx context.Context, file rowReader, out chan<- record) error {
+// readRows checks all rows of the file and sends the valid ones to the channel records. It counts the skipped rows in the summary.
+func (r *importRun) readRows(ctx context.Context, file rowReader, records chan<- record) error {
 	parser := rowParser{now: store.InstantOf(r.Now), resolve: r.Resolve, formats: r.formats}
 	for {
 		line, v, err := file.next()
@@ -219,7 +220,7 @@ func (r *importRun) readRows(ctx context.Context, file rowReader, out chan<- rec
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, store.ErrUnavailable): // the import ends, because the database failed and the row may be valid
+		case errors.Is(err, store.ErrUnavailable): // the database failed, so it is not known whether the row is valid: end the import
 			return err
 		case errors.Is(err, errInterpolated):
 			r.summary.Interpolated++
@@ -235,7 +236,7 @@ func (r *importRun) readRows(ctx context.Context, file rowReader, out chan<- rec
 				r.summary.InvalidUsernames++
 			}
 			select {
-			case out <- rec:
+			case records <- rec:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -243,7 +244,6 @@ func (r *importRun) readRows(ctx context.Context, file rowReader, out chan<- rec
 	}
 }
 
-// importVideos converts a batch of video groups to the videos that backfill.Import takes.
 func importVideos(batch []videoGroup) []backfill.ImportVideo {
 	out := make([]backfill.ImportVideo, len(batch))
 	for n := range batch {
@@ -252,8 +252,8 @@ func importVideos(batch []videoGroup) []backfill.ImportVideo {
 	return out
 }
 
-// check does the import of all videos without writing to the database. If a point is older than the video's upload date in the database, check
-// reports the point's row as invalid. In a dry run, check also computes the summary.
+// check imports all videos as in a dry run, without writing to the database. If a point is older than the upload date that the database has
+// for its video, check reports the row of the point as invalid. If r.DryRun is true, check also computes the summary.
 func (r *importRun) check(ctx context.Context, s *spool) error {
 	done := int64(0)
 	summary := r.summary
@@ -285,7 +285,7 @@ func (r *importRun) check(ctx context.Context, s *spool) error {
 	return err
 }
 
-// count adds the result of importing a video and its points to the counts of the summary.
+// count adds one imported video and its points to the summary.
 func (s *Summary) count(v backfill.ImportedVideo) {
 	s.Videos++
 	if v.New {
@@ -306,13 +306,14 @@ func (s *Summary) count(v backfill.ImportedVideo) {
 			s.Conflicts++
 		case backfill.PointTooOld:
 			s.TooOld++
-		case backfill.PointBeforeUpload: // the row of this point was already counted as invalid by check
+		case backfill.PointBeforeUpload: // the method check has counted the row as invalid
 		}
 	}
 }
 
-// write imports all batches into the database. After an interruption, it imports the finished batches again, which changes nothing and is
-// fast. It does not record which batches are finished, because the database can be restored from a backup between two runs.
+// write imports all videos in batches. If an interrupted import is run again, write imports the finished batches again, which changes
+// nothing and is fast. It does not record which batches are finished, because the database can be restored from a backup between the two
+// runs.
 func (r *importRun) write(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {

@@ -16,10 +16,10 @@ import (
 	"github.com/reeltally/reeltally/server/formula"
 )
 
-// maxRow is the maximum size of a row in bytes. With this limit, a file with an unclosed quote is not read into memory as one row.
+// maxRow is the maximum size of a row in bytes. Without this limit, a file with an unclosed quote would be read into memory as one row.
 const maxRow = 1 << 20
 
-// fileError reports a problem of the whole file, such as an unknown column or wrong syntax. After it, no more rows can be read.
+// fileError reports a problem of the whole file, such as an unknown column. No more rows can be read after it.
 type fileError struct{ err error }
 
 func (e fileError) Error() string { return e.err.Error() }
@@ -27,7 +27,8 @@ func (e fileError) Unwrap() error { return e.err }
 
 func fileErrorf(format string, args ...any) error { return fileError{fmt.Errorf(format, args...)} }
 
-// rowLimiter is a reader that fails after reading more than maxRow bytes for one row. Row readers set rowBytes to 0 before each row.
+// rowLimiter is a reader that fails after reading more than maxRow bytes for one row. The readers of CSV and JSON set rowBytes to 0 before
+// each row.
 type rowLimiter struct {
 	r        io.Reader
 	rowBytes int // bytes read since the start of the row
@@ -44,13 +45,14 @@ func (l *rowLimiter) Read(p []byte) (int, error) {
 
 var errRowTooLong = fmt.Errorf("a row is longer than %d bytes: check the file for an unclosed quote or bracket", maxRow)
 
-// rowReader reads the rows of a file. After the last row, next returns io.EOF. After a fileError, no more rows can be read. After any
-// other error, only the current row is invalid.
+// rowReader reads the rows of a file, one with each call of next. After the last row, next returns io.EOF. After a fileError, no more rows
+// can be read. Any other error concerns only the current row.
 type rowReader interface {
 	next() (line int, v values, err error)
 }
 
-// newRowReader returns a reader for the format of the file: JSON if it begins with a bracket, otherwise CSV.
+// newRowReader returns a reader for the format of the file: JSON if the file begins with [ or {, and CSV otherwise. It returns an error for
+// files that cannot be read, such as Excel workbooks.
 func newRowReader(r io.Reader, c Columns) (rowReader, error) {
 	l := &rowLimiter{r: r}
 	in := bufio.NewReader(l)
@@ -113,7 +115,8 @@ func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error
 	return r, nil
 }
 
-// separator returns the column separator of the first line: comma, semicolon or tab. In some countries, spreadsheets write semicolons.
+// separator returns the sign that separates the columns: the comma, semicolon or tab that the first line contains. Semicolons are written
+// by spreadsheets in countries with a decimal comma.
 func separator(in *bufio.Reader) rune {
 	head, _ := in.Peek(in.Size())
 	line, _, _ := bytes.Cut(head, []byte("\n"))
@@ -136,7 +139,7 @@ func (r *csvReader) csvError(err error) error {
 	return fileError{err}
 }
 
-// next returns the next row and its line number. At the end of the file it returns io.EOF.
+// next returns the values of the next row and its line number.
 func (r *csvReader) next() (line int, v values, err error) {
 	r.limit.rowBytes = 0
 	cells, err := r.csv.Read()
@@ -155,7 +158,7 @@ func (r *csvReader) next() (line int, v values, err error) {
 			v[f] = cells[i]
 		}
 	}
-	if r.csv.Comma == ';' { // then the comma is the decimal sign
+	if r.csv.Comma == ';' { // spreadsheets write semicolons where the comma is the decimal sign
 		v[fieldVideoLength] = strings.Replace(v[fieldVideoLength], ",", ".", 1)
 	}
 	v[fieldTitle], v[fieldUsername] = formula.Unescape(v[fieldTitle]), formula.Unescape(v[fieldUsername])
@@ -169,13 +172,13 @@ type jsonReader struct {
 	columns Columns
 	unused  unusedMappings
 	unknown unknownColumns
-	lines   bool // whether the file has one object a line; if false, the file is one JSON list
+	lines   bool // true for JSON Lines, false for one JSON list
 	line    int  // current line number
 	begun   bool // whether the file has at least one object
 }
 
-// next reads one object. It finds the end of the object by counting brackets, because encoding/json does not find the end of an invalid
-// object.
+// next returns the values of the next object and its line number. It finds the end of the object by counting brackets, because
+// encoding/json cannot find the end of an invalid object.
 func (r *jsonReader) next() (line int, v values, err error) {
 	r.limit.rowBytes = 0
 	if r.line == 0 {
@@ -186,8 +189,8 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !found {
-		// The file has ended, so the member names of all its objects are known. If any name is unknown, or if the file has no member for an
-		// entry of Columns.Map, the error lists all such names.
+		// Now the member names of all objects are known. One error lists all unknown names, or else all columns of Columns.Map that the file does
+		// not have.
 		if err := cmp.Or(r.unknown.err(), r.unused.err()); err != nil && r.begun {
 			return r.line, v, fileError{err}
 		}
@@ -230,7 +233,7 @@ func (r *jsonReader) skipToObject() (bool, error) {
 	}
 }
 
-// checkEnd returns an error if the file has characters other than white space after the end of the list.
+// checkEnd returns an error if anything but white space follows the end of the list.
 func (r *jsonReader) checkEnd() error {
 	for {
 		b, err := r.in.ReadByte()
@@ -280,8 +283,8 @@ func (r *jsonReader) readObject() ([]byte, error) {
 	}
 }
 
-// parseObject parses a JSON object into the values of a row. It calls unused.markUsed for the names of the object's members, and adds the names
-// that are not known to unknown.
+// parseObject parses a JSON object into the values of a row. It passes the names of the object's members to unused.markUsed. It adds the
+// names that are not known to the parameter unknown.
 func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unknownColumns) (v values, err error) {
 	if !utf8.Valid(text) {
 		return v, errors.New("the row is not UTF-8: save the file as UTF-8")
@@ -307,8 +310,8 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unkno
 			v[f] = cell
 		case json.Number:
 			if v[f] = cell.String(); slices.Contains(numberFields, f) && strings.Contains(v[f], ".") {
-				// In JSON, the decimal sign is always the point. If the fraction is zero, remove it, so that the number means the same in all
-				// formats.
+				// In JSON, the decimal sign is always the point. A count such as 5.0 has no other meaning than 5, so remove the fraction. Then the
+				// count means the same in all formats.
 				if v[f] = strings.TrimSuffix(strings.TrimRight(v[f], "0"), "."); strings.Contains(v[f], ".") {
 					return v, fmt.Errorf("%s is %s; it must be a whole number", f, truncate(cell.String()))
 				}

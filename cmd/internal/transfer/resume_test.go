@@ -17,7 +17,6 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// fileNames returns the names of the files in dir.
 func fileNames(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := os.ReadDir(dir)
@@ -29,7 +28,7 @@ func fileNames(t *testing.T, dir string) []string {
 	return names
 }
 
-// manyVideos returns a CSV file with n videos and two points for each.
+// manyVideos returns a CSV file with n videos that have two points each.
 func manyVideos(day store.Date, n int) string {
 	var rows strings.Builder
 	rows.WriteString("link,date,views\n")
@@ -96,8 +95,7 @@ func TestImport_continuesAfterDatabaseRestore(t *testing.T) {
 	})
 }
 
-// If the first run skips a row because its short link cannot be resolved, and the second run can resolve the link, the second run must
-// import the row.
+// The first run skips a row whose short link cannot be resolved. If a second run can resolve the link, it must import the row.
 func TestImport_importsRowsThatAnEarlierRunSkipped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -105,7 +103,7 @@ func TestImport_importsRowsThatAnEarlierRunSkipped(t *testing.T) {
 		text := manyVideos(day, 250) + fmt.Sprintf("https://youtu.be/dQw4w9WgXcQ,%s,1\nhttps://vm.tiktok.com/ZMabcdefg/,%s,7\n", day, day)
 		skipBadRows := func(i *transfer.Import) { i.Bad = func(transfer.BadRow) error { return nil } }
 		interruptImport(t, db, o, text, skipBadRows)
-		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // this id is smaller than all other ids of the file
+		first, err := link.Parse("https://www.tiktok.com/@a/video/7000000000000000000") // the smallest id of the file, so this video is in the first batch
 		require.NoError(t, err)
 		summary, err := runImport(t, db, o, text, skipBadRows, func(i *transfer.Import) {
 			i.Resolve = func(context.Context, link.Link) (link.Link, error) { return first, nil }
@@ -118,7 +116,7 @@ func TestImport_importsRowsThatAnEarlierRunSkipped(t *testing.T) {
 	})
 }
 
-// interruptImport runs an import and cancels it after the first batch.
+// interruptImport runs an import and cancels it after its first batch was written.
 func interruptImport(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

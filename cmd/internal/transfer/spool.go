@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// videoGroup is the data of one video, merged from all rows of the file that describe this video.
+// videoGroup has the data of one video, merged from all rows of the file that are about this video.
 type videoGroup struct {
 	Platform link.Platform
 	ID       string
@@ -27,37 +27,37 @@ type videoGroup struct {
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
-	MadeUp   bool        `json:",omitempty"` // whether the counts of a row come from a demo database
-	Stopped  bool        `json:",omitempty"` // whether a row says that the other tracker no longer tracks the video
+	MadeUp   bool        `json:",omitempty"` // whether at least one row has made-up counts, of a demo database
+	Stopped  bool        `json:",omitempty"` // whether at least one row says that the other tracker has stopped tracking the video
 	// Points has at most one history point for each day, oldest first. Lines has, for each point, the line number of its last row.
 	Points []backfill.LoadPoint
 	Lines  []int
 }
 
-// importVideo converts the group to a video that backfill.Import takes.
 func (g *videoGroup) importVideo() backfill.ImportVideo {
 	return backfill.ImportVideo{Link: link.Link{Platform: g.Platform, Kind: link.Video, ID: g.ID, Handle: g.Handle, Canonical: g.Link},
 		Username: g.Username, AccountID: g.AccountID, Title: g.Title, UploadedAt: g.Uploaded, VideoLength: g.Length, Points: g.Points, MadeUp: g.MadeUp, Stopped: g.Stopped}
 }
 
-// sortChunkSize is the number of records that are sorted in memory. More records are sorted on disk.
+// sortChunkSize is the number of records that are sorted in memory at a time. If there are more records, the sorted parts are written to
+// disk and merged.
 const sortChunkSize = 20_000
 
-// sortRecords sorts the records that it receives from the channel in, by video and time. It sorts many records on disk, in the folder dir. The
-// caller must close the channel in after the last record, receive from the channel out until it is closed, and then receive the error from the
-// channel errs.
-func sortRecords(ctx context.Context, in <-chan record, dir string) (out <-chan record, errs <-chan error) {
+// sortRecords sorts the records that it receives from the channel records by video, time and line number. If there are many records, it
+// sorts them on disk, in the folder dir. The caller must close records after the last record. It must then receive from sorted until sorted
+// is closed, and finally receive the error from errs.
+func sortRecords(ctx context.Context, records <-chan record, dir string) (sorted <-chan record, errs <-chan error) {
 	fromBytes := func(b []byte) (r record, err error) { return r, json.Unmarshal(b, &r) }
 	toBytes := func(r record) ([]byte, error) { return json.Marshal(r) }
-	sorter, out, errs := extsort.Generic(in, fromBytes, toBytes, func(a, b record) int {
+	sorter, sorted, errs := extsort.Generic(records, fromBytes, toBytes, func(a, b record) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ID, b.ID), cmp.Compare(a.At, b.At), cmp.Compare(a.Line, b.Line))
 	}, &extsort.Config{ChunkSize: sortChunkSize, NumWorkers: 2, ChanBuffSize: 1, SortedChanBuffSize: 1000, TempFilesDir: dir})
 	go sorter.Sort(ctx)
-	return out, errs
+	return sorted, errs
 }
 
-// add adds a row to the group. The row's values replace the values of earlier rows, and its counts replace the counts of earlier rows of
-// the same day. If an earlier row has the same time but different counts, add returns an error.
+// add adds a row to the group. The values of a later row replace those of an earlier row. The counts of a later row replace those of an
+// earlier row of the same day. If both rows have the same time and different counts, add returns an error.
 func (g *videoGroup) add(r record) error {
 	if r.Title != "" {
 		g.Title = r.Title
@@ -97,7 +97,7 @@ func (g *videoGroup) add(r record) error {
 	return nil
 }
 
-// conflicting reports whether any count, such as the views, is known in both a and b but has different values.
+// conflicting reports whether a count, such as the views, is known on both sides and has different values.
 func conflicting(a, b store.Counts) bool {
 	for _, pair := range [][2]*int64{{a.Views, b.Views}, {a.Likes, b.Likes}, {a.Comments, b.Comments}, {a.Shares, b.Shares}, {a.Bookmarks, b.Bookmarks}} {
 		if pair[0] != nil && pair[1] != nil && *pair[0] != *pair[1] {
@@ -107,15 +107,16 @@ func conflicting(a, b store.Counts) bool {
 	return false
 }
 
-// spool is a temporary file with the sorted video groups of an import. It can be read several times.
+// spool is a temporary file with the videos of an import and their history points, one JSON object (videoGroup) for each video. It can be
+// read several times.
 type spool struct {
 	file   *os.File
 	videos int64 // number of videos
 }
 
-// newSpool groups the sorted records from the channel in by video and writes the groups to a new spool in the folder dir. It calls onBadRow for
-// each row whose counts differ from those of an earlier row of the same video and time.
-func newSpool(in <-chan record, dir string, onBadRow func(line int, reason error) error) (_ *spool, err error) {
+// newSpool groups sorted records by video and writes the groups to a new spool in the folder dir. It calls onBadRow for each row whose
+// counts differ from those of another row with the same video and time.
+func newSpool(records <-chan record, dir string, onBadRow func(line int, reason error) error) (_ *spool, err error) {
 	f, err := os.CreateTemp(dir, "reeltally-import-*")
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func newSpool(in <-chan record, dir string, onBadRow func(line int, reason error
 		s.videos++
 		return encoder.Encode(g)
 	}
-	for r := range in {
+	for r := range records {
 		if g == nil || g.Platform != r.Platform || g.ID != r.ID {
 			if err := flush(); err != nil {
 				return nil, err
@@ -152,9 +153,9 @@ func newSpool(in <-chan record, dir string, onBadRow func(line int, reason error
 	return s, errors.Join(flush(), w.Flush())
 }
 
-// eachBatch reads the videos of the spool from the beginning. It calls do with one batch of videos after another. A batch has at most
-// maxBatchVideos videos and about maxBatchPoints points, so that one transaction can write it. eachBatch ends at the first error.
-func (s *spool) eachBatch(ctx context.Context, do func([]videoGroup) error) error {
+// eachBatch reads the videos of the spool from the beginning, and calls handle with one batch of videos after another. A batch is small
+// enough for one transaction: at most maxBatchVideos videos, and about maxBatchPoints points. eachBatch ends at the first error.
+func (s *spool) eachBatch(ctx context.Context, handle func([]videoGroup) error) error {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (s *spool) eachBatch(ctx context.Context, do func([]videoGroup) error) erro
 			return err
 		}
 		if len(batch) > 0 && (atEnd || len(batch) == maxBatchVideos || points+len(g.Points) > maxBatchPoints) {
-			if err := errors.Join(ctx.Err(), do(batch)); err != nil {
+			if err := errors.Join(ctx.Err(), handle(batch)); err != nil {
 				return err
 			}
 			batch, points = batch[:0], 0
@@ -181,7 +182,8 @@ func (s *spool) eachBatch(ctx context.Context, do func([]videoGroup) error) erro
 	}
 }
 
-// The limits of a batch of an import. Larger batches are more efficient, but smaller batches block other writers for less time.
+// These are the limits of a batch, which is written in one transaction. Larger batches are more efficient, but smaller batches block other
+// writers for less time.
 const (
 	maxBatchVideos = 200
 	maxBatchPoints = 20_000

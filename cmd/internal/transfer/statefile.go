@@ -7,16 +7,17 @@ import (
 	"path/filepath"
 )
 
-// stateFile is a JSON file with the progress of an export, so that an interrupted export can be resumed.
+// stateFile is a JSON file with the progress of an export. With it, an interrupted export can continue.
 type stateFile struct {
 	Path string
-	// OnError is called if the state cannot be saved or removed. The export continues, but it cannot be resumed if it is interrupted.
+	// OnError is called if the file cannot be written or deleted. If it cannot be written, the export goes on, but cannot continue after an
+	// interruption.
 	OnError func(error)
 
-	disabled bool // set after the first failed save
+	disabled bool // whether a save has failed; no further save is tried
 }
 
-// load decodes the saved state from the file into v.
+// load decodes the JSON in the file into the value to which v points.
 func (s *stateFile) load(v any) error {
 	text, err := os.ReadFile(s.Path)
 	if err != nil {
@@ -25,7 +26,7 @@ func (s *stateFile) load(v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// save atomically replaces the content of the file with v as JSON. If a call fails, all later calls do nothing.
+// save replaces the content of the file with v as JSON, at once. If a save fails, later saves do nothing.
 func (s *stateFile) save(v any) {
 	if s.disabled {
 		return
@@ -40,14 +41,14 @@ func (s *stateFile) save(v any) {
 	}
 }
 
-// remove deletes the state file.
 func (s *stateFile) remove() {
 	if err := os.Remove(s.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.OnError(err)
 	}
 }
 
-// writeAtomically writes text to a temporary file with mode 0600 and renames this file to path.
+// writeAtomically writes a text to a temporary file with mode 0600 and renames it to path. So after a crash, the file path has either its
+// old content or the whole text.
 func writeAtomically(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

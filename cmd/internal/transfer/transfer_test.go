@@ -44,7 +44,7 @@ func noShortLinks(context.Context, link.Link) (link.Link, error) {
 	return link.Link{}, errors.New("the short link cannot be resolved in this test")
 }
 
-// runImport imports a file with the given text into the organisation o. Each function of change can modify the Import.
+// runImport imports a file with the given text into the organisation o. The functions in change can change the settings of the Import.
 func runImport(t *testing.T, db *storetest.DB, o *store.Org, text string, change ...func(*transfer.Import)) (transfer.Summary, error) {
 	t.Helper()
 	i := transfer.Import{Org: o, In: strings.NewReader(text), Resolve: noShortLinks, Now: db.Clock.Now(), TempDir: t.TempDir(),
@@ -55,7 +55,7 @@ func runImport(t *testing.T, db *storetest.DB, o *store.Org, text string, change
 	return i.Run(t.Context())
 }
 
-// exportText returns an export as text. If q.To is 0, it exports all days.
+// exportText returns the export of an organisation as text. If q.To is 0, the export has all days.
 func exportText(t *testing.T, o *store.Org, f transfer.Format, q store.ExportQuery) string {
 	t.Helper()
 	if q.To == 0 {
@@ -67,7 +67,7 @@ func exportText(t *testing.T, o *store.Org, f transfer.Format, q store.ExportQue
 	return b.String()
 }
 
-// sortedLines returns the lines of an export in sorted order, so that a test can compare exports with the same videos in different order.
+// sortedLines returns the lines of an export in alphabetical order. So a test can compare two exports whose videos are in different order.
 func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
 
 // drawVideos returns random videos to import, with random history points.
@@ -91,7 +91,7 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 		if rapid.Bool().Draw(rt, "described") {
 			v.UploadedAt, v.VideoLength, v.Username = new(today-1000), new("12.5"), "some.one"
 		}
-		// Sources identify an account that has no handle by its id.
+		// Sources give the id of an account that has no handle.
 		if id := map[link.Platform]string{link.Facebook: "100064550044307", link.YouTube: "UCLqxVugv74EIW3VWh2NOa3Q"}[l.Platform]; id != "" && rapid.Bool().Draw(rt, "by id") {
 			v.Username, v.AccountID = "", id
 		}
@@ -105,8 +105,8 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 				v.Points = append(v.Points, p)
 			}
 		}
-		// A source can report the upload date in a later fetch than the first counts. The date can be a day later than the first point, because
-		// platforms give it in another time zone.
+		// The upload date can be one day later than the first point. Sources can report the date later than the first counts, and platforms give
+		// it in another time zone.
 		if len(v.Points) > 0 && v.Points[0].At.Day() < today && rapid.Bool().Draw(rt, "measured before the upload") {
 			v.UploadedAt = new(v.Points[0].At.Day() + 1)
 		}
@@ -150,8 +150,8 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 	})
 }
 
-// A row with a date but without counts must add no point, so that the day can be interpolated. Other trackers write such rows after a
-// failed fetch.
+// Other trackers write a row with a date but without counts after a failed fetch. Such a row must add no point, so that the counts of the
+// day can be interpolated.
 func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -282,7 +282,6 @@ func TestExport_writesOnlyRequestedDays(t *testing.T) {
 
 const videoURL = "https://youtu.be/dQw4w9WgXcQ"
 
-// videoLink returns the parsed videoURL.
 func videoLink(t *testing.T) link.Link {
 	t.Helper()
 	l, err := link.Parse(videoURL)
@@ -290,7 +289,7 @@ func videoLink(t *testing.T) link.Link {
 	return l
 }
 
-// An export of several batches must contain each video once, and each export must have the videos in the same order.
+// An export of more videos than one batch must contain each video once. Two exports must have the videos in the same order.
 func TestExport_writesMoreVideosThanOneBatch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -312,7 +311,7 @@ func TestExport_writesMoreVideosThanOneBatch(t *testing.T) {
 	})
 }
 
-// An imported file can have a video's rows in any order, several rows for the same day, and different links of the same video.
+// An imported file can have the rows of a video in any order, several rows for one day, and different links of one video.
 func TestImport_sortsRowsAndMergesRowsOfSameDay(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

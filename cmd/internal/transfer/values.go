@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// record is the content of a valid row: a video and, if the row has counts, the counts and their time.
+// record is the content of a valid row of an imported file: a video and, if the row has counts, the counts and their time.
 type record struct {
 	Line     int
 	Platform link.Platform
@@ -25,13 +25,13 @@ type record struct {
 	Measured bool   `json:",omitempty"` // whether the row has counts
 	At       store.Instant
 	Counts   store.Counts
-	Rounded  bool   `json:",omitempty"` // whether a count is rounded
+	Rounded  bool   `json:",omitempty"` // whether the counts are rounded, for example "12.3K"
 	Title    string `json:",omitempty"`
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
-	MadeUp   bool        `json:",omitempty"` // whether the counts come from a demo database
-	Stopped  bool        `json:",omitempty"` // whether the other tracker no longer tracks the video
+	MadeUp   bool        `json:",omitempty"` // whether the counts are made-up, of a demo database
+	Stopped  bool        `json:",omitempty"` // whether the other tracker has stopped tracking the video
 
 	withoutCounts   bool // whether the row has a date but no counts
 	invalidUsername bool // whether the username was not valid and was dropped
@@ -43,10 +43,10 @@ type account struct {
 	AccountID string `json:",omitempty"`
 }
 
-// values are the cells of a row, indexed by field. The value is "" if the file has no column for the field.
+// values are the texts of one row of a file, indexed by field. A value is "" if the file has no column for the field.
 type values [fieldCount]string
 
-// errInterpolated reports that a row is valid but must be skipped, because its counts are interpolated.
+// errInterpolated reports that the counts of a row are interpolated: computed, not measured. Such a row is valid, but it is skipped.
 var errInterpolated = errors.New("the counts of the row are interpolated")
 
 // rowParser checks the values of rows and converts them to records.
@@ -56,7 +56,8 @@ type rowParser struct {
 	formats formats
 }
 
-// parse converts the values of a row to a record. An error describes what is wrong with the row, unless it is an error of p.resolve.
+// parse converts the values of a row to a record. An error describes what is wrong with the row. Errors of the function p.resolve are
+// returned as they are, because the row may be valid.
 func (p rowParser) parse(ctx context.Context, line int, v *values) (record, error) {
 	out := record{Line: line}
 	for f, text := range v {
@@ -106,7 +107,7 @@ func (p rowParser) parse(ctx context.Context, line int, v *values) (record, erro
 	return out, p.parseTime(v, &out)
 }
 
-// parseBool parses a field that is true, false or empty.
+// parseBool parses a field that is true, false or empty. Empty means false.
 func parseBool(v *values, f field) (bool, error) {
 	switch strings.ToLower(v[f]) {
 	case "true", "1", "yes":
@@ -117,8 +118,8 @@ func parseBool(v *values, f field) (bool, error) {
 	return false, fmt.Errorf("%s is %q; it must be true, false or empty", f, truncate(v[f]))
 }
 
-// parseTime parses the date and time of a row. A date without a time means the beginning of that day, so that every fetch on that day is
-// later than the row.
+// parseTime parses the date and the time of a row. A date without a time means the beginning of that day, so that all counts that are
+// fetched on that day are later.
 func (p rowParser) parseTime(v *values, out *record) error {
 	at, err := parseInstant(v[fieldDate], p.formats.dates[fieldDate])
 	if v[fieldTime] != "" {
@@ -145,7 +146,7 @@ func (p rowParser) parseTime(v *values, out *record) error {
 	return nil
 }
 
-// parseVideo parses the fields that describe the video.
+// parseVideo parses the fields that describe the video, and stores them in out.
 func (p rowParser) parseVideo(ctx context.Context, v *values, out *record) error {
 	if v[fieldLink] == "" {
 		return errors.New("the row has no link")
@@ -179,9 +180,9 @@ func (p rowParser) parseVideo(ctx context.Context, v *values, out *record) error
 	return err
 }
 
-// accountOf parses a username. The text may be a valid handle or, for Facebook and YouTube, an account id, which sources use for accounts
-// without a handle. YouTube ids are case-sensitive. For any other text, such as a display name, accountOf returns the zero account: the
-// counts are still imported, and the next fetch sets the author.
+// accountOf parses the username of a row. The text can be a handle. On Facebook and YouTube it can also be an account id, which sources
+// give for accounts without a handle. If the text is neither, for example a display name, accountOf returns the zero account. The counts
+// are still imported, and the next fetch stores the author.
 func accountOf(p link.Platform, text string) account {
 	if p == link.Facebook || p == link.YouTube {
 		if l, err := link.Parse(link.AccountIDURL(p, text)); err == nil && l.Kind == link.Account && l.ID == text {
@@ -196,7 +197,8 @@ func accountOf(p link.Platform, text string) account {
 	return account{Username: folded}
 }
 
-// parseLength parses a video's length in seconds. For an empty text it returns nil.
+// parseLength checks and normalises the length of a video in seconds. It returns nil for an empty text, which means that the length is
+// unknown.
 func parseLength(text string) (*string, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // nil means an unknown length
