@@ -52,8 +52,8 @@ func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// writeNewFile writes a backup to a new file that only its owner can read. Until the file is complete and on the disk, its name is path
-// with the suffix ".part". If the function write fails, writeNewFile deletes the file.
+// writeNewFile lets the function write write a backup to a new file that only its owner can read. Until the file is complete and on the
+// disk, its name has the suffix ".part". If writing fails, writeNewFile deletes the file.
 func writeNewFile(path string, write func(io.Writer) (backup.Summary, error)) (summary backup.Summary, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return summary, fmt.Errorf("%s exists already: choose another name, or delete the file", path)
@@ -133,7 +133,8 @@ type backupSummary struct {
 	SHA256  string    `json:"sha256"`
 }
 
-// printBackup prints the summary of a backup, as JSON or as sentences. event says in the sentence what the command did with the file.
+// printBackup prints the summary of a backup, as JSON or as sentences. event says what the command did with the file, such as "was
+// written".
 func printBackup(p boot.Process, asJSON bool, file, event string, s backup.Summary) error {
 	if asJSON {
 		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, s.TakenAt, s.Tables, s.Rows, s.SHA256})

@@ -43,7 +43,7 @@ func (c *collectionsCreate) Run(ctx context.Context, p boot.Process) error {
 	return err
 }
 
-// membersCommand is embedded in the commands that change the members of a collection.
+// membersCommand is the common part of the commands that add videos and accounts to a collection or remove them.
 type membersCommand struct {
 	apiCommand
 	Collection string   `arg:"" help:"Name or id of the collection."`
@@ -55,8 +55,9 @@ type membersCommand struct {
 // maxMembers is the largest number of videos or accounts in one request that changes a collection.
 const maxMembers = 100
 
-// change sends the ids of the videos and accounts in requests of at most maxMembers ids, and prints how many videos and accounts changed. The
-// functions videos and accounts each send one request. They return the response of the API and the number of changed members.
+// change adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints how many have changed. The
+// function videos sends one request for videos, and accounts sends one for accounts. Both return the response of the API and the number of
+// changes. done is the printed verb, such as "added".
 func (c *membersCommand) change(ctx context.Context, p boot.Process, done string, videos, accounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
 	if len(c.Videos) == 0 && len(c.Account) == 0 {
 		return boot.UsageError{Err: errors.New("name videos, or accounts with --account")}
@@ -106,7 +107,8 @@ func (c *membersCommand) change(ctx context.Context, p boot.Process, done string
 	return nil
 }
 
-// memberIDs returns the ids of videos or accounts. Each element of named is an id or a link. The function find returns the id of a link.
+// memberIDs returns the ids of videos or accounts that the user has named by id or by link. The function find asks the server for the id of
+// a link.
 func memberIDs(named []string, find func(link string) (uuid.UUID, error)) (ids []uuid.UUID, err error) {
 	for _, name := range named {
 		id, invalid := uuid.Parse(name)
@@ -124,7 +126,7 @@ type collectionsAdd struct {
 	membersCommand
 }
 
-// Run adds the videos and accounts.
+// Run adds the named videos and accounts to the collection.
 func (c *collectionsAdd) Run(ctx context.Context, p boot.Process) error {
 	return c.change(ctx, p, "added", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
 		answer, err := api.AddCollectionVideos(ctx, collection, client.AddCollectionVideosOptions{VideoIds: ids})
@@ -139,7 +141,7 @@ type collectionsRemove struct {
 	membersCommand
 }
 
-// Run removes the videos and accounts.
+// Run removes the named videos and accounts from the collection.
 func (c *collectionsRemove) Run(ctx context.Context, p boot.Process) error {
 	return c.change(ctx, p, "removed", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
 		answer, err := api.RemoveCollectionVideos(ctx, collection, client.RemoveCollectionVideosOptions{VideoIds: ids})

@@ -30,8 +30,8 @@ const (
 	demoDays       = 90 // length of the histories in days
 )
 
-// `reeltally up` stores the token of the organisation in a file. The file of the demo organisation and the file of an organisation with real
-// numbers have different names, so that both files can be in the same folder.
+// `reeltally up` stores the token of its organisation in one of these files. The demo organisation and an organisation with real numbers
+// have different files, because both files can be in the same folder.
 const (
 	demoTokenFile = "demo-token"
 	realTokenFile = "token"
@@ -42,17 +42,18 @@ func demoOrganisationID() uuid.UUID {
 	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("demo organisation")))
 }
 
-// firstOrganisation is the organisation whose token `reeltally up` prints, with the link that the printed example commands use.
+// firstOrganisation is the organisation that `reeltally up` creates, with what it prints about it.
 type firstOrganisation struct {
 	org   *store.Org
 	token string
-	// loginLink is the address that signs in to the dashboard once.
+	// loginLink is an address that signs in to the dashboard once.
 	loginLink string
-	// exampleLink is the link of a sandbox video that the organisation does not track yet. It is "" if no sandbox runs.
+	// exampleLink is the link that the printed example commands use: a video of the sandbox that the organisation does not track yet. It is ""
+	// if no sandbox runs.
 	exampleLink string
 }
 
-// hasVideos reports whether the organisation has videos.
+// hasVideos reports whether the organisation has videos, including those that are no longer tracked.
 func hasVideos(ctx context.Context, org *store.Org) (bool, error) {
 	page, err := org.Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true,
 		Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
@@ -67,8 +68,8 @@ func (u *up) organisationID() uuid.UUID {
 	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("first organisation")))
 }
 
-// prepareOrganisation returns the organisation whose token `reeltally up` prints. It creates the organisation and its token if they do not
-// exist yet. If the sandbox runs, this is the demo organisation, which prepareOrganisation fills with made-up data.
+// prepareOrganisation returns the organisation whose token `reeltally up` prints. If the organisation or its token does not exist yet, it
+// is created. If the sandbox runs, this is the demo organisation, and prepareOrganisation fills it with made-up data.
 func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, err error) {
 	now, name := time.Now(), "My organisation"
 	if u.sandboxServer != nil {
@@ -99,7 +100,8 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 		return first, err
 	}
 	if !seeded {
-		// Fill writes the demo data in one batch, which is one transaction. So after an interruption, the database has all of the data or none.
+		// The demo data fits into one batch, which Fill writes in one transaction. So after an interruption, the database has all of the data or
+		// none.
 		err := seed.Fill(ctx, first.org, u.sandboxServer.World(), seed.Plan{Videos: demoVideos, Days: demoDays, PerAccount: demoPerAccount,
 			Platforms: link.Platforms, Today: store.DateOf(now)}, func(seed.Progress) {})
 		if err != nil {
@@ -134,8 +136,8 @@ func (u *up) tokenPath() string {
 	return filepath.Join(u.dataDir(), realTokenFile)
 }
 
-// savedToken returns the organisation's token from the file at tokenPath if the token is still valid. Otherwise it creates a token and
-// writes it to that file, which only this user can read.
+// savedToken returns the token that an earlier run of `reeltally up` has stored in the file at tokenPath. If there is no such token or it
+// is no longer valid, savedToken creates a token and stores it there. Only this user can read the file.
 func (u *up) savedToken(ctx context.Context) (string, error) {
 	path := u.tokenPath()
 	saved, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
@@ -157,7 +159,8 @@ func (u *up) savedToken(ctx context.Context) (string, error) {
 	return secret, writePrivateFile(path, secret+"\n")
 }
 
-// writePrivateFile atomically writes a file that only its owner can read.
+// writePrivateFile writes a file that only its owner can read. It replaces an existing file at once, so the file never has only a part of
+// the content.
 func writePrivateFile(path, content string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -176,8 +179,8 @@ func writePrivateFile(path, content string) error {
 	return nil
 }
 
-// findUntrackedVideo returns the link of a public sandbox video that the organisation does not track. With the same data, it always
-// returns the same link.
+// findUntrackedVideo returns the link of a public sandbox video that the organisation does not track. It tries the same videos in the same
+// order each time.
 func findUntrackedVideo(ctx context.Context, org *store.Org, world *sandbox.World, p link.Platform, now time.Time) (string, error) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // deterministic numbers, not for security
 	for range 1000 {

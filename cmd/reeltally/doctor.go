@@ -38,12 +38,12 @@ const (
 	stateBroken  = "broken"
 )
 
-// finding is the result of one check of `reeltally doctor`.
+// finding is the result of one check of `reeltally doctor`, such as the check of the disk.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
 	Found  string `json:"found"`
-	Advice string `json:"advice,omitempty"` // what to do; empty if the state is ok
+	Advice string `json:"advice,omitempty"` // what the operator should do; "" if State is stateOK
 }
 
 // Run runs the checks one after the other and prints each finding as soon as it is known.
@@ -93,8 +93,8 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 	return nil
 }
 
-// checkAll checks the database and the disk. If the database works, it also checks clocks, retention, sources, collectors and
-// organisations.
+// checkAll checks the database and the disk. If the database does not work, it ends there. Otherwise it also checks clocks, retention,
+// sources, collectors and organisations.
 func (c *doctorCommand) checkAll(ctx context.Context, st *store.Store, logger *slog.Logger, report func(...finding) error) error {
 	database := checkDatabase(ctx, st)
 	if err := report(append(database, c.checkDisk()...)...); err != nil {
@@ -171,7 +171,8 @@ func (c *doctorCommand) checkDisk() []finding {
 	return append(checkFileModes(path), finding{"disk", stateOK, found, ""})
 }
 
-// checkFileModes checks whether other users of the machine can access the SQLite file at path or its -wal and -shm files.
+// checkFileModes checks whether other users of the machine can read or write a SQLite database: the file at path and its -wal and -shm
+// files.
 func checkFileModes(path string) []finding {
 	var open []string
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
@@ -186,7 +187,8 @@ func checkFileModes(path string) []finding {
 	return []finding{{"file mode", stateWarning, strings.Join(open, ", "), "Other users of this machine can read or write the database: run chmod 600 on these files."}}
 }
 
-// checkRetention checks whether old rows are deleted. The store does not delete rows while this machine's clock may be wrong.
+// checkRetention checks whether old rows are deleted as the settings say. The store deletes nothing while the clock of this machine seems
+// to be wrong.
 func checkRetention(ctx context.Context, st *store.Store) []finding {
 	err := st.CheckClock(ctx)
 	if wrong, ok := errors.AsType[*store.ClockError](err); ok {
@@ -198,12 +200,12 @@ func checkRetention(ctx context.Context, st *store.Store) []finding {
 	return []finding{{"retention", stateOK, "old rows are deleted; the clock is steady", ""}}
 }
 
-// maxClockDrift is the largest allowed difference between two clocks. With a larger difference, machines disagree about days, quotas
-// and leases.
+// maxClockDrift is the largest accepted difference between two clocks. If clocks differ more, machines disagree on which day it is and on
+// when quotas and leases end.
 const maxClockDrift = 5 * time.Second
 
-// checkClocks compares this machine's clock with the clocks of the database and the sources. It also reports whether each source can be
-// reached.
+// checkClocks compares this machine's clock with those of the database and of the sources. For that it calls each source, so it also
+// reports whether each can be reached.
 func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	var out []finding
 	compare := func(check string, other, own time.Time, resolution time.Duration) {
@@ -235,13 +237,13 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 			out = append(out, finding{"reach " + name, stateOK, address + " responds", ""})
 		default:
 			out = append(out, finding{"reach " + name, stateOK, address + " responds", ""})
-			compare("clock of "+name, clock, time.Now(), time.Second) // the source's Date header is rounded to seconds
+			compare("clock of "+name, clock, time.Now(), time.Second) // the source's clock is its Date header, which has whole seconds
 		}
 	}
 	return out
 }
 
-// checkSources makes one call to each source, to check whether the source accepts its credential.
+// checkSources makes one call to each source, to check whether the source accepts the configured credential.
 func checkSources(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	if len(sources) == 0 {
 		return []finding{{"sources", stateWarning, "no source is configured", "Run this command with the collector's settings, so that it can check the credentials. If the collector has no source either, configure one: see docs/sources.md."}}
@@ -259,10 +261,10 @@ func checkSources(ctx context.Context, st *store.Store, sources []source.Source)
 	return out
 }
 
-// maxDueTime is the time after which checkCollecting warns that a due target was not fetched.
+// maxDueTime is how long a due target may wait for its fetch before checkCollecting warns.
 const maxDueTime = time.Hour
 
-// checkCollecting checks the collectors, the queue and the freshness of the numbers.
+// checkCollecting checks whether collectors run, whether due targets are fetched in time, and how old the numbers are.
 func checkCollecting(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	s, err := collect.ReadStatus(ctx, st, sources)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// probeFinding converts the answer of a source to a finding about the source and its credential. The answer p is the result of a test call,
-// which fetches a video that does not exist.
+// probeFinding returns the finding about a source and its credential. The answer p is that of a test call, which asked the source for a
+// video that does not exist.
 func probeFinding(p probe.Answer) finding {
 	const accepted = "reachable, the credential is accepted"
 	check := "source " + p.Source
@@ -45,11 +45,11 @@ func probeFinding(p probe.Answer) finding {
 	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}
 }
 
-// problemDivisor says when checkNumbers reports a problem, such as old numbers: if at least one in problemDivisor targets of a platform has the
-// problem. It is normal that fewer targets have one.
+// problemDivisor says when checkNumbers reports a problem of a platform: if at least one in problemDivisor targets has the problem. It is
+// normal that a few targets have one.
 const problemDivisor = 10
 
-// checkNumbers reports platforms with many missing or old numbers, and platforms without any recent numbers.
+// checkNumbers reports, for each platform, whether many numbers are missing or old, and whether there are no recent numbers at all.
 func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Platform) []finding {
 	var out []finding
 	for _, p := range platforms {

@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startSandbox starts a sandbox. It returns its address, and settings that make it the source of every platform and have the given database
-// URL.
+// startSandbox starts a sandbox. It returns the sandbox's address, and settings with the given database URL in which the sandbox is the
+// source of every platform.
 func startSandbox(t *testing.T, url string) (settings map[string]string, address string) {
 	t.Helper()
 	box := newSandbox(0, slog.New(slog.DiscardHandler))
@@ -35,7 +35,7 @@ func startSandbox(t *testing.T, url string) (settings map[string]string, address
 	return settings, server.URL
 }
 
-// sandboxSources are the names of the sources that the sandbox's settings configure.
+// sandboxSources are the names of the sources that those settings configure.
 var sandboxSources = []string{"youtube", "tiktok_display", "instagram", "facebook", "vendor:sandbox"}
 
 // doctor runs `reeltally doctor` and returns its exit status and its findings, by the name of the check.
@@ -52,7 +52,6 @@ func doctor(t *testing.T, settings map[string]string) (status int, found map[str
 	return status, found
 }
 
-// stateByCheck returns the field State of each finding, by the name of the check.
 func stateByCheck(found map[string]finding) map[string]string {
 	out := map[string]string{}
 	for name, f := range found {

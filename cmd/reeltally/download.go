@@ -55,14 +55,14 @@ func (c *downloadCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	return c.write(ctx, p, api, out)
 }
 
-// isCSV reports whether the file is a CSV file.
+// isCSV reports whether the format of the download is one of the two CSV formats.
 func (c *downloadCommand) isCSV() bool { return c.Format != "ndjson" }
 
-// acceptOf are the values of the header Accept with which the server answers in the formats of a download.
+// acceptOf has the value of the header Accept for each format of a download.
 var acceptOf = map[string]string{"csv": "text/csv", "csv-semicolon": "text/csv; delimiter=semicolon", "ndjson": "application/x-ndjson"}
 
-// newProgress starts to show the progress. If the rows are printed on a terminal, the progress is not shown, because the rows show it. The total is
-// unknown for collections and histories.
+// newProgress starts to show the progress on standard error. If the rows themselves appear on a terminal, it shows nothing. The total is
+// unknown (0) for collections and histories.
 func (c *downloadCommand) newProgress(ctx context.Context, p boot.Process, api *client.ReelTally) (*progress, error) {
 	if c.Output == "" && boot.IsTerminal(p.Stdout) {
 		return newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "download", c.What, 0), nil
@@ -85,16 +85,16 @@ func (c *downloadCommand) newProgress(ctx context.Context, p boot.Process, api *
 	return newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "download", c.What, total), nil
 }
 
-// write writes the download to out.
-func (c *downloadCommand) write(ctx context.Context, p boot.Process, api *client.ReelTally, out io.Writer) error {
+// write requests the data from the server and writes it to output.
+func (c *downloadCommand) write(ctx context.Context, p boot.Process, api *client.ReelTally, output io.Writer) error {
 	bar, err := c.newProgress(ctx, p, api)
 	if err != nil {
 		return err
 	}
 	defer bar.finish(ctx)
-	w := bufio.NewWriter(&rowCounter{Writer: out, quotes: c.isCSV(), show: func(rows int64) {
+	w := bufio.NewWriter(&rowCounter{Writer: output, quotes: c.isCSV(), show: func(rows int64) {
 		if c.isCSV() {
-			rows-- // the line with the names of the columns
+			rows-- // do not count the line with the column names
 		}
 		bar.set(ctx, rows, 0)
 	}})
@@ -134,13 +134,14 @@ func (c *downloadCommand) write(ctx context.Context, p boot.Process, api *client
 	return errors.Join(err, w.Flush())
 }
 
-// rowCounter passes a file on and counts its rows. A row is a line, unless quotes is true and the end of the line is within quotes.
+// rowCounter is a writer that counts the rows of the file that it writes. A row is a line. In CSV (quotes is true), a line break within
+// quotes does not end the row.
 type rowCounter struct {
 	io.Writer
 	quotes bool
 	quoted bool // whether the next character is within quotes
 	rows   int64
-	show   func(rows int64) // called with the number of rows so far
+	show   func(rows int64) // called after each write, with the number of rows so far
 }
 
 func (c *rowCounter) Write(part []byte) (int, error) {
@@ -156,7 +157,7 @@ func (c *rowCounter) Write(part []byte) (int, error) {
 	return c.Writer.Write(part)
 }
 
-// writeLines writes one JSON object a line.
+// writeLines writes entries as JSON, one object a line.
 func writeLines[T any](w io.Writer, entries iter.Seq2[T, error]) error {
 	for entry, err := range entries {
 		if err != nil {
@@ -169,18 +170,18 @@ func writeLines[T any](w io.Writer, entries iter.Seq2[T, error]) error {
 	return nil
 }
 
-// nextPage matches the address of the next page in a Link header.
+// nextPage matches the address of the next page in the header Link.
 var nextPage = regexp.MustCompile(`<([^>]*)>;\s*rel="?next"?`)
 
-// copyPages writes the bodies of all pages of a list to w. The function get sends a request for the first page, after it has called the given
-// editor. For the other pages, the editor changes the query of the request. For CSV, copyPages writes the line with the column names only once.
-// It returns the header Exported-Until of the last page.
+// copyPages requests all pages of a list and writes their bodies to w. The function get sends the request for a page, after the editor has
+// changed it: from the second page on, the editor sets the query of that page. In CSV, copyPages writes the line with the column names only
+// once. It returns the header Exported-Until of the last page.
 func (c *downloadCommand) copyPages(w io.Writer, get func(client.RequestEditorFn) (*http.Response, error)) (exportedUntil string, _ error) {
 	var query, columns string
 	for first := true; ; first = false {
 		r, err := get(func(_ context.Context, r *http.Request) error {
 			if query != "" {
-				r.URL.RawQuery = query // change only the query, so that the token is not sent to another host
+				r.URL.RawQuery = query // use only the query of the next address: its host could be another one, which must not get the token
 			}
 			r.Header.Set("Accept", acceptOf[c.Format])
 			return nil
@@ -204,12 +205,12 @@ func (c *downloadCommand) copyPages(w io.Writer, get func(client.RequestEditorFn
 	}
 }
 
-// copyPage writes the body of a page to w. In CSV, each page begins with the same line of column names. copyPage writes this line only for the
-// first page and stores it in columns. It returns an error if the line of a later page differs.
+// copyPage writes the body of one page to w. In CSV, each page begins with a line of column names. copyPage writes this line for the first
+// page only and stores it in columns. If the line of a later page is different, copyPage returns an error.
 func (c *downloadCommand) copyPage(w io.Writer, r *http.Response, first bool, columns *string) error {
 	if r.StatusCode != http.StatusOK {
 		failed := &client.Error{StatusCode: r.StatusCode}
-		_ = json.NewDecoder(r.Body).Decode(&failed.Problem) // if a proxy answered in another format, the error has only the status
+		_ = json.NewDecoder(r.Body).Decode(&failed.Problem) // a proxy may have answered in another format; the error then has only the status
 		return failed
 	}
 	body := bufio.NewReader(r.Body)

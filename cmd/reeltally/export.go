@@ -25,13 +25,13 @@ type exportCommand struct {
 	Resume         bool   `help:"Resume an interrupted export from FILE.part."`
 }
 
-// day is a command-line argument with a UTC day, of the form YYYY-MM-DD.
+// day is a command-line argument with a UTC day, such as 2026-01-31. set says whether the argument was given.
 type day struct {
 	store.Date
 	set bool
 }
 
-// UnmarshalText parses a day. The error contains the text.
+// UnmarshalText parses a day of the form YYYY-MM-DD. The error contains the invalid text.
 func (d *day) UnmarshalText(text []byte) (err error) {
 	d.set = true
 	d.Date, err = store.ParseDate(string(text))

@@ -31,7 +31,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// statusSystem is a server and a collector in the test's process. They use one database, and a sandbox that imitates the platforms.
+// statusSystem is a server and a collector that share a database, and a sandbox that imitates the platforms. All run in the process of the
+// test.
 type statusSystem struct {
 	t       *testing.T
 	db      *storetest.DB
@@ -140,13 +141,13 @@ func (s *statusSystem) track(link string) (id string, warnings []any) {
 	return answer["videoId"].(string), answer["warnings"].([]any)
 }
 
-// waitFor waits until the video with the given id has the given fetch status.
+// waitFor waits until the video has the given fetch status, such as "ok".
 func (s *statusSystem) waitFor(id, status string) {
 	s.t.Helper()
 	s.advanceUntil(id, status, 0)
 }
 
-// advanceUntil repeatedly advances the test's clock by the duration step, until the video with the given id has the given fetch status.
+// advanceUntil advances the clock of the test by step again and again, until the video has the given fetch status.
 func (s *statusSystem) advanceUntil(id, status string, step time.Duration) {
 	s.t.Helper()
 	s.await(func() (done bool, state any) {
@@ -182,7 +183,7 @@ func (s *statusSystem) trackAccount(link string) string {
 	return s.request(http.MethodPost, "/accounts", map[string]any{"link": link, "tracking_type": "new_only"})["accountId"].(string)
 }
 
-// waitForAccount waits until the account with the given id has the given fetch status, and returns the account.
+// waitForAccount waits until the account has the given fetch status, such as "ok", and returns the account.
 func (s *statusSystem) waitForAccount(id, status string) map[string]any {
 	s.t.Helper()
 	var account map[string]any
@@ -198,12 +199,12 @@ func (s *statusSystem) video(id string) map[string]any {
 	return s.request(http.MethodGet, "/videos/"+id, nil)
 }
 
-// fault makes the sandbox answer all calls to a source with a fault, such as a spent quota. If the parameter fault is "", the sandbox
-// answers the calls to all sources normally again.
-func (s *statusSystem) fault(source, fault string) {
+// fault makes the sandbox answer all calls to a source with a kind of failure, such as a spent quota. If kind is "", all sources work
+// normally again.
+func (s *statusSystem) kind(source, kind string) {
 	s.t.Helper()
-	method, body := http.MethodPut, `{"source":"`+source+`","fault":"`+fault+`"}`
-	if fault == "" {
+	method, body := http.MethodPut, `{"source":"`+source+`","fault":"`+kind+`"}`
+	if kind == "" {
 		method, body = http.MethodDelete, ""
 	}
 	r := httptest.NewRequestWithContext(s.t.Context(), method, "/_control/faults", strings.NewReader(body))
@@ -236,7 +237,7 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		stop := s.collect()
 		ids["ok"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Normal))
 		s.waitFor(ids["ok"], "ok")
-		db.Clock.Advance(6 * time.Second) // every five seconds, the server reads again which links the running collectors can fetch
+		db.Clock.Advance(6 * time.Second) // the server reads every five seconds which links the running collectors can fetch
 		var warning []any
 		ids["unsupported"], warning = s.track("https://www.facebook.com/reel/" + world.Find(link.Facebook, sandbox.Normal))
 		require.Equal(t, []any{"No configured source can fetch videos of Facebook; the operator can configure one."}, warning)

@@ -13,11 +13,11 @@ type healthcheckCommand struct {
 	URL string `arg:"" optional:"" default:"http://127.0.0.1:8080/readyz" help:"Address to read, by default /readyz of a server on this machine."`
 }
 
-// healthTimeout is the time limit of a health check. The server answers /readyz within two seconds.
+// healthTimeout is the time limit of a health check. It is longer than the server needs for /readyz, which is at most two seconds.
 const healthTimeout = 4 * time.Second
 
-// Run sends a GET request to the URL. It returns an error if the response does not have the status 200. Containers run this command as their
-// health check, because the image has no other program that can send a request.
+// Run sends a GET request to the URL, and returns an error unless the response has the status 200. Containers run this command as their
+// health check, because their image has no other program that can send a request.
 func (c healthcheckCommand) Run(ctx context.Context) error {
 	reach, err := outbound.Instead(c.URL)
 	if err != nil {

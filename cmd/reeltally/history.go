@@ -98,7 +98,7 @@ func firstDay(days int) (openapi_types.Date, error) {
 	return openapi_types.Date{Time: time.Now().UTC().AddDate(0, 0, 1-days)}, nil
 }
 
-// writeObjects writes one JSON object a line.
+// writeObjects writes objects as JSON, one a line.
 func writeObjects[T any](w io.Writer, objects []T) error {
 	for _, object := range objects {
 		if err := writeJSON(w, object); err != nil {
@@ -108,21 +108,20 @@ func writeObjects[T any](w io.Writer, objects []T) error {
 	return nil
 }
 
-// writeNoPoints writes the message that a history has no points.
 func writeNoPoints(w io.Writer, days int) error {
 	_, err := fmt.Fprintf(w, "There are no points in the last %s.\n", counted(days, "day"))
 	return err
 }
 
-// chartPoint is one day of a chart.
+// chartPoint is one day in the chart of a history.
 type chartPoint struct {
 	day          time.Time
 	count        *int64 // nil if unknown
 	interpolated bool
 }
 
-// writeChart writes a chart of the points of a history, which are ordered from the newest to the oldest. The function convert converts a
-// point of the history to a point of the chart.
+// writeChart writes a history as a chart, the oldest day first. points has the history in the order of the API, the newest day first. The
+// function convert selects the metric of the chart from a point.
 func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) chartPoint) error {
 	var chart []chartPoint
 	for _, point := range slices.Backward(points) {
@@ -134,8 +133,8 @@ func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) c
 // maxBar is the width of the longest bar in characters.
 const maxBar = 40
 
-// chartRows returns the rows of a chart. A row has the date, the count, the gain since the previous point, and a bar. points are ordered
-// from the oldest to the newest.
+// chartRows returns the rows of a chart, from the oldest point to the newest, as points are ordered. A row has the date, the count, the
+// gain since the previous point, and a bar. A further row stands for days without points between two points.
 func chartRows(points []chartPoint) [][]string {
 	largest := int64(1)
 	for _, p := range points {

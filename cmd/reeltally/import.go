@@ -92,7 +92,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// open opens the file to import, or standard input. It also returns the file's size in bytes, 0 if the size is unknown.
+// open opens the file to import, which can be standard input, and returns its size in bytes. The size of standard input is unknown, and 0.
 func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	if c.File == "-" {
 		return io.NopCloser(p.Stdin), 0, nil
@@ -108,7 +108,8 @@ func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// print prints the summary of an import. It leaves out counts that are 0. For a dry run, it also prints how the import reads each column.
+// print prints the summary of an import, without counts that are 0. If columns is not empty, as in a dry run, print also says how the
+// import reads each column.
 func (c *importCommand) print(p boot.Process, org store.Organisation, keep store.Retention, s transfer.Summary, columns []transfer.ColumnFormat) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, struct {
@@ -146,7 +147,7 @@ func (c *importCommand) print(p boot.Process, org store.Organisation, keep store
 	return err
 }
 
-// findOrganisation returns the organisation whose id or name is idOrName. If several organisations have the name, it returns an error.
+// findOrganisation returns the organisation with this id or name. If several organisations have the name, it returns an error.
 func findOrganisation(ctx context.Context, st *store.Store, idOrName string) (store.Organisation, error) {
 	if id, err := uuid.Parse(idOrName); err == nil {
 		return st.Organisation(ctx, id)
@@ -179,8 +180,8 @@ type stageProgress struct {
 	bar   *progress
 }
 
-// set shows that done of total units (bytes or videos) of the stage are finished. If the stage is new, set first finishes the bar of the
-// previous stage.
+// set shows the progress of a stage: done of total units, which are bytes or videos. If the stage differs from that of the last call, set
+// first finishes the bar of the last stage.
 func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, total int64) {
 	if s.stage != stage {
 		s.finish(ctx)
@@ -201,8 +202,8 @@ func (s *stageProgress) finish(ctx context.Context) {
 	s.bar = nil
 }
 
-// shortLinks resolves short links. It first looks for a link in its cache, then in the database. If both do not have it, it requests the
-// link over the network.
+// shortLinks finds the links to which short links redirect. It looks in its cache and then in the database. If neither has the short link,
+// it requests the short link over the network.
 type shortLinks struct {
 	st       *store.Store
 	resolver *shortlink.Resolver
@@ -215,17 +216,18 @@ type shortLinkTarget struct {
 	err  error
 }
 
-// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. Links that are no longer in the cache are read from the
-// database.
+// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. If there would be more, the cache is emptied. The links are
+// still in the database.
 const maxCachedShortLinks = 10_000
 
-// newShortLinks returns a resolver of short links. If base is not empty, links are requested from this URL instead of their own hosts.
+// newShortLinks returns a shortLinks. If base is not "", short links are requested from this URL instead of their own hosts.
 func newShortLinks(st *store.Store, base string, logger *slog.Logger) (*shortLinks, error) {
 	r, err := shortlink.New(shortlink.Options{BaseURL: base, Logger: logger, Now: time.Now})
 	return &shortLinks{st: st, resolver: r, cache: map[string]shortLinkTarget{}}, err
 }
 
-// resolve returns the link to which the short link l redirects. It caches the result, even if the result is an error.
+// resolve returns the link to which the short link l redirects. It caches the result, including errors, so that each short link is
+// requested once.
 func (s *shortLinks) resolve(ctx context.Context, l link.Link) (link.Link, error) {
 	if t, ok := s.cache[l.Canonical]; ok {
 		return t.link, t.err

@@ -14,11 +14,11 @@ import (
 
 type linksCommand struct{}
 
-// maxLine is the length in bytes of the longest line that is parsed as a link. Valid links are much shorter.
+// maxLine is the length in bytes of the longest accepted line of standard input. Valid links are much shorter.
 const maxLine = 64 << 10
 
-// Run prints a description of each link in standard input, until the input or ctx ends. A read from a terminal cannot be cancelled, so the
-// goroutine that reads can still run when Run has returned.
+// Run prints, for each link in standard input, what the link refers to. It ends when the input or ctx ends. A read from a terminal cannot
+// be cancelled, so the goroutine that reads can still run after Run has returned.
 func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	done := make(chan error, 1)
 	go func() { done <- describeLines(p.Stdin, p.Stdout) }()
@@ -30,8 +30,8 @@ func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	}
 }
 
-// describeLines writes a description of each line. It flushes the output before it waits for more input, so that a program can write a
-// link and read its description before it writes the next link.
+// describeLines writes a JSON object for each line that it reads, which is a link. A program may write a link and wait for its object
+// before it writes the next link. So describeLines flushes the output whenever it has to wait for input.
 func describeLines(r io.Reader, w io.Writer) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	out := bufio.NewWriter(w)
@@ -56,8 +56,8 @@ func describeLines(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// readLine returns the next line without its line break. Instead of a line that is longer than the buffer, it returns "too long", which is
-// not a valid link. If the line has no line break, because the input has ended, the error is io.EOF.
+// readLine returns the next line without its line break. For a line that does not fit into the buffer, it returns "too long" instead, which
+// is not a valid link. If the input ends without a line break, it returns the rest together with io.EOF.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {

@@ -93,7 +93,8 @@ type apiCommand struct {
 	loginFile
 }
 
-// connect returns a client for the server. The stored token is sent only to the server for which it was stored.
+// connect returns a client for the server, with the address and token of the flags or else of the login file. The stored token is used only
+// for the server for which it was stored, so that no other server gets it.
 func (c apiCommand) connect() (*client.ReelTally, error) {
 	address, token := strings.TrimRight(c.URL, "/"), c.Token.Reveal()
 	if address == "" || token == "" {
@@ -120,13 +121,13 @@ func (c apiCommand) connect() (*client.ReelTally, error) {
 	return client.New(address, token)
 }
 
-// isServerAddress reports whether address is an absolute http or https URL.
+// isServerAddress reports whether address is an http or https URL without query and fragment.
 func isServerAddress(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// describeUnauthorized adds to an error with status 401 what the user can do about the refused token. It returns other errors unchanged.
+// describeUnauthorized adds, to an error with status 401, the advice to log in with a valid token. It returns other errors unchanged.
 func describeUnauthorized(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.StatusCode == http.StatusUnauthorized {
@@ -147,7 +148,7 @@ func (loginCommand) Help() string {
 		"or: reeltally login --url http://127.0.0.1:8080 < data/demo-token"
 }
 
-// Run reads a token, checks it and stores it with the address.
+// Run reads a token, checks it with a request to the server, and stores it with the address of the server.
 func (c *loginCommand) Run(ctx context.Context, p boot.Process) error {
 	address := strings.TrimRight(c.URL, "/")
 	if !isServerAddress(address) {

@@ -66,23 +66,25 @@ func run(ctx context.Context, p boot.Process) error {
 // databaseCommand has the settings of the database. It is embedded in the commands that use the database.
 type databaseCommand struct{ boot.Database }
 
-// withStore opens the store, calls do and closes the store. It creates no database.
-func (c databaseCommand) withStore(ctx context.Context, p boot.Process, do func(*store.Store) error) error {
-	return c.withMigration(ctx, p, boot.ExistingOnly, do)
+// withStore opens the store, calls use and closes the store. If the SQLite file does not exist, withStore does not create it but returns an
+// error.
+func (c databaseCommand) withStore(ctx context.Context, p boot.Process, use func(*store.Store) error) error {
+	return c.withMigration(ctx, p, boot.ExistingOnly, use)
 }
 
-// withNewStore does the same as withStore. In addition, it creates the SQLite file if the file does not exist.
-func (c databaseCommand) withNewStore(ctx context.Context, p boot.Process, do func(*store.Store) error) error {
-	return c.withMigration(ctx, p, boot.CreateSQLite, do)
+// withNewStore opens the store, calls use and closes the store, as withStore does. If the SQLite file does not exist, withNewStore creates
+// it.
+func (c databaseCommand) withNewStore(ctx context.Context, p boot.Process, use func(*store.Store) error) error {
+	return c.withMigration(ctx, p, boot.CreateSQLite, use)
 }
 
-// withMigration opens the store, migrates the schema if m allows it, calls do and closes the store.
-func (c databaseCommand) withMigration(ctx context.Context, p boot.Process, m boot.Migration, do func(*store.Store) error) error {
+// withMigration opens the store, calls use and closes the store. Before that, it migrates the schema if m allows it.
+func (c databaseCommand) withMigration(ctx context.Context, p boot.Process, m boot.Migration, use func(*store.Store) error) error {
 	st, err := c.Open(ctx, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), m)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(st), st.Close())
+	return errors.Join(use(st), st.Close())
 }
 
 type migrateCommand struct {

@@ -87,12 +87,11 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// token returns the token for the other server, from the flag or the environment. If neither is set, it reads the token from in, which is
-// standard input.
-func (c *migrateFromCommand) token(in io.Reader) (string, error) {
+// token returns the token for the other server: the one in the flag or the environment, or else the first line of stdin.
+func (c *migrateFromCommand) token(stdin io.Reader) (string, error) {
 	token := c.Token.Reveal()
-	if token == "" && in != nil {
-		line, err := bufio.NewReader(io.LimitReader(in, 4096)).ReadString('\n')
+	if token == "" && stdin != nil {
+		line, err := bufio.NewReader(io.LimitReader(stdin, 4096)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return "", err
 		}
@@ -104,27 +103,27 @@ func (c *migrateFromCommand) token(in io.Reader) (string, error) {
 	return token, nil
 }
 
-// target returns the organisation that receives the data: the one that the flag --org names, or else the one with the name of the organisation
-// from. If no organisation has this name, target creates it.
-func (c *migrateFromCommand) target(ctx context.Context, st *store.Store, from migrate.Organisation) (store.Organisation, error) {
+// target returns the organisation that receives the data. This is the organisation that the flag --org names. Without the flag, it is the
+// organisation with the same name as the copied one, source, which target creates if it does not exist.
+func (c *migrateFromCommand) target(ctx context.Context, st *store.Store, source migrate.Organisation) (store.Organisation, error) {
 	if c.Org != "" {
 		return findOrganisation(ctx, st, c.Org)
 	}
-	if from.Name == "" {
+	if source.Name == "" {
 		return store.Organisation{}, boot.UsageError{Err: errors.New("the service does not tell the name of the organisation: name the organisation that receives the data with --org")}
 	}
-	org, err := findOrganisation(ctx, st, from.Name)
+	org, err := findOrganisation(ctx, st, source.Name)
 	if !errors.Is(err, store.ErrNotFound) {
 		return org, err
 	}
 	subscription := store.SubscriptionActive
-	if from.Subscription == string(store.SubscriptionNone) {
+	if source.Subscription == string(store.SubscriptionNone) {
 		subscription = store.SubscriptionNone
 	}
-	return st.CreateOrganisation(ctx, from.Name, store.TierPremium, subscription)
+	return st.CreateOrganisation(ctx, source.Name, store.TierPremium, subscription)
 }
 
-// count prints how many collections, accounts and videos a migration would copy.
+// count prints how much a migration would copy: the numbers of collections, accounts and videos.
 func (c *migrateFromCommand) count(ctx context.Context, p boot.Process, remote *migrate.Remote, from migrate.Organisation) error {
 	n, err := remote.Count(ctx)
 	if err != nil {
@@ -179,7 +178,8 @@ type migrationProgress struct {
 	bar   *progress
 }
 
-// set shows that done of total entries of the stage are finished. If the stage is new, set first finishes the bar of the previous stage.
+// set shows the progress of a stage: done of total entries of a list. If the stage differs from that of the last call, set first finishes
+// the bar of the last stage.
 func (m *migrationProgress) set(ctx context.Context, stage string, done, total int64) {
 	if m.stage != stage {
 		m.finish(ctx)

@@ -26,7 +26,7 @@ type orgCommands struct {
 // identifier is a command-line argument that is the UUID of a token.
 type identifier struct{ uuid.UUID }
 
-// UnmarshalText parses an id. The error contains the text.
+// UnmarshalText parses an id. The error contains the invalid text.
 func (i *identifier) UnmarshalText(text []byte) error {
 	if err := i.UUID.UnmarshalText(text); err != nil {
 		return fmt.Errorf("%q is not a valid id: an id looks like 01900000-0000-7000-8000-000000000000", text)
@@ -154,7 +154,8 @@ type orgSetOperator struct {
 	Operator string `arg:"" enum:"yes,no" help:"yes: tokens of the organisation with the scope admin see the page of operations; no: they do not."`
 }
 
-// Run sets whether the organisation belongs to the operator of this installation, so that its tokens may see the page of operations.
+// Run sets whether the organisation is the operator of this installation. The tokens of the operator can open the dashboard's page of
+// operations, which shows the state of all collectors.
 func (c *orgSetOperator) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		org, err := findOrganisation(ctx, st, c.Org)
@@ -169,7 +170,6 @@ func (c *orgSetOperator) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// yesNo returns "yes" or "no".
 func yesNo(b bool) string {
 	if b {
 		return "yes"
@@ -177,8 +177,8 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// withProgress calls the function change and shows its progress. change moves the targets of an organisation to another lane, in one or more
-// batches. If one batch is enough, withProgress shows no progress.
+// withProgress calls the function change and shows its progress. The function moves the targets of an organisation to another lane, which
+// is their priority in the queue, in batches. If one batch is enough, no progress is shown.
 func withProgress(ctx context.Context, w io.Writer, logger *slog.Logger, change func(progress func(done, total int64)) error) error {
 	var bar *progress
 	err := change(func(done, total int64) {

@@ -14,7 +14,8 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot"
 )
 
-// progress shows the progress of a long task: as a bar at a terminal, otherwise as a log line every logInterval.
+// progress shows the progress of a long task: as a bar on a terminal, and otherwise as a line in the log every logInterval. Progress is
+// counted in units, such as videos. A task can also count the history points that it writes.
 type progress struct {
 	log          *slog.Logger
 	task         string
@@ -22,8 +23,8 @@ type progress struct {
 	start        time.Time
 	lastLog      time.Time
 	total        int64        // total number of units; 0 if unknown
-	pointsBefore int          // number of points of the finished organisations
-	points       atomic.Int64 // number of points so far, 0 if the task does not count points; the goroutine of the bar reads it concurrently
+	pointsBefore int          // number of history points of the organisations that are finished
+	points       atomic.Int64 // number of history points so far; 0 if the task does not count them
 	bars         *mpb.Progress
 	bar          *mpb.Bar
 }
@@ -31,8 +32,8 @@ type progress struct {
 // logInterval is the shortest time between two log lines about the progress of a task.
 const logInterval = 10 * time.Second
 
-// newProgress starts to show the progress of a task. total is the task's number of units, 0 if unknown. If w is a terminal, newProgress
-// shows a bar.
+// newProgress starts to show the progress of a task. total is the number of units of the whole task, or 0 if it is unknown. If w is a
+// terminal, the progress is a bar on w, and otherwise it is logged.
 func newProgress(w io.Writer, logger *slog.Logger, task, unit string, total int64) *progress {
 	p := &progress{log: logger, task: task, unit: unit, start: time.Now(), lastLog: time.Now(), total: total}
 	if boot.IsTerminal(w) {
@@ -54,13 +55,13 @@ func newProgress(w io.Writer, logger *slog.Logger, task, unit string, total int6
 	return p
 }
 
-// pointRate returns the points per second since the start.
+// pointRate returns how many history points a second were written since the start.
 func (p *progress) pointRate() float64 {
 	return float64(p.points.Load()) / max(time.Since(p.start).Seconds(), 0.001)
 }
 
-// timeLeft estimates how long the rest of the task will take. done is the number of finished units. If the time cannot be estimated yet,
-// timeLeft returns 0.
+// timeLeft estimates how long the rest of the task will take if done units are finished. It returns 0 if no unit is finished or the total
+// is unknown.
 func (p *progress) timeLeft(done int64) time.Duration {
 	if done == 0 || p.total == 0 {
 		return 0
@@ -68,8 +69,8 @@ func (p *progress) timeLeft(done int64) time.Duration {
 	return (time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done))).Round(time.Second)
 }
 
-// set shows the progress of the task. done is the number of finished units. points is the number of history points that have been written
-// for the current organisation.
+// set shows that done units of the task are finished. points is the number of history points written so far for the current organisation,
+// or 0 if the task does not count them.
 func (p *progress) set(ctx context.Context, done int64, points int) {
 	p.points.Store(int64(p.pointsBefore + points))
 	switch {
@@ -81,7 +82,7 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
-// setTotal shows the progress of a task whose total was unknown when the task started. done and total are numbers of units.
+// setTotal does the same as set for a task whose total was unknown at its start. done and total are numbers of units.
 func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	if p.total == 0 {
 		if p.total = total; p.bar != nil {
@@ -91,11 +92,11 @@ func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	p.set(ctx, done, 0)
 }
 
-// nextOrganisation must be called when an organisation is finished. It adds the organisation's history points to pointsBefore, because set is
-// called with only the points of the current organisation.
+// nextOrganisation must be called after each organisation. The argument points of set begins at 0 for each organisation, so
+// nextOrganisation remembers the points so far.
 func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
-// finish stops the bar, if there is one, and logs the number of points and the elapsed time.
+// finish stops the bar, if there is one, and logs the total number of history points and the elapsed time.
 func (p *progress) finish(ctx context.Context) {
 	if p.bar != nil {
 		p.bar.Abort(false)

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 
 const startTimeout = 30 * time.Second
 
-// operatorAt returns a function that runs reeltally on the database at url and returns its standard output. The function fails the test if the
-// command fails.
+// operatorAt returns a function that runs reeltally on the database with this URL and returns its standard output. The function fails the
+// test if the command fails.
 func operatorAt(t *testing.T, url string) func(args ...string) string {
 	t.Helper()
 	return func(args ...string) string {

@@ -32,8 +32,8 @@ func (seedCommand) Help() string {
 		"again on the same day. Otherwise the command refuses an organisation that has videos."
 }
 
-// videosPerAccount is the maximum number of seeded videos of an account. It equals the number of an account's videos that are tracked by
-// default.
+// videosPerAccount is the maximum number of seeded videos of one account. By default, ReelTally tracks the same number of an account's
+// videos.
 const videosPerAccount = 30
 
 // Run fills the organisations one after the other and prints their ids.
@@ -86,7 +86,8 @@ func (c *seedCommand) print(p boot.Process, orgs []uuid.UUID) error {
 	return nil
 }
 
-// organisations returns the ids of the organisations to fill. It creates the organisations that do not exist yet.
+// organisations returns the ids of the organisations to fill: the one that the flag --org names, or as many as the flag --orgs says. It
+// creates the latter if they do not exist yet.
 func (c *seedCommand) organisations(ctx context.Context, st *store.Store, plan seed.Plan) ([]uuid.UUID, error) {
 	if c.Org != "" {
 		org, err := findOrganisation(ctx, st, c.Org)

@@ -23,7 +23,8 @@ type statusCommand struct {
 	Limit   int            `default:"100" placeholder:"N" help:"Number of links that --list prints at most."`
 }
 
-// Run prints how well the numbers are collected, or the links with a given fetch status.
+// Run prints the state of the queue, of the sources and of the collectors. With the flag --list, it prints the links with one fetch status
+// instead.
 func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		if c.List != "" {
@@ -128,7 +129,7 @@ func writeStatus(w io.Writer, s collect.Status, sources []source.Source) error {
 	return nil
 }
 
-// formatSeconds formats a duration in seconds. For nil it returns "-".
+// formatSeconds formats a number of seconds as a duration, such as "1m30s". It returns "-" for nil.
 func formatSeconds(seconds *float64) string {
 	if seconds == nil {
 		return "-"
@@ -136,8 +137,8 @@ func formatSeconds(seconds *float64) string {
 	return (time.Duration(*seconds) * time.Second).String()
 }
 
-// formatPercentile formats a percentile of the ages in f. If no target was fetched yet, it returns "-". If targets were fetched but
-// percentile is nil, the age is above the largest age in queue.FreshWithin, and formatPercentile returns "> 168h0m0s".
+// formatPercentile formats a percentile of the ages of numbers. nil has two meanings. If no target was fetched yet, formatPercentile
+// returns "-". Otherwise the age is above the largest age that is counted, and it returns "> 168h0m0s".
 func formatPercentile(f collect.Freshness, percentile *float64) string {
 	if percentile == nil && f.Targets > f.NeverFetched {
 		return "> " + formatSeconds(new(queue.FreshWithin[len(queue.FreshWithin)-1].Seconds()))
@@ -153,7 +154,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.DateTime) + " UTC"
 }
 
-// formatPause formats the end and the cause of a pause. For nil it returns "-".
+// formatPause formats the end and the cause of the pause of a source or budget. It returns "-" for nil, which means that there is no pause.
 func formatPause(p *collect.PauseStatus) string {
 	if p == nil {
 		return "-"

@@ -16,15 +16,15 @@ import (
 // column is a column of a table.
 type column struct {
 	title string
-	right bool // align to the right
-	wide  bool // the texts of this column may be shortened if the terminal is too narrow
-	extra bool // this column may be left out if the terminal is too narrow
+	right bool // texts are aligned to the right
+	wide  bool // texts may be shortened if the terminal is too narrow
+	extra bool // the column may be left out if the terminal is too narrow
 }
 
 // minWide is the smallest width to which a wide column is shortened.
 const minWide = 8
 
-// writeColumns writes rows as a table. If w is a terminal, the rows fit into its width.
+// writeColumns writes rows as a table with a line of titles. If w is a terminal, the lines fit into its width.
 func writeColumns(w io.Writer, columns []column, rows [][]string) error {
 	width := 0
 	if file, ok := w.(*os.File); ok {
@@ -34,8 +34,8 @@ func writeColumns(w io.Writer, columns []column, rows [][]string) error {
 	return err
 }
 
-// formatColumns returns the table as text of at most width characters a line. To fit a narrow terminal, it leaves out the extra columns, the last one
-// first, and shortens the texts of wide columns. If width is 0, lines have any length.
+// formatColumns returns the table as text with lines of at most width characters, or of any length if width is 0. To make lines shorter, it
+// first leaves out columns with extra, from the last to the first, and then shortens the texts of columns with wide.
 func formatColumns(columns []column, rows [][]string, width int) string {
 	titles := make([]string, len(columns))
 	widths := make([]int, len(columns))
@@ -96,8 +96,8 @@ func formatColumns(columns []column, rows [][]string, width int) string {
 	return out.String()
 }
 
-// plainText returns s on one line and without control characters. Anyone can write titles and names, and a terminal could execute control
-// characters in them.
+// plainText returns s on one line and without control characters. Titles and names come from other people, and control characters in them
+// could change the terminal.
 func plainText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -111,7 +111,7 @@ func plainText(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// count returns a number with separators of thousands, or "-" if it is unknown.
+// count formats a number with separators of thousands. It returns "-" for nil, which means unknown.
 func count(n *int64) string {
 	if n == nil {
 		return "-"

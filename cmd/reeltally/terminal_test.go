@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 )
 
-// openTerminal opens a pseudo-terminal of 80 columns. user collects the text that the terminal shows, keyboard accepts the text that the user
-// types, and program is the terminal file for the program.
+// openTerminal opens a pseudo-terminal of 80 columns. Its end for the tested program is program. user collects the text that the terminal
+// shows, and a test types by writing to keyboard.
 func openTerminal(t *testing.T) (user *boottest.Output, keyboard io.Writer, program *os.File) {
 	t.Helper()
 	master, program, err := pty.Open()
@@ -41,7 +41,7 @@ func openTerminal(t *testing.T) (user *boottest.Output, keyboard io.Writer, prog
 	return user, master, program
 }
 
-// runOnTerminal runs reeltally with standard streams that are a terminal.
+// runOnTerminal runs reeltally with the terminal as standard input, output and error.
 func runOnTerminal(t *testing.T, terminal *os.File, env map[string]string, args ...string) int {
 	t.Helper()
 	return boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: args, Stdin: terminal, Stdout: terminal, Stderr: terminal,

@@ -127,7 +127,7 @@ func timeOf(i *store.Instant) *time.Time {
 	return &t
 }
 
-// formatInstant formats an instant of the store. If i is nil, it returns the text ifNil.
+// formatInstant formats a time of the store in UTC. It returns the text ifNil if the time is nil.
 func formatInstant(i *store.Instant, ifNil string) string {
 	if i == nil {
 		return ifNil

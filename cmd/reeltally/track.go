@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// trackCommand is embedded in the commands that track links.
+// trackCommand is the common part of the commands that track videos or accounts.
 type trackCommand struct {
 	apiCommand
 	Links      []string `arg:"" optional:"" name:"link" help:"Links to track. Without any, the links are read from standard input, one a line."`
@@ -20,7 +20,7 @@ type trackCommand struct {
 	JSON       bool     `name:"json" help:"Print one JSON object a link, as the API returns it."`
 }
 
-// trackedLink is the result of tracking one link.
+// trackedLink is the result of tracking one link, which is that of a video or an account.
 type trackedLink struct {
 	json        any // object in the response of the API, for the flag --json
 	status, url string
@@ -28,7 +28,8 @@ type trackedLink struct {
 	failure     *string    // nil if the link was saved
 }
 
-// track sends the links in requests of at most maxLinks links and prints a line for each link. The function send sends one request.
+// track tracks the given links and prints a line for each. The function send sends one request, with at most maxLinks links. track returns
+// an error if a link was not saved.
 func (c *trackCommand) track(ctx context.Context, p boot.Process,
 	send func(api *client.ReelTally, links []string, collections []uuid.UUID) (results []trackedLink, warnings []string, err error),
 ) error {
@@ -49,7 +50,7 @@ func (c *trackCommand) track(ctx context.Context, p boot.Process,
 		collections = []uuid.UUID{id}
 	}
 	bar := newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "track", "links", int64(len(links)))
-	if len(links) > maxLinks && !boot.IsTerminal(p.Stdout) { // on a terminal, the line printed for each link shows the progress
+	if len(links) > maxLinks && !boot.IsTerminal(p.Stdout) { // on a terminal, the printed lines show the progress
 		bar = newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "track", "links", int64(len(links)))
 	}
 	defer bar.finish(ctx)
@@ -139,15 +140,15 @@ func (c *accountsTrack) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// stopCommand is embedded in the commands that stop tracking videos or accounts.
+// stopCommand is the common part of the commands that stop tracking videos or accounts.
 type stopCommand struct {
 	apiCommand
 	Stopped []string `arg:"" optional:"" name:"id or link" help:"Ids or links. Without any, they are read from standard input, one a line."`
 	JSON    bool     `name:"json" help:"Print one JSON object an id or link, as the API returns it."`
 }
 
-// stop stops tracking the videos or accounts with the given ids and links. The function send sends one request of at most maxLinks ids and
-// links. stop prints a line for each of them, and returns an error if any could not be stopped.
+// stop stops tracking the given videos or accounts, and prints a line for each. The function send sends one request, with at most maxLinks
+// ids or links. stop returns an error if tracking could not be stopped for one of them.
 func (c *stopCommand) stop(p boot.Process, send func(api *client.ReelTally, ids []string) (client.StopResult, error)) error {
 	api, err := c.connect()
 	if err != nil {

@@ -74,7 +74,7 @@ func (w *cancelOnWrite) Write(p []byte) (int, error) {
 	return w.Builder.Write(p)
 }
 
-// An interrupted export to standard output must fail, so that `export > backup.csv && upload` does not upload an incomplete file.
+// An interrupted export to standard output must fail. Otherwise `export > backup.csv && upload` would upload an incomplete file.
 func TestExport_failsIfInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
@@ -101,8 +101,8 @@ func TestExport_failsIfInterrupted(t *testing.T) {
 	}
 }
 
-// The containers are read-only, so the reeltally container needs a temporary folder, in which imports sort rows. It also needs the
-// collector's settings, so that doctor and status can check the sources.
+// The containers are read-only, but an import in the reeltally container sorts rows in a temporary folder. So this container needs such a
+// folder. It also needs the collector's settings, so that doctor and status can check the sources.
 func TestCompose_configuresOperatorContainer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
@@ -138,7 +138,7 @@ func TestImport_resolvesShortLinks(t *testing.T) {
 		return boottest.Run(t, run, strings.NewReader(text), map[string]string{"REELTALLY_DATABASE_URL": url, "REELTALLY_SHORTLINK_BASE_URL": base},
 			"import", "--org", "N", flag, "-")
 	}
-	for n := range 100 { // try several short links, because not every short link leads to a video
+	for n := range 100 { // not every short link of the sandbox leads to a video
 		short := fmt.Sprintf("https://vm.tiktok.com/ZMabcd%03d/", n)
 		status, stdout, _ := importLink(short, base, "--dry-run")
 		if status != 0 {

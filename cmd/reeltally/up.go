@@ -40,8 +40,8 @@ const (
 	realFile = "data/reeltally.db"
 )
 
-// Run runs the sandbox, a collector and the API in one process and prints how to use them. If a source is configured, it runs no sandbox. When
-// ctx ends, Run first stops the API after its running requests, then the collector after its running claims, and then the sandbox.
+// Run runs the API, a collector and the sandbox in one process, and prints how to use them. If a source is configured, no sandbox runs.
+// When ctx ends, Run stops the API after its running requests, then the collector after its running fetches, and then the sandbox.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {
@@ -86,7 +86,7 @@ type up struct {
 	store         *store.Store
 	listeners     []net.Listener
 	api           *serve.API
-	sandboxServer *sandbox.Sandbox // nil if a real source is configured, because no sandbox runs then
+	sandboxServer *sandbox.Sandbox // nil if a source is configured: then no sandbox runs
 }
 
 // services opens the listeners and returns the services to run: sandbox, collector, metrics and API. In this list, a service comes after the
@@ -127,7 +127,7 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil
 }
 
-// closeListeners closes all listeners that are still open. Run calls it in case it fails before it serves requests.
+// closeListeners closes all listeners that are still open, which is the case if Run fails before it serves requests.
 func (u *up) closeListeners() error {
 	var errs []error
 	for _, l := range u.listeners {
@@ -164,8 +164,7 @@ func (u *up) useSandbox(address string) {
 	}
 }
 
-// dataDir returns the folder for the file with the token. This is the folder in --data-dir. Without --data-dir, it is the folder of the SQLite
-// file, or "data" if the database is not SQLite.
+// dataDir returns the folder for the file with the token: the one in --data-dir, else the folder of the SQLite file, else "data".
 func (u *up) dataDir() string {
 	if u.DataDir != "" {
 		return u.DataDir

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// startedUp is a running `up` command, with the address and token that it printed.
+// startedUp is a running `reeltally up`, with the address and the token that it has printed.
 type startedUp struct {
 	*boottest.Program
 	base, token string
@@ -115,8 +115,8 @@ func TestUp_keepsTokenFilePrivateAndReplacesInvalidToken(t *testing.T) {
 	require.Zero(t, third.Stop())
 }
 
-// realSources has the settings that configure each real source. The keys are names for subtests. With such settings, `reeltally up` must
-// not use the sandbox. The tests make no call to the sources, because no target is tracked.
+// realSources has, for each source, settings that configure it. With such settings, `reeltally up` must not use the sandbox. The sources
+// are not called, because the tests track nothing.
 var realSources = map[string]map[string]string{
 	"youtube": {"REELTALLY_YOUTUBE_API_KEY": "a-real-key"},
 	"tiktok": {"REELTALLY_TIKTOK_CLIENT_KEY": "a-real-key", "REELTALLY_TIKTOK_CLIENT_SECRET": "another",

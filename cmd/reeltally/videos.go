@@ -55,7 +55,8 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
 }
 
-// linesOr returns the command-line arguments. If there are none, it returns the lines of standard input, without blank lines.
+// linesOr returns the command-line arguments. If there are none, it returns the lines of standard input that are not blank. If there are
+// none either, it returns an error, in which what says what is missing.
 func linesOr(arguments []string, stdin io.Reader, what string) ([]string, error) {
 	if len(arguments) == 0 && stdin != nil {
 		in := bufio.NewScanner(stdin)
@@ -115,7 +116,7 @@ func (c *videosList) Run(ctx context.Context, p boot.Process) error {
 var videoColumns = []column{{title: "PLATFORM"}, {title: "ACCOUNT"}, {title: "TITLE", wide: true}, {title: "VIEWS", right: true}, {title: "LIKES", right: true},
 	{title: "COMMENTS", right: true, extra: true}, {title: "SHARES", right: true, extra: true}, {title: "UPLOADED", extra: true}, {title: "ID", extra: true}}
 
-// videoRow returns the row of a video in a table.
+// videoRow returns the cells of a video for the table with videoColumns.
 func videoRow(v client.Video) []string {
 	uploaded := "-"
 	if v.UploadedAt != nil {
@@ -125,7 +126,7 @@ func videoRow(v client.Video) []string {
 		uploaded, v.AdID.String()}
 }
 
-// pageSize returns the page size with which a command requests limit entries of a list. A limit of 0 means all entries.
+// pageSize returns how many entries a command requests at once if it needs limit entries of a list; 0 means all entries.
 func pageSize(limit int) int32 {
 	if limit == 0 || limit > maxPage {
 		limit = maxPage
@@ -133,7 +134,7 @@ func pageSize(limit int) int32 {
 	return int32(limit)
 }
 
-// direction returns the order of a list: ascending, or the default of the API, which is descending.
+// direction returns the parameter for the order of a list. It is "" for descending, the default of the API.
 func direction(ascending bool) client.OrderDirection {
 	if ascending {
 		return client.OrderDirectionAsc
@@ -218,7 +219,7 @@ type videosWatch struct {
 	JSON       bool          `name:"json" help:"Print the JSON object of each changed video."`
 }
 
-// Run prints the counts of the videos, and again whenever they change, until ctx ends.
+// Run prints the counts of the videos, and prints them again whenever they change, until ctx ends.
 func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 	if (c.Video == "") == (c.Collection == "") {
 		return boot.UsageError{Err: errors.New("name either a video or --collection")}
@@ -230,7 +231,7 @@ func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	if c.Collection != "" { // check that the collection exists: a list that is filtered by an unknown name is empty, which is not an error
+	if c.Collection != "" { // for an unknown collection, the list would be empty without an error
 		id, err := findCollection(ctx, api, c.Collection)
 		if err != nil {
 			return err
@@ -270,7 +271,7 @@ func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 	}
 }
 
-// read requests the watched videos and returns them: the video c.Video, or all videos of the collection.
+// read requests the watched videos: the video c.Video, or all videos of the collection.
 func (c *videosWatch) read(ctx context.Context, api *client.ReelTally) (videos []client.Video, _ error) {
 	if c.Video != "" {
 		v, err := api.GetVideo(ctx, c.Video)
@@ -305,7 +306,8 @@ func countsOf(v client.Video) videoCounts {
 	return counts
 }
 
-// print writes one line with the counts of a video, and for each changed count the difference from its last printed value in before.
+// print writes one line with the counts of a video. before has the counts that were printed last. Behind each count that has changed since,
+// print writes the difference.
 func (c *videosWatch) print(w io.Writer, v client.Video, before, counts videoCounts) error {
 	if c.JSON {
 		return writeJSON(w, v)
@@ -327,7 +329,7 @@ func (c *videosWatch) print(w io.Writer, v client.Video, before, counts videoCou
 	return err
 }
 
-// withSign returns a number with its sign, for example +1,200.
+// withSign formats a number with its sign, for example +1,200.
 func withSign(n int64) string {
 	if n > 0 {
 		return "+" + count(&n)
