@@ -155,7 +155,7 @@ func changeAccount(v *visit) error {
 		}
 	case "collect":
 		notice = "added"
-		err = v.addToCollection("accounts", "account_ids", id)
+		err = v.addToCollection("accounts", "account_ids", []string{id})
 	default:
 		return errNotFound
 	}

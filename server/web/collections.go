@@ -96,22 +96,23 @@ func createCollection(v *visit) error {
 
 // collectionPage is the data for the template of the page of a collection.
 type collectionPage struct {
-	Collection client.Collection
-	Parent     *client.Collection
-	Children   []client.Collection
-	Subtree    bool // true if the numbers include the collections below
-	Statistics client.CollectionStatistics
-	Refused    *Problem // error of the API if the collection is too large for its numbers to be added up; nil otherwise
-	Tiles      []tile
-	Chart      chart
-	Best       []gainRow
-	Worst      []gainRow
-	View       tableView
-	Videos     []client.Video
-	Highest    int64
-	Accounts   []client.Account
-	Reports    []client.ReportSummary
-	Link       string // query of the same page, but with the collections below included if Subtree is false, and excluded if it is true
+	Collection  client.Collection
+	Parent      *client.Collection
+	Children    []client.Collection
+	Subtree     bool // true if the numbers include the collections below
+	Statistics  client.CollectionStatistics
+	Refused     *Problem // error of the API if the collection is too large for its numbers to be added up; nil otherwise
+	Tiles       []tile
+	Chart       chart
+	Best        []gainRow
+	Worst       []gainRow
+	View        tableView
+	Videos      []client.Video
+	Highest     int64
+	Accounts    []client.Account
+	Reports     []client.ReportSummary
+	Collections []client.Collection // collections to which chosen videos can be added
+	Link        string              // query of the same page, but with the collections below included if Subtree is false, and excluded if it is true
 
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private
@@ -185,6 +186,9 @@ func showCollection(v *visit) error {
 		return err
 	}
 	content.Reports = reports.Data
+	if content.Collections, err = v.collections(); err != nil {
+		return err
+	}
 	return v.render(http.StatusOK, "collection", "collections", content.Collection.Name, content)
 }
 

@@ -16,6 +16,7 @@ type tableView struct {
 	Page       int
 	TotalPages int64
 	Total      int64
+	path       string     // path of the page, without the base path of the dashboard
 	query      url.Values // query of the page
 }
 
@@ -27,7 +28,7 @@ func (v *visit) tableView(defaultColumn string) (tableView, error) {
 		return tableView{}, err
 	}
 	query := v.r.URL.Query()
-	t := tableView{Column: query.Get("order_by"), Ascending: query.Get("order_direction") == "asc", Page: n, query: query}
+	t := tableView{Column: query.Get("order_by"), Ascending: query.Get("order_direction") == "asc", Page: n, path: v.r.URL.EscapedPath(), query: query}
 	if t.Column == "" {
 		t.Column = defaultColumn
 	}
@@ -66,6 +67,9 @@ func (t tableView) SortLink(column string) string {
 	}
 	return "?" + with(t.query, "order_by", column, "order_direction", direction, "page", "").Encode()
 }
+
+// Back returns the path and the query of the page, to which an action on its rows returns.
+func (t tableView) Back() string { return t.path + "?" + with(t.query, "notice", "").Encode() }
 
 // PageLink returns the query of page n of the same list.
 func (t tableView) PageLink(n int) string {

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -128,7 +130,7 @@ func changeVideo(v *visit) error {
 		}
 	case "collect":
 		notice = "added"
-		err = v.addToCollection("videos", "video_ids", id)
+		err = v.addToCollection("videos", "video_ids", []string{id})
 	default:
 		return errNotFound
 	}
@@ -149,14 +151,46 @@ func (v *visit) refresh(path, id string) (notice string, err error) {
 	return "refresh-not-due", err
 }
 
-// addToCollection adds a video or account to the collection in the form. kind is "videos" or "accounts". member is the name of the body's
+// changeChosenVideos performs an action on the videos that the visitor has chosen in a list, and shows the list again. The field back of the
+// form is the path and query of the list.
+func changeChosenVideos(v *visit) error {
+	back, err := url.Parse(v.r.PostFormValue("back"))
+	if err != nil || back.IsAbs() || back.Host != "" || !strings.HasPrefix(back.Path, "/") {
+		return &Problem{Status: http.StatusBadRequest, Title: "No list", Detail: "The field back must be the path of a list, such as /video."}
+	}
+	ids := v.r.PostForm["video"]
+	if len(ids) == 0 {
+		return &Problem{Status: http.StatusBadRequest, Title: "No video", Detail: "Choose at least one video with the boxes at the left of the list."}
+	}
+	var notice string
+	switch v.r.PathValue("action") {
+	case "stop":
+		notice = "chosen-stopped"
+		var stopped client.StopResult
+		if _, err = v.send(http.MethodDelete, "/videos/bulk", map[string][]string{"ids": ids}, &stopped); err == nil && !stopped.Success {
+			err = &Problem{Status: http.StatusUnprocessableEntity, Title: "Not all stopped", Detail: fmt.Sprintf("%d of the %d videos were stopped. The others were not found.", stopped.Summary.Succeeded, stopped.Summary.Total)}
+		}
+	case "collect":
+		notice = "added"
+		err = v.addToCollection("videos", "video_ids", ids)
+	default:
+		return errNotFound
+	}
+	if err != nil {
+		return err
+	}
+	v.redirect(back.EscapedPath() + "?" + with(back.Query(), "notice", notice).Encode())
+	return nil
+}
+
+// addToCollection adds videos or accounts to the collection in the form. kind is "videos" or "accounts". member is the name of the body's
 // member with the ids.
-func (v *visit) addToCollection(kind, member, id string) error {
+func (v *visit) addToCollection(kind, member string, ids []string) error {
 	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
 	if err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "No collection", Detail: "Choose a collection."}
 	}
-	_, err = v.send(http.MethodPost, "/collections/"+collection.String()+"/"+kind, map[string][]string{member: {id}}, nil)
+	_, err = v.send(http.MethodPost, "/collections/"+collection.String()+"/"+kind, map[string][]string{member: ids}, nil)
 	return err
 }
 

@@ -232,6 +232,7 @@ func (p *Pages) routes() http.Handler {
 	private("GET /video", showVideos)
 	private("GET /video/{platform}/{id}", showVideo)
 	private("POST /video/{platform}/{id}/{action}", changeVideo)
+	private("POST /video/chosen/{action}", changeChosenVideos)
 	private("GET /compare", showComparison)
 	private("GET /search", showSearch)
 	private("GET /account", showAccounts)
@@ -377,6 +378,7 @@ var notices = map[string]string{ //nolint:gosec // the texts contain no credenti
 	"deleted":         "The collection was deleted. Its videos and accounts stay tracked.",
 	"stopped":         "Tracking was stopped. The numbers so far are kept.",
 	"added":           "Added to the collection.",
+	"chosen-stopped":  "Tracking of the chosen videos was stopped. The numbers so far are kept.",
 	"removed":         "Removed from the collection.",
 	"created":         "The collection was created.",
 	"report-frozen":   "The report was saved.",
