@@ -201,7 +201,8 @@ func (c *videoSet) end() {
 	c.logged.reset()
 }
 
-// resetCallCount returns how many calls the platform has received since the last reset. It also ends the refusals.
+// resetCallCount returns how many calls the platform has received since the last reset. It also lets the platform answer correctly again
+// after the method refuse.
 func (c *videoSet) resetCallCount() int {
 	c.t.Helper()
 	c.active.Store(nil)

@@ -56,7 +56,7 @@ type Guard struct {
 // RefusedError is the error of a connection that is not allowed.
 type RefusedError struct {
 	Host string     // the requested host, or "host:port" if the host or the port is not allowed
-	Addr netip.Addr // the IP address of the host that is not allowed; invalid if the host or the port is not allowed
+	Addr netip.Addr // the refused IP address of the host; not valid if the host or the port itself is not allowed
 	Why  string     // the reason; if Addr is valid, it completes the sentence "the address is …"
 }
 

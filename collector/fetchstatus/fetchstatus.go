@@ -69,7 +69,8 @@ func failureReason(class source.Class, title string, attempts int) string {
 	return fmt.Sprintf("%s, because %s gave no usable answer", last, midSentence(title))
 }
 
-// unsupportedReason returns a sentence that says why no configured source can fetch a target, and in one case what the caller can do.
+// unsupportedReason returns a sentence that says why no configured source can fetch a target. If another link or the account would help,
+// the sentence also says so.
 func unsupportedReason(sources []source.Source, t queue.Target) string {
 	served, ownOnly, byHandle := false, true, true
 	for _, s := range sources {

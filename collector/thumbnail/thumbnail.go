@@ -140,7 +140,7 @@ func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, address string) ([
 	return nil, fmt.Errorf("the picture redirects more than %d times", maxHops-1)
 }
 
-// request requests one address. It returns either the body of the response or the location of a redirect.
+// request sends one GET request for a picture. It returns either the body of the response, or the location to which the response redirects.
 func (f *Fetcher) request(ctx context.Context, at *url.URL) (body []byte, location string, err error) {
 	target := at.String()
 	if f.base != "" {
