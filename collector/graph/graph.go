@@ -83,8 +83,8 @@ func (c *Client) Budgets() []source.Budget {
 	}}}
 }
 
-// Plan returns that the given number of calls, at least 1, must be reserved from the budget. It returns nil while calls must be delayed
-// because most of Meta's limit is used.
+// Plan returns the reservation of the given number of calls, at least 1, from the client's budget. It returns nil while calls must be
+// delayed because most of Meta's limit is used.
 func (c *Client) Plan(calls int) [][]source.Call {
 	if c.usage.isDelayed(c.now()) {
 		return nil
@@ -265,7 +265,7 @@ func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, clas
 		f.Detail += ": " + jsonErr.Error()
 	default:
 		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // if the body has another format, the HTTP status decides the class
+		_ = json.Unmarshal(res.Body, &body) // if the body has an unknown format, it stays empty, and the HTTP status gives the class
 		e := body.Error
 		if e.Code != 0 {
 			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Code, e.Subcode, e.Message), ": "), secrets...)

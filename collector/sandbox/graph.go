@@ -80,8 +80,8 @@ func parseGraphName(rest *string) (string, bool) {
 // absent is the value of a valid field that an object does not have. The API leaves such a field out of the answer without an error.
 type absent struct{}
 
-// graphNode is an object of the Graph API with its fields and its edges. An edge is a field with a list or with another object. Its
-// function returns its value.
+// graphNode is an object of the Graph API with its fields and its edges. An edge is a field whose value is a list or another object. The
+// functions in the map edges return these values.
 type graphNode struct {
 	kind   string // the name of the object's type, for error messages
 	fields object

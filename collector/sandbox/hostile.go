@@ -48,8 +48,8 @@ func hostileVariants() []hostileVariant {
 	}
 }
 
-// hostileJSON returns the wrong or harmful answer to a call with the fault "hostile": a changed copy of the correct answer, which is good.
-// n is the number of earlier calls with this fault. It selects the variant.
+// hostileJSON returns the wrong or harmful answer to a call with the fault "hostile". It changes a copy of good, the correct answer. n is
+// the number of earlier calls with this fault. It selects the kind of change.
 func hostileJSON(n int, good reply) reply {
 	variants := hostileVariants()
 	return variants[n%len(variants)].apply(good)
@@ -193,7 +193,7 @@ func withImpossibleCounts(good reply) reply {
 }
 
 // hostileRedirect returns the answer to a request for a short link with the fault "hostile": a redirect to a URL that a resolver must not
-// request. n is the number of earlier calls with this fault. It selects the URL. If the correct answer, good, is not a redirect,
+// request. n is the number of earlier calls with this fault. It selects the URL. good is the correct answer. If it is not a redirect,
 // hostileRedirect returns it unchanged.
 func hostileRedirect(n int, good reply) reply {
 	targets := []string{

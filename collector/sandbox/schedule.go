@@ -18,12 +18,13 @@ const (
 	maxUploads = 1 << 11
 )
 
-// epoch is the last anchor, as a Unix time in seconds.
+// epoch is 1 October 2026 as a Unix time in seconds. If the id of a video contains no upload time, the video's upload time is computed so
+// that it is before epoch.
 var epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// anchorFor returns the anchor to use when the sandbox's clock shows clockTime. The anchor is the time before which the upload times of ids
-// without an upload time lie. It is epoch from epoch on. For an earlier clockTime, it is the latest time that is not after clockTime and is
-// a whole number of anchor intervals before epoch. The result is a Unix time in seconds.
+// anchorFor returns the anchor, as a Unix time in seconds. Videos whose ids contain no upload time are uploaded before the anchor. The
+// anchor is epoch if clockTime, the time of the sandbox's clock, is not before epoch. Otherwise it is the latest time that is not after
+// clockTime and is a whole number of anchor intervals before epoch.
 func anchorFor(clockTime time.Time) int64 {
 	if behind := epoch - clockTime.Unix(); behind > 0 {
 		return epoch - (behind+anchorInterval-1)/anchorInterval*anchorInterval

@@ -44,7 +44,7 @@ type target struct {
 	location string // URL of the page; "" if the short link is answered with status 404
 }
 
-// shortTarget returns the target of a short link's code. A code always has the same target.
+// shortTarget returns the page to which the short link with the given code redirects. It is always the same for the same code.
 func (s *Sandbox) shortTarget(p link.Platform, code string) target {
 	d := rng{hash(s.world.seed, "short", string(p), code)}
 	t := target{is: pickCategory(shortShares, d, shortVideo)}
