@@ -35,7 +35,7 @@ func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
 	if err := RefreshStatistics(tx, accounts); err != nil {
 		return err
 	}
-	return SaveAccountDays(tx, accounts, stamp)
+	return db.RunWrites(tx, AccountDayWrites(tx, accounts, stamp)...)
 }
 
 // RefreshStatistics recomputes the statistics of accounts, and the outlier multipliers of their tracked videos.
@@ -44,7 +44,7 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	if err != nil {
 		return err
 	}
-	return SaveStatistics(tx, stats)
+	return db.RunWrites(tx, slices.Concat(StatisticsWrites(tx, stats), MultiplierWrites(tx, stats))...)
 }
 
 // ReadStatistics computes the statistics of accounts from their tracked videos. For a video in the parameter changed, it uses the values in
@@ -132,7 +132,7 @@ func StatsOf(videos []AccountVideo) AccountStats {
 }
 
 // Multiplier returns the outlier multiplier of a video of the account: its views divided by the median. It returns nil if the views or the
-// median are unknown, or if the median is 0. The statement of SaveStatistics computes the same.
+// median are unknown, or if the median is 0. The statement of MultiplierWrites computes the same.
 func (s *AccountStats) Multiplier(views *int64) *float64 {
 	if views == nil || s.MedianViews == nil || *s.MedianViews <= 0 {
 		return nil
@@ -152,32 +152,39 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// SaveStatistics writes the statistics of accounts with one statement. With another statement, it writes the outlier multipliers of the
-// accounts' videos that have another multiplier.
-func SaveStatistics(tx *gorm.DB, of map[db.RowKey]AccountStats) error {
+// StatisticsWrites returns the statements that write the statistics of accounts.
+func StatisticsWrites(tx *gorm.DB, of map[db.RowKey]AccountStats) []db.Write {
 	if len(of) == 0 {
 		return nil
 	}
 	accounts := db.SortedKeys(of)
-	stats, medians := make([][]any, len(accounts)), make([][]any, len(accounts))
+	stats := make([][]any, len(accounts))
 	for i, account := range accounts {
 		s := of[account]
 		stats[i] = append([]any{account.Org, account.ID, s.Videos, s.MeanViews, s.MedianViews, s.MedianViewsNonZero, s.MostViewed, s.PercentOutperform10x,
 			s.PercentOutperform25x, s.LastUploadedAt}, s.Counts.Values()...)
-		medians[i] = []any{account.Org, account.ID, s.MedianViews}
 	}
 	columns := append([]string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
 		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date"}, MetricDefinitions("")...)
-	err := db.OrgRows{Name: "s", Columns: columns, Rows: stats}.Exec(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
+	return db.OrgRows{Name: "s", Columns: columns, Rows: stats}.Writes(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
  `+MetricColumns("total_{m} = s.{m}")+`
  FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`)
-	if err != nil {
-		return err
+}
+
+// MultiplierWrites returns the statements that write the outlier multipliers of the accounts' videos, except those that are already right.
+func MultiplierWrites(tx *gorm.DB, of map[db.RowKey]AccountStats) []db.Write {
+	if len(of) == 0 {
+		return nil
+	}
+	accounts := db.SortedKeys(of)
+	medians := make([][]any, len(accounts))
+	for i, account := range accounts {
+		medians[i] = []any{account.Org, account.ID, of[account].MedianViews}
 	}
 	const multiplier = "CASE WHEN m.median > 0 THEN videos.latest_views / m.median END"
 	list := db.OrgRows{Name: "m", Columns: []string{"organisation_id uuid", "account_id uuid", "median double precision"}, Rows: medians}
-	return list.Exec(tx, `UPDATE videos SET outlier_multiplier = `+multiplier+`
+	return list.Writes(tx, `UPDATE videos SET outlier_multiplier = `+multiplier+`
   FROM m WHERE videos.organisation_id = {org} AND videos.linked_account_id = m.account_id AND NOT videos.removed
    AND videos.outlier_multiplier IS DISTINCT FROM `+multiplier)
 }
@@ -189,15 +196,15 @@ type DayStamp struct {
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// SaveAccountDays writes the accounts' current statistics to their rows of the day stamp.Day in account_days. If an account already has a
-// row of a later day, its last row is updated instead, because the current statistics then include later answers. An updated row keeps the
+// AccountDayWrites returns the statements that write the accounts' current statistics to their rows of the day stamp.Day in account_days. If an
+// account already has a row of a later day, its last row is updated instead, because the current statistics then include later answers. An updated row keeps the
 // source of its newest fetch.
-func SaveAccountDays(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
+func AccountDayWrites(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Write {
 	if len(accounts) == 0 {
 		return nil
 	}
 	const newest = `CASE WHEN account_days.fetched_at IS NULL OR excluded.fetched_at >= account_days.fetched_at THEN `
-	return db.Keys(accounts).Exec(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
+	return db.Keys(accounts).Writes(tx, `INSERT INTO account_days (organisation_id, account_id, day, followers, following, videos, `+MetricColumns("{m}")+`, fetched_at, source)
 SELECT a.organisation_id, a.id,
   COALESCE((SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = {org} AND d.account_id = a.id AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
   a.latest_followers_count, a.latest_following_count, a.total_videos_tracked, `+MetricColumns("a.total_{m}")+`,

@@ -31,12 +31,12 @@ func SumsByOrganisation(videos []Video) map[uuid.UUID]Sums {
 	return byOrg
 }
 
-// SaveOrganisationDays writes the organisations' current totals to their rows of a day in organisation_days. If an organisation already has
-// a row of a later day, SaveOrganisationDays updates the organisation's last row instead. This case occurs if an answer from before
+// OrganisationDayWrites returns the statements that write the organisations' current totals to their rows of a day in organisation_days. If an
+// organisation already has a row of a later day, the organisation's last row is updated instead. This case occurs if an answer from before
 // midnight is written after midnight. The current totals can then include answers of the later day, and must not be written to the row of
 // the earlier day.
-func SaveOrganisationDays(tx *gorm.DB, orgs []uuid.UUID, day db.Date) error {
-	return db.Orgs(db.Distinct(orgs)).Exec(tx, `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
+func OrganisationDayWrites(tx *gorm.DB, orgs []uuid.UUID, day db.Date) []db.Write {
+	return db.Orgs(db.Distinct(orgs)).Writes(tx, `INSERT INTO organisation_days (organisation_id, day, accounts, videos, followers, following, `+MetricColumns("{m}")+`)
 SELECT t.organisation_id, COALESCE((SELECT MAX(d.day) FROM organisation_days d WHERE d.organisation_id = {org} AND d.day > ?), CAST(? AS `+db.DateType(tx)+`)),
   t.accounts, t.videos, t.followers, t.following, `+MetricColumns("t.{m}")+`
   FROM wanted CROSS JOIN organisation_totals t WHERE t.organisation_id = {org}

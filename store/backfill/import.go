@@ -471,7 +471,7 @@ func (i *importing) write() error {
 			retitled = append(retitled, ingest.Retitled{Video: &after[n], Before: m.before.Title})
 		}
 	}
-	if err := ingest.SaveVideos(i.Tx, after); err != nil {
+	if err := db.RunWrites(i.Tx, ingest.VideoWrites(i.Tx, after)...); err != nil {
 		return err
 	}
 	if err := ingest.SaveHashtags(i.Tx, retitled); err != nil {
@@ -486,7 +486,7 @@ func (i *importing) write() error {
 	if err := i.addDays(); err != nil {
 		return err
 	}
-	return ingest.AddSums(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))
+	return db.RunWrites(i.Tx, ingest.SumWrites(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
 }
 
 // describe sets the caption, upload date, length and account of the video if the video lacks the value and the import has it. It returns

@@ -456,5 +456,5 @@ func (d discovery) addFollowers(before, after store.Account) error {
 	if err != nil {
 		return err
 	}
-	return store.SaveOrganisationDays(d.tx, []uuid.UUID{d.org}, d.at.Day())
+	return db.RunWrites(d.tx, store.OrganisationDayWrites(d.tx, []uuid.UUID{d.org}, d.at.Day())...)
 }

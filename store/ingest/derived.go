@@ -36,17 +36,8 @@ func CountUploads(tx *gorm.DB, videos []store.Video, undated map[db.RowKey]bool)
 		"ON CONFLICT (organisation_id, day) DO UPDATE SET uploads = organisation_uploads.uploads + excluded.uploads")
 }
 
-// addToTotals adds the differences after - before to the organisations' totals. It then stores the totals as the organisations' points of
-// the day of the fetch.
-func (w videoWriter) addToTotals(before, after map[uuid.UUID]store.Sums) error {
-	if err := AddSums(w.tx, before, after); err != nil {
-		return err
-	}
-	return store.SaveOrganisationDays(w.tx, slices.Collect(maps.Keys(after)), w.fetchedAt.Day())
-}
-
-// AddSums adds the differences after - before to the organisations' totals.
-func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
+// SumWrites returns the statements that add the differences after - before to the organisations' totals.
+func SumWrites(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) []db.Write {
 	columns := append([]string{"organisation_id uuid"}, store.MetricDefinitions("")...)
 	orgs := db.Distinct(slices.Collect(maps.Keys(after)))
 	rows := make([][]any, len(orgs))
@@ -55,11 +46,11 @@ func AddSums(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) error {
 		change.Subtract(before[org])
 		rows[i] = append([]any{org}, change.Values()...)
 	}
-	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.Exec(tx, `UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
+	return db.OrgRows{Name: "change", Columns: columns, Rows: rows}.Writes(tx, `UPDATE organisation_totals SET `+store.MetricColumns("{m} = organisation_totals.{m} + change.{m}")+`
  FROM change WHERE organisation_totals.organisation_id = {org}`)
 }
 
-// growth sets the fields of Growth of the videos.
+// growth sets the fields of Growth of the videos. The points of this fetch need not be stored yet.
 func (w videoWriter) growth(videos []*store.Video) error {
 	if len(videos) == 0 {
 		return nil
@@ -82,7 +73,11 @@ func (w videoWriter) growth(videos []*store.Video) error {
 		day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)
 	for _, r := range rows {
 		views := map[db.Date]*int64{day - 1: r.V1, day - 7: r.V7, day - 14: r.V14, day - 30: r.V30}
-		SetGrowth(byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}], day, r.Counted, func(d db.Date) *int64 { return views[d] })
+		v := byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}]
+		if w.outcomes[v.Key()].Facts.Views != nil && (r.Counted == nil || *r.Counted < day) {
+			r.Counted = &day
+		}
+		SetGrowth(v, day, r.Counted, func(d db.Date) *int64 { return views[d] })
 	}
 	return err
 }

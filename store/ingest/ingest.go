@@ -214,9 +214,6 @@ func (w videoWriter) write(keys []db.RowKey) error {
 			retitled = append(retitled, Retitled{v, title})
 		}
 	}
-	if err := w.savePoints(measured); err != nil {
-		return err
-	}
 	if err := w.growth(measured); err != nil {
 		return err
 	}
@@ -232,7 +229,9 @@ func (w videoWriter) write(keys []db.RowKey) error {
 		}
 	}
 	addEvents()
-	if err := SaveVideos(w.tx, videos); err != nil {
+	sums := store.SumsByOrganisation(videos)
+	err = db.RunWrites(w.tx, slices.Concat(w.pointWrites(measured), VideoWrites(w.tx, videos), store.StatisticsWrites(w.tx, stats), SumWrites(w.tx, before, sums))...)
+	if err != nil {
 		return err
 	}
 	if err := follow(); err != nil {
@@ -244,13 +243,9 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	if err := CountUploads(w.tx, videos, w.undated); err != nil {
 		return err
 	}
-	if err := store.SaveStatistics(w.tx, stats); err != nil {
-		return err
-	}
-	if err := w.saveAccountDays(touched); err != nil {
-		return err
-	}
-	return w.addToTotals(before, store.SumsByOrganisation(videos))
+	// These statements read what the statements above have written.
+	return db.RunWrites(w.tx, slices.Concat(store.MultiplierWrites(w.tx, stats), w.accountDayWrites(touched),
+		store.OrganisationDayWrites(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
 }
 
 // writeStates writes the fetch statuses of outcomes to the videos with the given keys. These outcomes change nothing else of the videos.
@@ -290,9 +285,9 @@ func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 	}
 }
 
-// saveAccountDays stores the statistics of accounts as the accounts' points of the day of the fetch. If a video of an account got counts, the
-// point also gets the time and source of the fetch.
-func (w videoWriter) saveAccountDays(touched map[db.RowKey]bool) error {
+// accountDayWrites returns the statements that store the statistics of accounts as the accounts' points of the day of the fetch. If a video of
+// an account got counts, the point also gets the time and source of the fetch.
+func (w videoWriter) accountDayWrites(touched map[db.RowKey]bool) []db.Write {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
 	for account, hasCounts := range touched {
 		if hasCounts {
@@ -302,15 +297,13 @@ func (w videoWriter) saveAccountDays(touched map[db.RowKey]bool) error {
 		}
 	}
 	stamp := store.DayStamp{Day: w.fetchedAt.Day()}
-	if err := store.SaveAccountDays(w.tx, db.SortedKeys(others), stamp); err != nil {
-		return err
-	}
+	writes := store.AccountDayWrites(w.tx, db.SortedKeys(others), stamp)
 	for _, o := range w.outcomes {
 		if o.hasCounts() {
 			stamp.FetchedAt, stamp.Source = &w.fetchedAt, &o.Source
 		}
 	}
-	return store.SaveAccountDays(w.tx, db.SortedKeys(measured), stamp)
+	return append(writes, store.AccountDayWrites(w.tx, db.SortedKeys(measured), stamp)...)
 }
 
 // load reads those videos with the given keys that are still tracked and have no newer counts. It orders the videos by organisation,
@@ -398,9 +391,9 @@ func (f *VideoFacts) counts() store.Counts {
 	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
 }
 
-// savePoints writes each video's point of the day of the fetch. If the fetch lacks a count, the count of an earlier fetch of the same day
-// stays.
-func (w videoWriter) savePoints(videos []*store.Video) error {
+// pointWrites returns the statements that write each video's point of the day of the fetch. If the fetch lacks a count, the count of an earlier
+// fetch of the same day stays.
+func (w videoWriter) pointWrites(videos []*store.Video) []db.Write {
 	if len(videos) == 0 {
 		return nil
 	}
@@ -412,12 +405,12 @@ func (w videoWriter) savePoints(videos []*store.Video) error {
 		rows[i] = append([]any{v.OrganisationID, v.ID, day, day.Week(), w.fetchedAt, store.StoredSource(o.Source, o.Facts.Rounded)}, counts.Values()...)
 	}
 	columns := append([]string{"organisation_id uuid", "video_id uuid", "day date", "week date", "fetched_at bigint", "source text"}, store.MetricDefinitions("")...)
-	return db.Insert(w.tx, "snapshots_daily", columns, rows, `ON CONFLICT (organisation_id, video_id, day) DO UPDATE SET
+	return db.InsertWrites(w.tx, "snapshots_daily", columns, rows, `ON CONFLICT (organisation_id, video_id, day) DO UPDATE SET
  fetched_at = excluded.fetched_at, source = excluded.source, `+store.MetricColumns("{m} = COALESCE(excluded.{m}, snapshots_daily.{m})")+`
  WHERE snapshots_daily.fetched_at <= excluded.fetched_at`)
 }
 
-// savedColumns are the columns of a video that SaveVideos writes, in the order of savedValues.
+// savedColumns are the columns of a video that VideoWrites writes, in the order of savedValues.
 var savedColumns = slices.Concat([]string{"link text", "username text", "linked_account_id uuid", "uploaded_at date", "song_name text", "song_link text",
 	"thumbnail_url text", "video_length text", "title text", "title_folded text", "not_safe boolean", "private boolean", "hidden_stats boolean",
 	"ad_info_shop boolean", "ad_is_ad boolean", "ad_product_id_shop text", "latest_engagement bigint", "latest_updated_at bigint",
@@ -434,8 +427,8 @@ func savedValues(v *store.Video) []any {
 		v.Growth.Values(), counts.Values())
 }
 
-// SaveVideos updates the rows of videos.
-func SaveVideos(tx *gorm.DB, videos []store.Video) error {
+// VideoWrites returns the statements that update the rows of videos.
+func VideoWrites(tx *gorm.DB, videos []store.Video) []db.Write {
 	if len(videos) == 0 {
 		return nil
 	}
@@ -445,7 +438,7 @@ func SaveVideos(tx *gorm.DB, videos []store.Video) error {
 		rows[i] = append([]any{v.OrganisationID, v.ID}, savedValues(v)...)
 	}
 	list := db.OrgRows{Name: "u", Columns: append([]string{"organisation_id uuid", "id uuid"}, savedColumns...), Rows: rows}
-	return list.Exec(tx, "UPDATE videos SET "+db.UpdateFrom("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
+	return list.Writes(tx, "UPDATE videos SET "+db.UpdateFrom("u", savedColumns)+" FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id")
 }
 
 // Retitled is a video whose title has changed. Before is the old title.
