@@ -140,8 +140,8 @@ func (o *Org) Version(ctx context.Context) (v Version, err error) {
 var versionQuery = func() string {
 	var newest []string
 	for _, table := range []string{"videos", "accounts"} {
-		for i := range queue.Waiting {
-			newest = append(newest, fmt.Sprintf("SELECT MAX(%[1]s.next_fetch_at) AS due FROM %[1]s WHERE %[1]s.organisation_id = @org AND %[1]s.fetch_status = @status%[2]d AND %[1]s.next_fetch_at < @late", table, i))
+		for _, status := range queue.Waiting {
+			newest = append(newest, fmt.Sprintf("SELECT MAX(%[1]s.next_fetch_at) AS due FROM %[1]s WHERE %[1]s.organisation_id = @org AND %[1]s.fetch_status = '%[2]s' AND %[1]s.next_fetch_at < @late", table, status))
 		}
 	}
 	return "SELECT version, videos, videos_removed, labels_version, (SELECT MAX(due) FROM (" + strings.Join(newest, " UNION ALL ") +
@@ -150,12 +150,14 @@ var versionQuery = func() string {
 
 // readVersion returns a query that sets v to the organisation's Version when the query is run.
 func (o *Org) readVersion(ctx context.Context, v *Version) db.Select {
-	named := map[string]any{"org": o.id, "late": lateSince(o.s.db.Now())}
-	for i, status := range queue.Waiting {
-		named[fmt.Sprint("status", i)] = status
-	}
-	return db.Select{Query: o.s.db.Read(ctx).Raw(versionQuery, named), Each: func(row *db.Values) error {
+	late := lateSince(o.s.db.Now())
+	return o.s.versionQuery.Select(func(name string) any {
+		if name == "late" {
+			return late
+		}
+		return o.id
+	}, func(row *db.Values) error {
 		*v = Version{Version: row.Count(0), videos: row.Count(1), stopped: row.Count(2), labels: row.Count(3), Late: row.OptionalInstant(4)}
 		return nil
-	}}
+	})
 }

@@ -51,7 +51,8 @@ type Store struct {
 	counts         *lru.Cache[listKey, int64]
 	labels         *labelCache
 	sequences      *sequenceCache
-	maxSequence    int // maximum number of rows of a list in sequences
+	versionQuery   db.FixedQuery // the query versionQuery
+	maxSequence    int           // maximum number of rows of a list in sequences
 }
 
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
@@ -73,7 +74,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &Store{Queue: queue.New(d), db: d, counts: counts, labels: labels, sequences: sequences, maxSequence: maxSequence,
+	return &Store{Queue: queue.New(d), db: d, counts: counts, labels: labels, sequences: sequences, maxSequence: maxSequence, versionQuery: d.FixedQuery(versionQuery),
 		maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
 }
 

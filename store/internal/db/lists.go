@@ -292,7 +292,11 @@ func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition s
 	if q.Name() == "sqlite" {
 		return column + " IN " + placeholder, ids
 	}
-	return column + " = ANY(CAST(" + placeholder + " AS uuid[]))", array{len(ids), func(i int) any { return ids[i] }}
+	values := make([]pgtype.UUID, len(ids)) // pgx would convert each uuid.UUID to a text and back
+	for i, id := range ids {
+		values[i] = pgtype.UUID{Bytes: id, Valid: true}
+	}
+	return column + " = ANY(CAST(" + placeholder + " AS uuid[]))", array{len(ids), func(i int) any { return &values[i] }}
 }
 
 // binary converts a value of the store's own types to a type that pgx sends in binary form. COPY of text values takes several times as long,

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -263,14 +266,61 @@ func (v *Values) known(i int, ok bool) bool {
 
 // Select is a SELECT with the function that is called for each of its rows.
 type Select struct {
-	Query *gorm.DB // must not belong to a transaction
+	Query *gorm.DB // must not belong to a transaction; nil if the SELECT was made by FixedQuery.Select
 	Each  func(*Values) error
+
+	text string // the SQL text and its arguments, if Query is nil
+	args []any
+}
+
+// statement returns the SQL text and the arguments of the SELECT.
+func (s Select) statement() (text string, args []any, err error) {
+	if s.Query == nil {
+		return s.text, s.args, nil
+	}
+	return Statement(s.Query)
+}
+
+// FixedQuery is a SELECT whose SQL text is the same for every call. GORM would build the text again for each call, which takes longer than to run
+// a short statement.
+type FixedQuery struct {
+	text  string   // SQL text for the engine of the database
+	names []string // name of the parameter of each argument
+}
+
+// parameterName matches a named parameter of a FixedQuery, such as "@org".
+var parameterName = regexp.MustCompile(`@[a-z]+`)
+
+// FixedQuery returns a FixedQuery for a SQL text with named parameters, such as "@org".
+func (d *DB) FixedQuery(query string) FixedQuery {
+	var q FixedQuery
+	_, isSQLite := d.dialect.(sqliteDialect)
+	q.text = parameterName.ReplaceAllStringFunc(query, func(name string) string {
+		at := slices.Index(q.names, name[1:])
+		if at < 0 || isSQLite {
+			at, q.names = len(q.names), append(q.names, name[1:])
+		}
+		if isSQLite {
+			return "?"
+		}
+		return "$" + strconv.Itoa(at+1) // PostgreSQL gets a parameter that occurs several times only once
+	})
+	return q
+}
+
+// Select returns the SELECT with its arguments. The function arg returns the value of the parameter with the given name.
+func (q FixedQuery) Select(arg func(name string) any, each func(*Values) error) Select {
+	args := make([]any, len(q.names))
+	for i, name := range q.names {
+		args[i] = arg(name)
+	}
+	return Select{Each: each, text: q.text, args: args}
 }
 
 // EachRow runs the SELECT q and calls f for each row. It reads the values without conversions by GORM or database/sql, which would take most
 // of the time of a long list. It stops at the first error. q must not belong to a transaction.
 func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) error {
-	return d.EachRowOf(ctx, Select{q, f})
+	return d.EachRowOf(ctx, Select{Query: q, Each: f})
 }
 
 // EachRowOf does the same as EachRow for several statements, which run one after the other. On PostgreSQL, it sends them together and waits
@@ -278,7 +328,7 @@ func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) err
 func (d *DB) EachRowOf(ctx context.Context, selects ...Select) error {
 	statements := make([]statement, len(selects))
 	for i, s := range selects {
-		query, args, err := Statement(s.Query)
+		query, args, err := s.statement()
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,78 @@
+package server_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// TestReads_useFewStatementsAndAllocations counts the SQL statements and the allocated objects of complete requests, from the router to the last
+// byte of the response, after earlier requests have filled the caches.
+//
+//nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
+func TestReads_useFewStatementsAndAllocations(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		db := storetest.New(t, engine)
+		counted := newApp(t, db)
+		plain, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now}) // without the checks of statements, which allocate much
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, plain.Close()) })
+		measured := newApp(t, db, func(o *server.Options) { o.Store = plain })
+		c := counted.newCaller(t, store.TierPremium)
+		org := db.Org(c.org.ID)
+		launch := storetest.Collection(t, org, "Launch", nil).ID
+		var ids []uuid.UUID
+		for _, tracked := range storetest.Track(t, org, storetest.ClipsFrom(t, 0, 300)...) {
+			ids = append(ids, tracked.VideoID)
+		}
+		_, err = org.AddVideos(t.Context(), launch, ids)
+		require.NoError(t, err)
+		storetest.Deliver(t, db, link.TikTok, storetest.Views(5))
+		video := ids[0].String()
+		day := db.Clock.Now().UTC().Format(time.DateOnly)
+		for _, read := range []struct {
+			path             string
+			statements       int
+			sqlite, postgres float64 // maximum number of allocated objects
+		}{
+			{"/authenticate", 0, 180, 180},
+			{"/videos/" + video, 2, 550, 400},
+			{"/videos?limit=100", 2, 3300, 720},
+			{"/videos?limit=100&username=someone", 2, 3400, 790},
+			{"/videos?limit=100&collections=Launch", 2, 3800, 900},
+			{"/videos/" + video + "/history?start_date=" + day, 3, 560, 590}, // one more statement: the last point before the range
+			{"/organisation/history?start_date=" + day, 2, 460, 430},
+			{"/accounts?limit=100", 2, 670, 530},
+		} {
+			request := func(a *app) {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, read.path, nil)
+				r.Header.Set("Authorization", "Bearer "+c.token)
+				w := httptest.NewRecorder()
+				a.server.Handler().ServeHTTP(w, r)
+				if w.Code != http.StatusOK {
+					t.Fatalf("%s: %d %s", read.path, w.Code, w.Body)
+				}
+			}
+			for range 3 {
+				request(counted)
+				request(measured)
+			}
+			db.Guard.Statements()
+			request(counted)
+			statements := db.Guard.Statements()
+			require.Len(t, statements, read.statements, "%s: %q", read.path, statements)
+			objects := testing.AllocsPerRun(50, func() { request(measured) })
+			t.Logf("%s %s: %.0f objects", engine, read.path, objects)
+			require.LessOrEqual(t, objects, map[string]float64{"sqlite": read.sqlite, "postgres": read.postgres}[engine], "%s %s", engine, read.path)
+		}
+	}
+}
