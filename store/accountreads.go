@@ -145,7 +145,7 @@ func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes
 // stopped, and untracked accounts to which videos are linked.
 func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	var v Version
-	found, err := db.ReadRows(ctx, o.s.db, accountWhere(o.q(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns, o.readVersion(ctx, &v))
+	found, err := db.ReadRows(ctx, o.s.db, accountWhere(o.q(ctx, "accounts"), ref).Limit(1), "accounts", accountColumns, o.readVersion(&v))
 	if err != nil {
 		return Account{}, err
 	}

@@ -122,7 +122,7 @@ func (o *Org) eachRow(ctx context.Context, q *gorm.DB, f func(*db.Values) error)
 		return o.s.db.EachRowOf(ctx, rows)
 	}
 	var v Version
-	err := o.s.db.EachRowOf(ctx, o.readVersion(ctx, &v), rows)
+	err := o.s.db.EachRowOf(ctx, o.readVersion(&v), rows)
 	if err == nil {
 		o.remember(v)
 	}
@@ -132,7 +132,7 @@ func (o *Org) eachRow(ctx context.Context, q *gorm.DB, f func(*db.Values) error)
 // Version returns the version of the organisation's data. A caller reads the version first and the data second. If a later call returns the
 // same version, the data and the fetch statuses have not changed.
 func (o *Org) Version(ctx context.Context) (v Version, err error) {
-	return v, o.s.db.EachRowOf(ctx, o.readVersion(ctx, &v))
+	return v, o.s.db.EachRowOf(ctx, o.readVersion(&v))
 }
 
 // versionQuery is the SQL query for the Version of an organisation: its version, its totals, and the latest due time among its late
@@ -149,7 +149,7 @@ var versionQuery = func() string {
 }()
 
 // readVersion returns a query that sets v to the organisation's Version when the query is run.
-func (o *Org) readVersion(ctx context.Context, v *Version) db.Select {
+func (o *Org) readVersion(v *Version) db.Select {
 	late := lateSince(o.s.db.Now())
 	return o.s.versionQuery.Select(func(name string) any {
 		if name == "late" {

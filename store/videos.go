@@ -218,7 +218,7 @@ func (q VideoQuery) readsWithVersion() bool {
 // organisation's data in one round trip to the database.
 func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
 	var v Version
-	spec.Before = new(o.readVersion(ctx, &v))
+	spec.Before = new(o.readVersion(&v))
 	spec.Expected = func() int64 {
 		if query.filters() {
 			return usualRows
@@ -334,7 +334,7 @@ func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 // Video returns the video that ref names, or ErrNotFound if there is no such video. It also finds videos whose tracking was stopped.
 func (o *Org) Video(ctx context.Context, ref VideoRef) (Video, error) {
 	var v Version
-	found, err := db.ReadRows(ctx, o.s.db, videoWhere(o.q(ctx, "videos"), ref), "videos", videoColumns, o.readVersion(ctx, &v))
+	found, err := db.ReadRows(ctx, o.s.db, videoWhere(o.q(ctx, "videos"), ref), "videos", videoColumns, o.readVersion(&v))
 	if err != nil {
 		return Video{}, err
 	}
