@@ -141,6 +141,7 @@ func typesOf(requests []received) []string {
 	return types
 }
 
+// Requirements in docs/coverage.md: 14.5-01
 func TestWebhooks_sendSignedEvents(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
@@ -188,6 +189,7 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 	})
 }
 
+// Requirements in docs/coverage.md: 14.5-02
 func TestWebhooks_repeatAFailedDeliveryWithTheSameIDForADay(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
@@ -245,6 +247,7 @@ func TestWebhooks_oneKeyCannotBeUsedForTwoWebhooks(t *testing.T) {
 	}
 }
 
+// Requirements in docs/coverage.md: 14.5-03
 func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
@@ -276,6 +279,7 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 	})
 }
 
+// Requirements in docs/coverage.md: 14.5-03
 func TestWebhooks_areDisabledAfterThreeDaysOfFailures(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
@@ -296,6 +300,7 @@ func TestWebhooks_areDisabledAfterThreeDaysOfFailures(t *testing.T) {
 	})
 }
 
+// Requirements in docs/coverage.md: 14.5-04
 func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -332,6 +337,7 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 	})
 }
 
+// Requirements in docs/coverage.md: 14.5-05
 func TestRotateWebhookSecret_signsWithBothSecretsForADay(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
@@ -379,6 +385,7 @@ func TestWebhooks_aSlowReceiverDelaysNoOther(t *testing.T) {
 	})
 }
 
+// Requirements in docs/coverage.md: 14.5-08
 func TestWebhooks_ofOtherOrganisationsAreUnknown(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
@@ -417,6 +424,7 @@ func TestCreateWebhook_refusesMoreWebhooksThanTheLimit(t *testing.T) {
 	})
 }
 
+// Requirements in docs/coverage.md: 14.5-09
 func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
@@ -452,6 +460,7 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 	})
 }
 
+// Requirements in docs/coverage.md: 14.5-07
 func TestEvents_areReadWithACursor(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {

@@ -12,6 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -39,6 +40,7 @@ func openFeed(t *testing.T, o *store.Org) {
 	require.NoError(t, err)
 }
 
+// Requirements in docs/coverage.md: 14.5-07
 func TestListEvents_aCursorSkipsAndRepeatsNothingWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -190,5 +192,41 @@ func TestEvents_recordingEndsIfNobodyReads(t *testing.T) {
 		db.Clock.Advance(time.Hour)
 		measure(3)
 		require.Len(t, eventsAfter(t, o, nil, 10), 1)
+	})
+}
+
+// Each change of the test is stored with an event and a delivery. If the delivery cannot be stored, neither the event nor the change may be
+// stored.
+//
+// Requirements in docs/coverage.md: 14.5-06
+func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		clip := storetest.Clip(t, 1)
+		storetest.Track(t, o, clip)
+		ref := store.VideoRef{Link: clip}
+		_, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: "https://hooks.example.com/", Secret: []byte("s")})
+		require.NoError(t, err)
+		db.Exec(t, "ALTER TABLE webhook_deliveries RENAME TO missing")
+		target := queue.Target{Platform: clip.Platform, Kind: "video", ExternalID: clip.ID}
+		fetch := func() error {
+			return db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{storetest.Outcome(db, target, storetest.Views(5))})
+		}
+		require.Error(t, fetch())
+		_, err = o.StopVideos(t.Context(), []store.VideoRef{ref}, true)
+		require.Error(t, err)
+		v, err := o.Video(t.Context(), ref)
+		require.NoError(t, err)
+		require.Nil(t, v.LatestViews)
+		require.False(t, v.Removed)
+		require.Empty(t, eventsAfter(t, o, nil, 10))
+
+		db.Exec(t, "ALTER TABLE missing RENAME TO webhook_deliveries")
+		require.NoError(t, fetch())
+		_, err = o.StopVideos(t.Context(), []store.VideoRef{ref}, true)
+		require.NoError(t, err)
+		require.Equal(t, []store.EventType{store.EventVideoMetrics, store.EventVideoRemoved}, typesOf(eventsAfter(t, o, nil, 10)))
+		require.Equal(t, []int64{2}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM webhook_deliveries"))
 	})
 }

@@ -65,6 +65,8 @@ type webhookResult struct {
 // The test kills servers and the collector while the collector records events of fetches, the servers record events of stopped videos, and the
 // servers send events to a receiver that often fails. For each change that is stored, an event must arrive, always with its id and a valid
 // signature. No other event may arrive.
+//
+// Requirements in docs/coverage.md: 14.5-06
 func TestKill_killedProcessesLoseNoEventsForWebhooks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
