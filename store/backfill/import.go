@@ -29,7 +29,7 @@ type ImportVideo struct {
 	UploadedAt  *db.Date    // the upload date; used only if the stored video has no upload date
 	VideoLength *string     // the length in seconds; used only if the stored video has no length
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
-	MadeUp      bool        // the points come from a demo database, so they are stored with store.SandboxSource
+	MadeUp      bool        // the points are made-up data of a demo database, so they are stored with store.SandboxSource as their source
 	Stopped     bool        // the other tracker no longer tracks the video; if the organisation does not have the video, it is stored as stopped
 }
 
@@ -48,22 +48,24 @@ type ImportResult int
 const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
-	// PointFolded: the point has no row of its own. It is older than Retention.Daily, and a later point is stored as the only point of the week.
+	// PointFolded: the point has no row of its own, because it is older than Retention.Daily. For such old days, only the last point of
+	// each week is stored, and the import has a later point for this week.
 	PointFolded
 	// PointThere: the history already has a point with the same counts for that day.
 	PointThere
-	// PointKept: the history already has a point of the day with other counts, or a point of the week if the day is older than Retention.Daily.
-	// The stored point stays unchanged. A stored point is replaced only if it was imported without counts.
+	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day, or for that week
+	// if the day is older than Retention.Daily. The stored point stays unchanged. Only a stored point that was imported without counts
+	// would be replaced.
 	PointKept
-	// PointTooOld: the point is older than Retention.Weekly, so it is not stored.
+	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
-	// PointBeforeUpload: the point is older than the video's upload, so it is not stored.
+	// PointBeforeUpload: the point is dated before the video's upload, so it is not stored.
 	PointBeforeUpload
 )
 
 // ImportedVideo is the result of Import for one video.
 type ImportedVideo struct {
-	New     bool           // the organisation did not have the video, and now tracks it
+	New     bool           // the organisation did not have the video before the import
 	Stopped bool           // the video is not tracked: its tracking was stopped before, or the organisation did not have it and the other tracker had stopped it
 	Results []ImportResult // the result for each point of the video, in the order of the points
 }
@@ -95,7 +97,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) (
 	var out []ImportedVideo
 	err = db.RepeatOnDuplicate(func() error {
 		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
-			i := i // a copy of importing, because the transaction may run several times
+			i := i // each run of the transaction gets a copy, because a failed transaction is run again
 			i.Tx, i.insert = tx, insert
 			out, err = i.run()
 			return err
@@ -108,7 +110,8 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) (
 	return out, err
 }
 
-// importing is the state of one run of Import's transaction.
+// importing is the state of one run of Import's transaction. Import may run the transaction several times, each time with a copy of this
+// struct.
 type importing struct {
 	store.Tracking
 	insert db.InsertRows
@@ -134,8 +137,8 @@ func (i *importing) oldestDaily() db.Date {
 	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
-// check returns an error if a link is not the link of a video. It also returns an error if the points of a video are not ordered by time,
-// if two points are on one day, or if a point is in the future.
+// check returns an error if a link is not the link of a video, if the points of a video are not ordered by time, if two points of a video
+// are on one UTC day, or if a point is in the future.
 func (i *importing) check() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
@@ -254,8 +257,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 		}
 		for _, r := range rows {
 			of := points[r.VideoID]
-			// While a week is rolled up, snapshots_daily and snapshots_weekly can both have a point of one day. The weekly point, which
-			// comes second, is skipped.
+			// While retention replaces the daily points of a week by a weekly point, snapshots_daily and snapshots_weekly can both have a
+			// point of one day. Skip the weekly point, which the query returns second.
 			if n := len(of); n > 0 && of[n-1].Day == r.Day {
 				continue
 			}
@@ -265,8 +268,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return points, nil
 }
 
-// trackNew tracks the videos that the organisation does not have. A stored video without an account gets an account if the import names the
-// account.
+// trackNew tracks the videos that the organisation does not have. For each stored video without an account, it finds or creates the account
+// that the import names, and sets the fields username and account.
 func (i *importing) trackNew(videos []*mergedVideo) error {
 	if err := i.nameByID(videos); err != nil {
 		return err
@@ -344,7 +347,7 @@ func (i *importing) nameByID(videos []*mergedVideo) error {
 	}
 	for _, m := range videos {
 		a := named[queue.TargetKey(m.in.Link.Platform, m.in.AccountID)]
-		if m.wantsAccount() && a.HandleCurrent { // an account without HandleCurrent has lost its handle to another account
+		if m.wantsAccount() && a.HandleCurrent { // if HandleCurrent is false, the handle now belongs to another account
 			m.named = a.Username
 		}
 	}
@@ -389,7 +392,7 @@ func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	return nil
 }
 
-// knownVideos returns the stored videos of the organisation that links name, by their queue.TargetKey.
+// knownVideos returns those videos of the links that the organisation already has. The key of the result is the video's queue.TargetKey.
 func (i *importing) knownVideos(links []link.Link) (map[string]store.Video, error) {
 	wanted := make([][]any, len(links))
 	for n, l := range links {
@@ -405,7 +408,8 @@ func (i *importing) knownVideos(links []link.Link) (map[string]store.Video, erro
 	return known, err
 }
 
-// merge computes the video m after the import, and adds the rows of its new points to i. It skips a video that the import does not change.
+// merge sets m.after, the video as it is after the import, and adds the rows of the video's new points to i. If the import does not change
+// the video, merge adds nothing.
 func (i *importing) merge(m *mergedVideo) {
 	m.after = m.before
 	if !m.describe() && len(m.added) == 0 && !m.isNew {
@@ -489,7 +493,7 @@ func (i *importing) write() error {
 	return db.RunWrites(i.Tx, ingest.SumWrites(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
 }
 
-// describe sets the caption, upload date, length and account of the video if the video lacks the value and the import has it. It returns
+// describe fills in the caption, upload date, length and account of m.after: each value that the video lacks and the import has. It returns
 // true if it changed a value.
 func (m *mergedVideo) describe() bool {
 	v, in, changed := &m.after, m.in, false

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// LoadBatch is the argument of Load: collections, accounts and videos with their histories. All times in it are in the past. The caller
-// chooses the ids, so that Load recognises data that it has loaded before.
+// LoadBatch is the argument of Load: collections, accounts and videos with their histories. All times must be in the past. The caller
+// chooses the ids of all rows and uses the same ids when it loads the same data again, so that Load can skip what exists already.
 type LoadBatch struct {
 	// Collections are created before the accounts and videos. A parent must come before its children. Accounts and videos can also be
 	// members of collections of earlier batches.
@@ -60,19 +60,21 @@ type LoadVideo struct {
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
 }
 
-// LoadPoint is the counts of a video that a source reported at the time At.
+// LoadPoint contains the counts that a video had at the time At.
 type LoadPoint struct {
 	At db.Instant
 	store.Counts
 	Rounded bool // whether at least one of the counts is rounded; Load ignores it
 }
 
-// Load writes a batch in one transaction. The result is the same as if the videos had been tracked and fetched. Load writes the points (one
-// a week if they are older than Retention.Daily), latest counts, growth, outlier multipliers, hashtags and statistics. It also writes the rows
-// of account_days and organisation_days, and the targets of the queue, which are due tomorrow.
+// Load writes a batch in one transaction. The result is the same as if the videos had been tracked, and had been fetched at the times of
+// their points. Load writes the points (one a week if they are older than Retention.Daily), latest counts, growth, outlier multipliers,
+// hashtags and statistics. It also writes the rows of account_days and organisation_days, and the targets of the queue, which are due
+// tomorrow.
 //
 // Load skips collections whose id the organisation already has. It also skips accounts whose id the organisation has, together with their
-// videos. So a batch can be loaded twice. The rows of organisation_days are correct only if Load wrote all data of the organisation.
+// videos. So loading a batch a second time changes nothing. The rows of organisation_days are correct only if Load wrote all data of the
+// organisation.
 //
 // Load returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data. It returns
 // ErrDuplicate if the organisation has a video or account of the batch under another id.
@@ -86,7 +88,7 @@ func Load(ctx context.Context, o *store.Org, b LoadBatch) error {
 		return err
 	}
 	return store.DatabaseOf(o).ChangeInBulk(ctx, o.ID(), func(tx *gorm.DB, insert db.InsertRows) error {
-		l := l // a copy of loading, because the transaction may run several times
+		l := l // each run of the transaction gets a copy, because a failed transaction is run again
 		l.tx, l.insert = tx, insert
 		if err := store.RequireDataKind(tx, store.KindOfSource(b.Source)); err != nil {
 			return err
@@ -177,7 +179,7 @@ func (l *loading) collections(collections []LoadCollection) error {
 	return l.tx.CreateInBatches(tags, db.InsertChunk).Error
 }
 
-// known returns the ids for which the organisation already has a row in a table.
+// known returns those of the given ids for which the table already has a row of the organisation.
 func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
 	known := map[uuid.UUID]bool{}
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
@@ -192,7 +194,7 @@ func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, erro
 	return known, nil
 }
 
-// unknown returns the accounts whose id the organisation does not have yet.
+// unknown returns those of the given accounts that the organisation does not have yet, which it decides by their ids.
 func (l *loading) unknown(accounts []LoadAccount) ([]LoadAccount, error) {
 	ids := make([]uuid.UUID, len(accounts))
 	for i, a := range accounts {
@@ -256,7 +258,8 @@ var accountColumns = append([]string{"organisation_id", "id", "platform", "exter
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
 	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at"}, store.MetricNames("total_")...)
 
-// loadedStatus returns the fetch status of a loaded video or account. fetched is the time of its last numbers.
+// loadedStatus returns the fetch status of a loaded video or account. The parameter fetched is the time of its last counts, or nil if it
+// has no counts.
 func loadedStatus(tracked, removed bool, fetched *db.Instant) store.FetchStatus {
 	switch {
 	case removed:
@@ -269,7 +272,8 @@ func loadedStatus(tracked, removed bool, fetched *db.Instant) store.FetchStatus 
 	return queue.FetchOK
 }
 
-// countAccount adds an account to the totals of the batch. If the account is tracked, countAccount also adds the account's queue entry.
+// countAccount adds an account to the totals of the batch. If the account is tracked, countAccount also adds a request to fetch it to the
+// entries for the queue.
 func (l *loading) countAccount(a *store.Account) {
 	switch {
 	case a.Tracked:
@@ -288,7 +292,8 @@ func (l *loading) countAccount(a *store.Account) {
 	}
 }
 
-// tomorrow returns the scheduled fetch time of a target on the next day. No fetch is needed today, because today's point is already loaded.
+// tomorrow returns the scheduled fetch time of a target on the next UTC day. Loaded targets are not fetched earlier, because the batch
+// already contains the point of the present day.
 func (l *loading) tomorrow(p link.Platform, externalID string) db.Instant {
 	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }
@@ -301,8 +306,8 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// latest returns the video with its latest counts and growth, which it computes from in.Points. It returns an error if the points are not
-// ordered by time, if two points are on one day, or if a point is in the future.
+// latest returns the video of in with its latest counts and growth, which it computes from in.Points. It returns an error if the points are
+// not ordered by time, if two points are on one day, or if a point is in the future.
 func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
@@ -323,7 +328,7 @@ func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) 
 	return v, nil
 }
 
-// viewsOn returns the views at the end of a day. These are the views of the last point on or before the day that has views, or nil if there
+// viewsOn returns the views at the end of a day: those of the last point with views that is not later than the day. It returns nil if there
 // is no such point.
 func viewsOn(points []LoadPoint, day db.Date) *int64 {
 	for _, p := range slices.Backward(points) {
@@ -350,8 +355,8 @@ var videoColumns = slices.Concat([]string{"organisation_id", "id", "platform", "
 	"ad_info_shop", "ad_is_ad", "ad_product_id_shop", "fetch_status", "last_attempt_at",
 	"latest_engagement", "latest_updated_at", "outlier_multiplier"}, store.GrowthColumns, store.MetricNames("latest_"))
 
-// video adds the rows of a video to l and adds the video to the totals. If the video is tracked and not pending, it also adds the video's
-// queue entry. The latest counts and growth of v must be set.
+// video adds the rows of a video to l and adds the video to the totals. If the video is tracked and not pending, it also adds a request to
+// fetch the video to the entries for the queue. The caller must have set the latest counts and growth of v.
 func (l *loading) video(v *store.Video, in *LoadVideo) {
 	latest := v.LatestCounts()
 	l.videos = append(l.videos, slices.Concat([]any{l.ID(), v.ID, v.Platform, v.ExternalID, v.Link, v.Username, v.LinkedAccountID, v.CreatedAt, v.Removed,
@@ -387,10 +392,11 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// points adds the rows of a video's points to l. For points before oldestDaily, it adds one weekly point for each week, as retention does.
+// points adds the rows of a video's points to l. For the days before oldestDaily, it adds only one weekly point for each week. The
+// retention job also keeps only weekly points of such old days.
 func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	oldest := l.oldestDaily()
-	var known store.Counts // the last known counts in the week of the point
+	var known store.Counts // the last known counts up to the point, within the week of the point
 	for i, p := range points {
 		day := p.At.Day()
 		if day >= oldest {
@@ -405,7 +411,8 @@ func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	}
 }
 
-// fetchedTarget is the time and result of a target's last fetch, which the queue stores.
+// fetchedTarget is the time and result of the last fetch of a loaded video or account. Load stores them in the target's row in the queue,
+// as if a collector had fetched the target.
 type fetchedTarget struct {
 	platform   link.Platform
 	kind       queue.Kind
@@ -414,7 +421,7 @@ type fetchedTarget struct {
 	views      *int64     // views that the fetch reported; nil for an account
 }
 
-// write writes all collected rows, the totals and the queue entries.
+// write writes all rows that were collected in l, the organisation's totals, and the targets of the queue.
 func (l *loading) write() error {
 	counts := append(store.MetricNames(""), "fetched_at", "source")
 	tables := []struct {
@@ -458,8 +465,8 @@ func (l *loading) write() error {
 	return l.setLastFetches()
 }
 
-// setLastFetches stores the time and views of the last loaded numbers in the targets of the queue. It skips targets that a collector has
-// already fetched.
+// setLastFetches stores the time and views of each target's last loaded counts in the target's row in the queue. It skips targets that a
+// collector has already fetched.
 func (l *loading) setLastFetches() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.kind, b.kind), cmp.Compare(a.externalID, b.externalID))
@@ -482,8 +489,8 @@ UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, v
 	return nil
 }
 
-// LoadOrganisation creates the organisation o with the id and creation time that it contains. If an organisation with the id exists,
-// LoadOrganisation changes nothing and returns false.
+// LoadOrganisation creates the organisation o, with the id and creation time that the fields of o contain. If an organisation with the id
+// exists, LoadOrganisation changes nothing and returns false.
 func LoadOrganisation(ctx context.Context, s *store.Store, o store.Organisation) (added bool, err error) {
 	if err := store.CheckName("organisation", o.Name); err != nil {
 		return false, err

@@ -19,13 +19,14 @@ const maxParts = 32
 const maxTrim = 8
 
 // closers are characters that often follow a link in a text. Some of them, such as "_", can also be the last character of an id. So Parse
-// removes a closer from the end of a link only if it would refuse the link otherwise.
+// removes such a character from the end of a link only if it would refuse the link with this character.
 const closers = `.,;:!?)]}>"'*_~|` + "`" + "…。，、；：！？）】」』》”’»"
 
 // openers are characters that often precede a link in a text. Parse always removes them.
 const openers = `<("'[{*` + "`" + "（【「『《“‘«"
 
-// Parse parses a link of a video or account. If it refuses the link, the error is an [*Error] with a detail for the caller.
+// Parse parses a link of a video or account. If the link is not accepted, the error is an [*Error], which explains the reason to the
+// caller.
 //
 // Parse accepts a link without scheme, on any host of the platform, with any query and fragment, with percent-encoding or "&amp;", and with
 // punctuation of the surrounding text. All links to the same video give the same Platform and ID. If a link contains another link in its
@@ -55,7 +56,8 @@ func parse(raw string) (Link, *Error) {
 	}
 	l, first := parseOne(s, 0)
 	if before, ok := strings.CutSuffix(s, "_"); ok && l.Platform == Instagram && len(l.ID) == rareCode {
-		// The "_" is more probably a mark after the link, such as the end of an emphasis, than the end of a rare code.
+		// Without the "_", the code has its usual length. So the "_" is more probably punctuation after the link, such as the end of an
+		// _emphasis_, than a part of the code.
 		s = before
 		l, first = parseOne(s, 0)
 	}
@@ -72,7 +74,8 @@ func parse(raw string) (Link, *Error) {
 	return l, nil
 }
 
-// parseOne parses a link without surrounding text. depth is 0 for the caller's link and 1 for a link inside another link.
+// parseOne parses a link without surrounding text. The parameter depth is 0 for the link that the caller passed, and 1 for a link that was
+// found inside another link.
 func parseOne(s string, depth int) (Link, *Error) {
 	a, err := split(s)
 	if err != nil {
@@ -96,11 +99,11 @@ type address struct {
 	platform Platform
 	host     string   // the host in lower case, without port
 	base     string   // the platform's registered domain name at the end of host
-	sub      string   // the labels of host before base, such as "", "www" or "www.m"
+	sub      string   // the part of host before base, without the last dot, such as "", "www" or "www.m"
 	parts    []string // the parts of the path between slashes, decoded and without empty parts
 	query    string   // the query without "?", still percent-encoded
 	fragment string   // the fragment without "#", still percent-encoded
-	depth    int      // 0 for the caller's link, 1 for a link inside another link
+	depth    int      // 0 for the link that the caller passed, 1 for a link that was found inside another link
 }
 
 // split splits a link into its parts. It refuses a link that is not a web address of a platform.
@@ -137,7 +140,7 @@ var appSchemes = [...]string{
 }
 
 // cutScheme returns the part of a link after "https://", "http://" or "//". It returns a link without scheme unchanged, and refuses links
-// with another scheme.
+// with a scheme such as "ftp:".
 func cutScheme(s string) (string, *Error) {
 	i := strings.IndexAny(s, ":/?#")
 	if i < 0 || s[i] != ':' {
@@ -160,8 +163,8 @@ func cutScheme(s string) (string, *Error) {
 	return "", refuse(InvalidURL, "The scheme %s is not accepted; a link starts with https:// or http://.", quote(scheme))
 }
 
-// setHost sets platform, host, base and sub. authority is the part of the link between the scheme and the path. setHost refuses a link with
-// a user name, with a port other than 80 and 443, or with a host that belongs to no platform.
+// setHost sets platform, host, base and sub. The parameter authority is the part of the link between the scheme and the path. setHost
+// refuses a link with a user name, with a port other than 80 and 443, or with a host that belongs to no platform.
 func (a *address) setHost(authority string) *Error {
 	host, userinfo := authority, false
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
@@ -189,7 +192,8 @@ func (a *address) setHost(authority string) *Error {
 	return nil
 }
 
-// setPath sets parts and query. rest is the path and the query of the link. setPath decodes the path once and leaves out empty parts.
+// setPath sets the fields parts and query. The parameter rest is the path and the query of the link. setPath decodes the path once and
+// leaves out empty parts.
 func (a *address) setPath(rest string) *Error {
 	path, query, _ := strings.Cut(rest, "?")
 	if strings.IndexByte(path, '%') >= 0 {
@@ -225,7 +229,7 @@ func (a *address) setPath(rest string) *Error {
 	return nil
 }
 
-// part returns the path part with index i, or "" if the path has fewer parts.
+// part returns the part with index i of the path, or "" if the path has fewer parts. Parts are separated by slashes.
 func (a *address) part(i int) string {
 	if i < len(a.parts) {
 		return a.parts[i]
@@ -233,7 +237,7 @@ func (a *address) part(i int) string {
 	return ""
 }
 
-// word returns the path part with index i in lower case, or "" if the path has fewer parts.
+// word returns the part with index i of the path in lower case, or "" if the path has fewer parts.
 func (a *address) word(i int) string { return strings.ToLower(a.part(i)) }
 
 // get returns the first value of a query parameter, decoded once, or "" if the query does not have the parameter.
@@ -264,8 +268,8 @@ func pairs(query string) func(yield func(string) bool) {
 	}
 }
 
-// inFragment returns an address on the same host whose path and query are the fragment of a, as in "#!/path" or "#/path". Old web
-// applications used such links. inFragment returns nil if the fragment is not a path.
+// inFragment returns the address that a link such as "https://host/#!/path?query" or "https://host/#/path" means: the host of the link,
+// with the path and query that are in its fragment. Old web applications used such links. It returns nil if the fragment is not a path.
 func (a *address) inFragment() *address {
 	fragment := a.fragment
 	if fragment == "" { // the "#" can be percent-encoded
@@ -286,8 +290,8 @@ func (a *address) inFragment() *address {
 	return &b
 }
 
-// unwrap parses inner, which is a link in the query of the link a. inner can also be a path on the platform of a. If a is itself an inner
-// link, unwrap refuses it.
+// unwrap parses inner, a link that was found in the query of the link a. The text inner can also be only a path on the host of a. If the
+// link a itself was found inside another link, unwrap returns an error, so that the nesting is limited.
 func (a *address) unwrap(inner string) (Link, *Error) {
 	switch {
 	case inner == "":
@@ -300,8 +304,8 @@ func (a *address) unwrap(inner string) (Link, *Error) {
 	return parseOne(inner, a.depth+1)
 }
 
-// accountHost reports whether the first path part of a link on the host of a can be an account. On other hosts, such as help.instagram.com,
-// the first path part is something else, such as an article.
+// accountHost reports whether the first part of the path can be an account on this host, as on www.instagram.com. On hosts such as
+// help.instagram.com, it is something else, for example the name of an article.
 func (a *address) accountHost() bool {
 	switch a.sub {
 	case "", "www", "m", "mobile", "www.m", "web", "mbasic", "touch", "free", "lite", "d", "x", "p":

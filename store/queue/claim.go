@@ -16,28 +16,30 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Target is a claimed target. Until its lease ends, no other collector can claim it.
+// Target is a video or account that a collector has claimed from the queue. Until the lease of the claim ends, no other collector can claim
+// it.
 type Target struct {
 	Platform   link.Platform `gorm:"column:source"`
 	Kind       Kind
 	ExternalID string // the platform's own id (for Instagram the shortcode)
-	// Handle is the account's handle. In a video target, it is a handle that a source has confirmed, or "". For a single fetch, the collector
-	// can set Handle to a claimed handle.
+	// Handle is the account's handle. For a video, it is the handle of the video's account if a source has confirmed it, and "" otherwise.
+	// The collector can then set Handle, for one fetch, to a handle from a caller's link.
 	Handle string
 	// HandleClaimed is true if Handle comes only from a caller's link and no source has confirmed it.
 	HandleClaimed bool `gorm:"-"`
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
-	// Handles are the handles in the links with which organisations track a video, without the handle in Handle. There are at most
-	// claimedHandles. The handle that was claimed or tried least recently comes first. The entry "" is for links that contain no handle.
+	// Handles are the account handles in the links with which organisations track a video, without the handle in the field Handle. There
+	// are at most claimedHandles of them. The handle that was sent or tried least recently comes first. The handle "" stands for links
+	// without a handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
 	BaseLane Lane // lane of the target while no organisation waits for a fetch
 	Pace     Pace
 	Attempts int // number of failed fetches since the last successful fetch
-	// RefusedAs is the last final answer without counts: "gone", "unconfirmed" or "refused". Refusals is the number of consecutive answers of
-	// this kind. Temporary failures between the answers are ignored.
+	// RefusedAs is the last answer without counts that was not a temporary failure: "gone", "unconfirmed" or "refused". Refusals is how
+	// often in a row this answer came. Temporary failures in between are not counted and do not end the row.
 	RefusedAs string
 	Refusals  int
 	FetchedAt *db.Instant // time of the last successful fetch
@@ -46,15 +48,16 @@ type Target struct {
 	State     string
 	Detail    string  // reason why the last attempt gave no numbers, as text for operators
 	Suspect   *string // the collector's note on a suspicious count that is not stored yet
-	// RequestedAt is the time of the last request to fetch the target. Each request raises it, by a microsecond if the time is not later.
+	// RequestedAt is the time of the last request to fetch the target. Each request raises it, by a microsecond if the clock shows no later
+	// time.
 	RequestedAt db.Instant
-	// AccountID is the platform's own id of an account. SourceID is the id that the source uses: see ingest.AccountFacts.SourceID. An unknown id
-	// is "".
+	// AccountID is the platform's own id of an account. SourceID is the id that the source uses for the account, if the source has its own
+	// ids. An unknown id is "".
 	AccountID string `gorm:"column:native_id"`
 	SourceID  string
-	Depth     int // for an account: the minimum number of newest videos to list
-	// Route is the source to ask next. Answers are the answers of the sources that were asked before Route, in the collector's format. Answers
-	// is nil if no source was asked before.
+	Depth     int // for an account: the minimum number of newest videos to request from the source
+	// Route is the source to ask next. Answers are the stored answers of the sources that were asked before Route in the same attempt, in
+	// the collector's format. Answers is nil if no source was asked before.
 	Route   string
 	Answers *string
 	// AskedBy is the organisation whose request put the target into the interactive lane.
@@ -75,23 +78,27 @@ type ClaimRequest struct {
 	Route string
 	// Kinds are the kinds of targets to claim.
 	Kinds []Kind
-	// Lanes are the lanes from which targets are claimed, in the order of the slice.
+	// Lanes are the lanes from which targets are claimed. Pick gets targets of a later lane only if the lanes before it have fewer due
+	// targets than Candidates.
 	Lanes []Lane
-	// Idle limits the claim to organisations that have no claimed target in the queue. Lanes must then contain only the interactive lane.
+	// Idle limits the claim to targets of organisations for which no collector is fetching a target of this queue. Lanes must then contain
+	// only the interactive lane.
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
 	// Ahead adds targets that become due within this duration and before the end of the UTC day, if fewer targets than Candidates are due.
-	// It adds targets only from the scheduled lanes, and no retries. If no target is due, it adds none.
+	// It adds targets only from the lanes premium, basic and free, and no target whose last fetch failed. If no target is due, it adds
+	// none.
 	Ahead time.Duration
-	// Pick chooses the targets of one call to the source, and the duration of their lease. The chosen targets must have the same platform
-	// and kind.
+	// Pick chooses among the due targets those of one call to the source, and the duration of their lease. The chosen targets must have the
+	// same platform and kind.
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
 // Claim leases the due targets that Pick chooses. No other collector can claim the targets before the lease ends. In the interactive lane,
-// targets of the organisations with the fewest claimed targets come first, ordered by turn. In the other lanes, the target that is due
-// longest comes first. Claim deletes targets without a subscription. The claim is empty if no target is due.
+// targets of the organisations with the fewest claimed targets come first, ordered by the column turn, the position that a target got when
+// it was requested. In the other lanes, the target that is due longest comes first. If no organisation tracks a due target any more, Claim
+// deletes the target. The claim is empty if no target is due.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -136,7 +143,8 @@ func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease tim
 	})
 }
 
-// candidates locks and returns up to r.Candidates targets that may be claimed. Each target has the handles from its subscribers' links.
+// candidates locks and returns up to r.Candidates targets that may be claimed. The handles from the links of the organisations that track a
+// target are set in the target.
 func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Target, error) {
 	var due []Target
 	add := func(lane Lane, after, by db.Instant) error {
@@ -174,11 +182,13 @@ func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Targe
 // targetColumns are the SQL columns that are read into a Target. t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// waitingFront is the number of targets among which a claim of the interactive lane chooses: the due targets with the lowest turns. They
-// include the first target of each waiting organisation, unless more than waitingFront organisations wait.
+// waitingFront is the number of targets among which a claim of the interactive lane chooses: the due targets with the lowest values of
+// turn, which is the position in the lane's order. Among them is the first target of each waiting organisation, unless more than
+// waitingFront organisations wait.
 const waitingFront = 1000
 
-// dueIn returns up to limit targets of a lane with after < next_at <= by. If after is not zero, it leaves out claimed targets and retries.
+// dueIn returns up to limit targets of a lane that become due later than the parameter after, and at the time by at the latest. If after is
+// not zero, it leaves out targets that a collector has claimed and targets whose last fetch failed.
 func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Instant, limit int) ([]Target, error) {
 	var found []Target
 	if lane == LaneInteractive {
@@ -208,18 +218,19 @@ func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Insta
 	return found, err
 }
 
-// claimedHandles is the maximum number of claimed handles that one fetch of a video tries. The next fetch tries other handles, so two
-// fetches try up to 60 handles.
+// claimedHandles is the maximum number of handles from callers' links that one fetch of a video tries. The next fetch of the video tries
+// handles that were not tried yet.
 const claimedHandles = 30
 
-// claimedHandle is a handle in the links of a target's subscribers. No source has confirmed the handle.
+// claimedHandle is the account handle in a link with which an organisation tracks a target. No source has confirmed the handle.
 type claimedHandle struct {
 	ExternalID string
 	Handle     string
 }
 
-// dropOrphans deletes the given targets that have no subscription. It returns the other targets, each with the handles in its subscribers'
-// links. A target that was requested after it was read is kept, because the request may have added a subscription.
+// dropOrphans deletes those targets that no organisation tracks any more. It returns the remaining targets, and sets in each the handles
+// from the links of the organisations that track it. It does not delete a target that was requested after it was read, because the request
+// may have added a subscription.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	var readAt db.Instant
 	for _, t := range targets {
@@ -262,7 +273,7 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles sets t.Handles to the handles in all, except t.Handle, and to at most claimedHandles of them. It does nothing if t is an
+// setHandles sets t.Handles to the given handles without t.Handle, and to at most claimedHandles of them. It does nothing if t is an
 // account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
@@ -281,8 +292,8 @@ func (t *Target) setHandles(all []claimedHandle) {
 	}
 }
 
-// DueLanes returns the lanes in which a target of a source's queue is due, the most urgent first. It reads one index entry for each lane,
-// so its duration does not depend on the size of the queue.
+// DueLanes returns the lanes that have a due target which the source named by route is to fetch, the most urgent lane first. It reads only
+// one index entry for each lane, so it takes the same time for every size of the queue.
 func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
 	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = ?)"
 	columns, args := make([]string, len(Lanes)), []any{}
@@ -307,8 +318,8 @@ func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
 	return due, nil
 }
 
-// Release ends the lease of a claim's targets early, because the source could not be asked. The targets are due again at the time at. Their
-// numbers of attempts do not change.
+// Release ends the lease of a claim's targets early, because the source could not be asked. The parameter at is the time at which the
+// targets are due again. Their numbers of failed attempts do not change.
 func (s *Queue) Release(ctx context.Context, c Claim, at time.Time) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		for _, g := range ByKind(c.Targets) {

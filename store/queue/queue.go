@@ -23,7 +23,7 @@ import (
 // Lane is the priority of a target. The collector divides its calls between the lanes by weight.
 type Lane int
 
-// The lanes, the most urgent first. A target has the most urgent lane of its subscribers.
+// The lanes, the most urgent first. If several organisations track a target, the target has the most urgent of their lanes.
 const (
 	LaneInteractive Lane = iota // interactive: an organisation waits for the fetch
 	LanePremium
@@ -52,7 +52,7 @@ var Lanes = []Lane{LaneInteractive, LanePremium, LaneBasic, LaneFree}
 // Pace is how fast a target's counts change. It decides how often the target is fetched.
 type Pace int
 
-// The paces of targets.
+// The paces of targets. The comments say how often targets of a pace are fetched.
 const (
 	PaceSteady Pace = iota
 	PaceFast        // new or changing fast: fetched several times a day
@@ -68,24 +68,27 @@ const (
 	KindAccount Kind = "account"
 )
 
-// Bucket is the value of the column bucket in all rows. The column allows splitting the queue into shards later.
+// Bucket is the value of the column bucket in all rows of the queue's tables. The column exists so that the queue can be split into shards
+// later.
 const Bucket = 0
 
 // TargetKey returns a key that identifies a target among the targets of one kind.
 func TargetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
 
-// slotMargin is how many seconds at the end of the day have no slots. So a fetch that starts a little late is still on the day of its slot.
+// slotMargin is the number of seconds at the end of each UTC day for which no fetch is scheduled. So a fetch that starts a little late
+// still happens on the day for which it was scheduled.
 const slotMargin = 10 * 60
 
-// SlotOf returns the time of day at which the schedule fetches a target. It is a hash of the target's key, so that the slots are spread
-// evenly and a target has the same slot every day.
+// SlotOf returns the time of day at which the schedule fetches a target. It is computed from a hash of the target's key, so that the
+// fetches are spread evenly over the day, and each target is fetched at the same time every day.
 func SlotOf(p link.Platform, externalID string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(TargetKey(p, externalID)))
 	return time.Duration(h.Sum32()%(db.SecondsPerDay-slotMargin)) * time.Second
 }
 
-// SlotAfter returns the target's next slot after now. A slot is the time of day at which the schedule fetches the target: see SlotOf.
+// SlotAfter returns the first time after now at which the schedule fetches the target. The schedule fetches it at the same time every day:
+// see SlotOf.
 func SlotAfter(now db.Instant, p link.Platform, externalID string) db.Instant {
 	at := db.InstantOf(now.Day().Time()).Add(SlotOf(p, externalID))
 	if at <= now {
@@ -102,8 +105,8 @@ type FetchSubscription struct {
 	ExternalID     string        `gorm:"primaryKey"`
 	OrganisationID uuid.UUID     `gorm:"primaryKey"`
 	SubjectID      uuid.UUID
-	Handle         string     // the handle in the organisation's link; not confirmed by a source
-	HandleAt       db.Instant // when the handle was claimed or last tried
+	Handle         string     // the account's handle in the link that the organisation sent; no source has confirmed it
+	HandleAt       db.Instant // when the organisation sent the handle, or when a fetch last tried the handle without success
 	Preview        int        // number of videos of the account to fetch without a paid subscription; 0 means the default
 }
 
@@ -123,23 +126,24 @@ type Entry struct {
 	Lane, BaseLane Lane
 	NextAt         db.Instant
 	Subject        uuid.UUID
-	Depth          int // of an account: the number of newest videos to list
+	Depth          int // for an account: the number of newest videos to request from the source; 0 for a video
 	Preview        int // number of videos of the account to fetch without a paid subscription; 0 means the default
 	// TrackedAt is when the organisation first tracked the video or account. FetchedAt is when the organisation last got counts of it. Both
 	// are zero if the organisation tracks the video or account for the first time.
 	TrackedAt, FetchedAt db.Instant
-	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can, or if that is not known.
+	// Unsupported says why no configured source can fetch the video or account. It is "" if a source can fetch it, or if that is not known.
 	Unsupported string
-	// Saved is true if the row of the video or account has NextAt and Unsupported already.
+	// Saved is true if NextAt and Unsupported are already stored in the row of the video or account, so that they need not be written
+	// again.
 	Saved bool
 
 	route    string     // the first source to ask; set by routeEntries
-	turn     int64      // position in the interactive lane; set by routeEntries
-	servedAt db.Instant // time of the recent fetch that has served the organisation, or 0; set by deferServed
+	turn     int64      // position of the target in the order of the interactive lane, the lowest first; set by routeEntries
+	servedAt db.Instant // time of the recent fetch whose counts the organisation has got, because of which the new fetch is delayed, or 0; set by deferServed
 }
 
-// target returns the row with which the entry's target is added to the queue, with the columns of saveTargets. The row of a video has no
-// handle: a handle that no source has confirmed is only stored with the subscription.
+// target returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The
+// row of a video has no handle: a handle that no source has confirmed is only stored with the subscription.
 func (e Entry) target(org uuid.UUID, now db.Instant) []any {
 	var askedBy *uuid.UUID
 	var fetchedAt *db.Instant
@@ -157,10 +161,10 @@ func (e Entry) target(org uuid.UUID, now db.Instant) []any {
 		e.route, fetchedAt, FetchPending}
 }
 
-// deferServed delays the entries of an organisation that has stopped a target and tracks it again. If a fetch within the last RefreshPause
-// has served the organisation, the entry becomes due in the regular schedule. A fetch serves each organisation that began to track the
-// target before the fetch, even if the organisation had stopped by then. If the organisation does not have the counts of the last fetch,
-// the entry becomes due RefreshPause after that fetch at the latest.
+// deferServed delays the entries of an organisation that stopped tracking a target and tracks it again. Otherwise an organisation could
+// cause a fetch at any time by stopping and tracking. An entry is delayed if the target was fetched within the last RefreshPause, after the
+// organisation had first tracked it. The target then becomes due at its next scheduled time. If the organisation does not have the counts
+// of that fetch, because it had stopped by then, the target becomes due RefreshPause after the fetch at the latest.
 func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -207,9 +211,10 @@ func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	return nil
 }
 
-// Enqueue adds targets and subscriptions. If a target exists already, a more urgent entry moves the target forward, and a less urgent entry
-// does not delay the target. A target that is gone or parked becomes active again. Each entry raises requested_at, which makes a claimed
-// target due again after its claim. An entry that deferServed has delayed does not reactivate the target and does not raise requested_at.
+// Enqueue adds the targets and subscriptions of entries to the queue. If a target exists already, it becomes due earlier if the entry is
+// more urgent. A less urgent entry does not delay it. A target that is gone or parked becomes active again. Each entry also raises
+// requested_at. So a target that a collector is fetching at this time becomes due again directly after this fetch. An entry that the
+// function deferServed has delayed does neither: it does not make the target active again, and it does not raise requested_at.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	writes, err := EnqueueWrites(tx, org, entries, now)
 	if err != nil {
@@ -247,7 +252,8 @@ func saveTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) []
 	const sooner = "excluded.lane < fetch_targets.lane OR (excluded.lane = fetch_targets.lane AND excluded.turn < fetch_targets.turn)"
 	const restarts = "fetch_targets.route = '' OR (fetch_targets.state <> '" + StateActive + "' AND excluded.fetched_at IS NULL)"
 	const served = "excluded.fetched_at IS NOT NULL"
-	// details_at becomes NULL, so that the next fetch includes details, because the requesting organisation may not have them.
+	// Set details_at to NULL, so that the next fetch also returns details, such as the title. The requesting organisation may not have
+	// them.
 	return db.InsertWrites(tx, "fetch_targets", columns, rows, `ON CONFLICT (bucket, source, kind, external_id) DO UPDATE SET
  turn = CASE WHEN `+sooner+` THEN excluded.turn ELSE fetch_targets.turn END,
  asked_by = CASE WHEN `+sooner+` THEN excluded.asked_by ELSE fetch_targets.asked_by END,
@@ -292,7 +298,8 @@ func SubscriptionsOf(tx *gorm.DB, targets []Target) (subs []FetchSubscription, e
  WHERE s.bucket = ? AND s.source = wanted.source AND s.kind = wanted.kind AND s.external_id = wanted.external_id`, append(args, Bucket)...).Find(&subs).Error
 }
 
-// withTargets returns the SQL text WITH wanted(source, kind, external_id) AS (…) for targets, and the parameters of that text.
+// withTargets returns the SQL text "WITH wanted(source, kind, external_id) AS (…)", in which wanted is the list of targets, and the
+// parameters of that text.
 func withTargets(tx *gorm.DB, targets []Target) (statement string, args []any) {
 	rows := make([][]any, len(targets))
 	for i, t := range targets {
@@ -321,9 +328,9 @@ func ByKind(targets []Target) []KindGroup {
 	return groups
 }
 
-// Heartbeat records that a collector is running. Targets that are claimed by collectors without a heartbeat for longer than deadAfter become
-// due at once. Heartbeat returns the number of these targets. sources are the collector's sources with their budgets, and serves are the
-// targets that these sources can fetch.
+// Heartbeat records that a collector is running. Targets that are claimed by collectors without a heartbeat for longer than deadAfter
+// become due at once. Heartbeat returns the number of these targets. The parameter sources has the collector's sources with their budgets.
+// The parameter serves has the forms of targets that these sources can fetch.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
 		ID      uuid.UUID

@@ -41,8 +41,8 @@ var Engines = []string{"sqlite", "postgres"}
 
 // StoreEngines returns the names of the engines on which Each runs a test: Engines and, unless -short is set, "citus".
 //
-// The engine "citus" is PostgreSQL with the statements for Citus. Its Guard refuses each statement that Citus might not send to a single shard:
-// see CheckRouting. The tests use a stand-in for the extension: see standIn.
+// The engine "citus" is PostgreSQL with the statements for Citus. Its Guard refuses each statement that Citus might not send to a single
+// shard: see CheckRouting. The extension itself is not needed: the database has functions and views that stand in for those of Citus.
 func StoreEngines() []string {
 	if testing.Short() {
 		return Engines
@@ -77,7 +77,8 @@ type DB struct {
 	raw *sql.DB // the pool that Raw returns; nil before the first call
 }
 
-// Each runs a test on the engines of StoreEngines, each time with a new database. It fails if PostgresURL is not set.
+// Each runs a test as a subtest for each of the engines of StoreEngines, each time with a new database. The test fails if the environment
+// variable PostgresURL is not set.
 func Each(t *testing.T, run func(t *testing.T, db *DB)) {
 	t.Helper()
 	for _, engine := range StoreEngines() {
@@ -100,7 +101,7 @@ func NewEmpty(t testing.TB, engine string) *DB {
 	return newDB(t, Empty(t, engine), engine)
 }
 
-// newDB opens the database with a URL as a DB, with a new Clock and a new Guard.
+// newDB opens the database with the given URL, with a new Clock and a new Guard.
 func newDB(t testing.TB, databaseURL, engine string) *DB {
 	t.Helper()
 	db := &DB{URL: databaseURL, Engine: engine, Clock: NewClock(), Guard: &Guard{Routed: engine == "citus"}}
@@ -110,7 +111,7 @@ func newDB(t testing.TB, databaseURL, engine string) *DB {
 	return db
 }
 
-// Open opens the database a second time, as another process would do. The Store is closed when the test ends.
+// Open opens the test's database again, with connections of its own, as a second process would do. The Store is closed when the test ends.
 func (db *DB) Open(t testing.TB) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: db.Guard.Inspect})
@@ -160,8 +161,8 @@ func requirePostgres(t testing.TB) {
 		"%s is not set: run the tests by `make test`, which starts a PostgreSQL, or set it to a server on which tests may create databases", PostgresURL)
 }
 
-// newDatabase creates a PostgreSQL database and returns its URL. The database is dropped when the test ends. options follow the name in CREATE
-// DATABASE.
+// newDatabase creates a PostgreSQL database and returns its URL. The database is dropped when the test ends. The parameter options is the
+// text after the name in the statement CREATE DATABASE.
 func newDatabase(t testing.TB, options string) string {
 	t.Helper()
 	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
@@ -192,14 +193,16 @@ var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {
 	return os.ReadFile(path) //nolint:gosec // the path is a temporary file that this function has created
 })
 
-// templates are functions that return the name of a PostgreSQL database with the current schema, which is copied for each test. The
-// databases are not dropped, because the whole server is deleted after the test run.
+// templates has a function for each engine on PostgreSQL. The function creates a database with the current schema at its first call, and
+// returns the database's name. Each test gets a copy of this database. The databases are not dropped, because the whole server is deleted
+// after the test run.
 var templates = map[string]func() (string, error){
 	"postgres": sync.OnceValues(func() (string, error) { return newTemplate("") }),
 	"citus":    sync.OnceValues(func() (string, error) { return newTemplate(standIn) }),
 }
 
-// newTemplate creates a PostgreSQL database, runs the statements extension in it, creates the current schema, and returns the name of the database.
+// newTemplate creates a PostgreSQL database with the current schema and returns its name. It runs the statements in extension before it
+// creates the schema.
 func newTemplate(extension string) (string, error) {
 	name := "template_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	url := database(os.Getenv(PostgresURL), name)
@@ -222,7 +225,7 @@ func newTemplate(extension string) (string, error) {
 	return name, distribute(url)
 }
 
-// distribute divides the tables of the database with a URL between the nodes of Citus.
+// distribute divides the tables of the database at the given URL between the nodes of Citus.
 func distribute(databaseURL string) error {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Options{URL: databaseURL, Now: NewClock().Now})
@@ -235,7 +238,7 @@ func distribute(databaseURL string) error {
 	return s.Close()
 }
 
-// migrate applies all migrations to the database with a URL.
+// migrate applies all migrations to the database at the given URL.
 func migrate(databaseURL string) error {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Options{URL: databaseURL, Now: NewClock().Now})
@@ -248,10 +251,10 @@ func migrate(databaseURL string) error {
 	return s.Close()
 }
 
-// onServer runs do with a connection to the server of PostgresURL.
+// onServer runs the function do with a connection to the server of PostgresURL.
 func onServer(do func(*sql.DB) error) error { return on(os.Getenv(PostgresURL), do) }
 
-// on runs do with a connection to the PostgreSQL database with a URL.
+// on runs the function do with a connection to the PostgreSQL database at the given URL.
 func on(databaseURL string, do func(*sql.DB) error) error {
 	admin, err := sql.Open("pgx", databaseURL)
 	if err != nil {
@@ -261,7 +264,7 @@ func on(databaseURL string, do func(*sql.DB) error) error {
 	return do(admin)
 }
 
-// database returns the URL of the database with a name on a server.
+// database returns the URL of the database with the given name on the server of another URL.
 func database(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -291,7 +294,7 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance moves the clock ahead by d.
+// Advance moves the clock ahead by the duration d.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,40 +29,45 @@ import (
 	"modernc.org/sqlite/lib"
 )
 
-// dialect contains the operations that differ between SQLite and PostgreSQL.
+// dialect contains the operations that differ between the two database engines, SQLite and PostgreSQL.
 type dialect interface {
 	name() string
 	// open connects to the database. If it fails, it also returns the connections that it has opened, so that the caller can close them.
 	open(ctx context.Context, o Options) (connections, error)
 	// goose returns the settings for the migration tool: its dialect, the folder of the migrations, and options.
 	goose() (goose.Dialect, string, []goose.ProviderOption, error)
-	// worthRepeating returns true if a transaction that failed with err may succeed when it is run again. attempt counts the runs from 1.
+	// worthRepeating returns true if a transaction that failed with err may succeed when it is run again. The parameter attempt is the
+	// number of runs so far.
 	worthRepeating(err error, attempt int) bool
 	// rowLocks returns true if transactions lock rows. If it returns false, only one transaction at a time can write.
 	rowLocks() bool
 	// partitioned returns true if snapshots_daily has a partition for each month, which must be created in advance.
 	partitioned() bool
-	// aboutQuery returns a query for the engine's version and current time.
+	// aboutQuery returns a query for the version and the current time of the database engine. The time is NULL on SQLite, which has no
+	// clock of its own.
 	aboutQuery() string
-	// readyQuery returns a statement that succeeds if the database can be read, whatever its schema is.
+	// readyQuery returns a statement that succeeds if the database can be read. It works with every schema, because it reads no table of
+	// this program.
 	readyQuery() string
-	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row of a statement, it calls the function each of
-	// the statement. It stops at the first error.
+	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls the function in the field each of
+	// the row's statement. It stops at the first error.
 	eachRow(ctx context.Context, pool *sql.DB, statements []statement) error
-	// columnsQuery returns a query for the columns of a table, whose name is the parameter: name, declared type in lower case, and position in
-	// the primary key, counted from 1, or 0.
+	// columnsQuery returns a query for the columns of a table. The query has one parameter, the table's name. Each row has the column's
+	// name, its declared type in lower case, and its position in the primary key, counted from 1. The position is 0 if the column is not in
+	// the primary key.
 	columnsQuery() string
-	// inByteOrder returns the SQL expression that orders rows by the column c. It orders texts by their bytes.
+	// inByteOrder returns the expression for an ORDER BY that orders rows by the column c. Texts are ordered by their bytes, so the order
+	// is the same on both engines.
 	inByteOrder(c StoredColumn) string
-	// snapshot calls f with a function that runs a SELECT and calls row for each of its rows. All these SELECTs see the same state of the
-	// database.
+	// snapshot calls f with a function named each. That function runs a SELECT and calls row for each row of the result. All SELECTs that f
+	// runs with it see the same state of the database.
 	snapshot(ctx context.Context, pool *sql.DB, f func(each func(ctx context.Context, query string, row func(*Values) error) error) error) error
 }
 
 // connections are the connections that a dialect has opened.
 type connections struct {
-	read, write *gorm.DB  // the same handle on engines that need no separate connection for reads
-	pools       []*sql.DB // the pools of write and read: the first pool can write, the last pool is for reads
+	read, write *gorm.DB  // two different handles on SQLite, the same handle on PostgreSQL
+	pools       []*sql.DB // the pools of write and read, in this order; only one pool if both handles are the same
 	sharded     bool      // the extension Citus divides the tables of organisations between several PostgreSQL servers: see citus.go
 	below       func()    // closes the pgx pool that pools use; called after pools are closed; nil on SQLite
 }
@@ -144,7 +149,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 	return c, err
 }
 
-// awaitUnlocked opens the pool's first connection. It waits while another process switches the file to WAL mode or recovers the file.
+// awaitUnlocked opens the pool's first connection. While another process has the file locked, because it switches the file to WAL mode or
+// recovers it after a crash, awaitUnlocked tries again, for at most repeatTimeout.
 func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()
@@ -155,14 +161,15 @@ func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	}
 }
 
-// goose returns the settings for the migrations of SQLite.
+// goose returns the settings of the migration tool for SQLite.
 func (sqliteDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
 	return goose.DialectSQLite3, "sqlite", nil, nil
 }
 
 func (sqliteDialect) worthRepeating(err error, _ int) bool { return isLocked(err) }
 
-// modernc is GORM's SQLite dialector for the pure-Go driver. It replaces only the translation of errors.
+// modernc is GORM's dialector for SQLite with another Translate, because GORM's Translate does not know the errors of the driver
+// modernc.org/sqlite.
 type modernc struct{ *sqlite.Dialector }
 
 // Translate converts constraint errors of the driver to errors of GORM. It returns other errors unchanged.
@@ -196,7 +203,8 @@ func (postgresDialect) readyQuery() string { return "SELECT 1" }
 // acquireTimeout is how long a statement waits for a free connection of the PostgreSQL pool, and how long the pool waits for a new connection.
 const acquireTimeout = 5 * time.Second
 
-// serverMargin is added to the time limits of the PostgreSQL server, so that this program times out first and can report the cause.
+// serverMargin is the time by which the time limits of the PostgreSQL server are longer than the time limits of this program. So this
+// program times out first and can report the cause.
 const serverMargin = 5 * time.Second
 
 // open creates one connection pool for reads and writes.
@@ -232,7 +240,7 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 		connector = boundedConnector{connector}
 	}
 	pool := sql.OpenDB(connector)
-	pool.SetMaxIdleConns(0) // the pgx pool below keeps idle connections
+	pool.SetMaxIdleConns(0) // idle connections are kept by the pgx pool, which this pool takes its connections from
 	c.pools, c.below = []*sql.DB{pool}, below.Close
 	if c.sharded, err = hasCitus(ctx, pool); err != nil {
 		return c, fmt.Errorf("database %s does not answer: %w", d.name(), Translate(err))
@@ -246,8 +254,8 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	return c, err
 }
 
-// limitSession configures a new connection: the server ends its statements and idle transactions after d. limitSession runs SET statements,
-// because poolers such as PgBouncer refuse these parameters in the startup message.
+// limitSession configures a new connection so that the server ends each statement and each idle transaction after the duration d. It uses
+// SET statements, because poolers such as PgBouncer refuse these settings in the message that opens a connection.
 func limitSession(ctx context.Context, conn *pgx.Conn, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
@@ -268,7 +276,7 @@ func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, err
 }
 
-// goose returns the settings for the migrations of PostgreSQL.
+// goose returns the settings of the migration tool for PostgreSQL.
 func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
 	// Several processes can migrate at the same time. The process that gets the lock first applies the migrations. The other processes wait
 	// for the lock and then find nothing to apply.
@@ -298,13 +306,13 @@ func (m migrationSession) SessionUnlock(ctx context.Context, conn *sql.Conn) err
 	return errors.Join(unlocked, conn.Raw(func(c any) error { return c.(*stdlib.Conn).Conn().Close(ctx) }))
 }
 
-// worthRepeating returns true for serialization failures and deadlocks, except after the last attempt.
+// worthRepeating returns true for serialization failures and deadlocks, unless MaxAttempts is reached.
 func (postgresDialect) worthRepeating(err error, attempt int) bool {
 	var e *pgconn.PgError
 	return attempt < MaxAttempts && errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }
 
-// gormConfig returns the settings of GORM for all engines.
+// gormConfig returns the settings of GORM, which are the same for both engines.
 func gormConfig(o Options) *gorm.Config {
 	return &gorm.Config{
 		Logger:                 newSQLLog(o.Logger),

@@ -14,8 +14,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// This file passes lists of rows to statements. The text of such a statement is the same for every number of rows, so the engine parses it
-// once, and the number of rows is not limited by the number of parameters.
+// The functions of this file pass lists of rows to SQL statements. The text of such a statement is the same for every number of rows, so
+// the engine parses it once, and the number of rows is not limited by the number of parameters.
 //
 // A statement about rows of several organisations gets the rows' keys as a list and joins the list. Each key contains the organisation. So the
 // statement cannot read or change a row of any other organisation. On Citus, the same statement runs once for each organisation, because
@@ -30,10 +30,10 @@ type OrgRows struct {
 	Rows    [][]any
 }
 
-// orgMark stands for the organisation of an OrgRows in the text of a statement.
+// orgMark is the placeholder in the text of a statement that Exec and FindRows replace by the organisation of a list.
 const orgMark = "{org}"
 
-// Keys returns the list "wanted" with the columns organisation_id and id.
+// Keys returns a list that is named "wanted" in statements. Its columns are organisation_id and id, and it has a row for each key.
 func Keys(keys []RowKey) OrgRows {
 	rows := make([][]any, len(keys))
 	for i, k := range keys {
@@ -42,7 +42,7 @@ func Keys(keys []RowKey) OrgRows {
 	return OrgRows{"wanted", []string{"organisation_id uuid", "id uuid"}, rows}
 }
 
-// Orgs returns the list "wanted" with the column organisation_id.
+// Orgs returns a list that is named "wanted" in statements. Its only column is organisation_id, and it has a row for each organisation.
 func Orgs(orgs []uuid.UUID) OrgRows {
 	rows := make([][]any, len(orgs))
 	for i, org := range orgs {
@@ -51,18 +51,18 @@ func Orgs(orgs []uuid.UUID) OrgRows {
 	return OrgRows{"wanted", []string{"organisation_id uuid"}, rows}
 }
 
-// With returns the SQL text of the list, and the parameters of that text. A statement that runs on Citus must not join such a list with a
-// distributed table.
+// With returns the SQL text "WITH name(…) AS (…)" for the list, and the parameters of that text. A statement with this text must not join
+// the list with a distributed table if it runs on Citus.
 func (l OrgRows) With(tx *gorm.DB) (statement string, args []any) {
 	return WithRows(tx, l.Name, l.Columns, l.Rows)
 }
 
-// Exec runs a statement about the rows of the list. args are the arguments of statement.
+// Exec runs a statement that can use the list under its name. The parameter args has the arguments of the placeholders in statement.
 func (l OrgRows) Exec(tx *gorm.DB, statement string, args ...any) error {
 	return RunWrites(tx, l.Writes(tx, statement, args...)...)
 }
 
-// Writes returns the statements that Exec runs: one statement, or one for each organisation.
+// Writes returns the statements that Exec runs: on Citus one for each organisation in the list, otherwise a single statement.
 func (l OrgRows) Writes(tx *gorm.DB, statement string, args ...any) (writes []Write) {
 	_ = l.each(tx, func(part OrgRows, org string, orgArg []any) error {
 		text, all := part.statement(tx, statement, org, orgArg, args)
@@ -72,8 +72,9 @@ func (l OrgRows) Writes(tx *gorm.DB, statement string, args ...any) (writes []Wr
 	return writes
 }
 
-// FindRows runs a statement about the rows of a list and returns the rows that the statement returns. args are the arguments of statement. If
-// the statement orders its rows, its order must begin with organisation_id.
+// FindRows runs a query that can use the list under its name, and returns the rows of the result. The parameter args has the arguments of
+// the placeholders in statement. If the statement has an ORDER BY, organisation_id must come first in it, because on Citus the query runs
+// once for each organisation.
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
 	return found, l.each(tx, func(part OrgRows, org string, orgArg []any) error {
 		var rows []T
@@ -88,8 +89,9 @@ func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (fou
 	})
 }
 
-// each calls f with the list and the SQL text for its organisation: the column organisation_id of the list. On Citus, each calls f once for each
-// organisation, in the order of their ids, with the organisation's part of the list and a parameter for the organisation.
+// each calls f once with the whole list and with "NAME.organisation_id", the SQL text for the organisation of a row. On Citus, each calls f
+// once for each organisation, in the order of their ids, with the organisation's rows of the list, and with a placeholder and its argument
+// for the organisation.
 func (l OrgRows) each(tx *gorm.DB, f func(part OrgRows, org string, orgArg []any) error) error {
 	if !isSharded(tx) {
 		return f(l, l.Name+".organisation_id", nil)
@@ -102,7 +104,7 @@ func (l OrgRows) each(tx *gorm.DB, f func(part OrgRows, org string, orgArg []any
 	return nil
 }
 
-// byOrg divides the list into a list for each organisation, ordered by the ids of the organisations.
+// byOrg divides the list into one list for each organisation. The result is ordered by the ids of the organisations.
 func (l OrgRows) byOrg() []OrgRows {
 	rows := map[uuid.UUID][][]any{}
 	for _, row := range l.Rows {
@@ -116,8 +118,8 @@ func (l OrgRows) byOrg() []OrgRows {
 	return parts
 }
 
-// statement returns the text of a statement about the list, with org in place of each {org}, and the arguments of the text: those of the list,
-// and args with orgArg for each {org}.
+// statement returns the complete text of a statement that uses the list, and the arguments of the text. It replaces each {org} in the
+// statement by the SQL text org, whose arguments are orgArg. The arguments of the list come first.
 func (l OrgRows) statement(tx *gorm.DB, statement, org string, orgArg, args []any) (text string, all []any) {
 	text, all = WithRows(tx, l.Name, l.Columns, l.Rows)
 	for i, piece := range strings.Split(statement, orgMark) {
@@ -157,8 +159,9 @@ func splitColumns(columns []string) (names, types []string) {
 	return names, types
 }
 
-// Insert inserts rows into a table, in the order of rows. Each column is a name and a type, such as "day date". onConflict is the clause
-// ON CONFLICT of the statement, or "". On Citus, rows of a distributed table are inserted in the order of the ids of their organisations.
+// Insert inserts rows into a table, in the order of rows. Each column is a name and a type, such as "day date". The parameter onConflict is
+// the clause ON CONFLICT of the statement, or "". On Citus, rows of a distributed table are inserted in the order of the ids of their
+// organisations.
 func Insert(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) error {
 	return RunWrites(tx, InsertWrites(tx, table, columns, rows, onConflict)...)
 }
@@ -175,8 +178,9 @@ func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows []
 	return returned, nil
 }
 
-// InsertWrites returns the statements that Insert runs: one statement that selects the rows from a list. On Citus, it is one statement with
-// VALUES for each organisation, because Citus passes a list to the shards through a temporary result.
+// InsertWrites returns the statements that Insert runs. Normally this is one statement, which selects the rows from a list. On Citus, it is
+// one statement with VALUES for each organisation, because Citus would first store the list as a temporary result and then send that result
+// to the shards.
 func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (writes []Write) {
 	names, _ := splitColumns(columns)
 	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
@@ -198,8 +202,8 @@ func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onC
 	return writes
 }
 
-// UpdateFrom returns the assignments of an UPDATE that sets columns to the values of a list, such as "a = u.a, b = u.b" for the list u. The
-// parameter from is the name of the list. Each column is a name and a type.
+// UpdateFrom returns the text after SET in an UPDATE that sets columns to the values of a list, such as "a = u.a, b = u.b" for the list u.
+// The parameter from is the name of the list. Each column is a name and a type.
 func UpdateFrom(from string, columns []string) string {
 	names, _ := splitColumns(columns)
 	for i, n := range names {
@@ -210,9 +214,9 @@ func UpdateFrom(from string, columns []string) string {
 
 // arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values.
 //
-// Each array is in a subquery, so that the planner does not know its length and assumes a short list. The planner then joins the list with
-// a table by an index of the table, and keeps the order of the list. If the planner knew that a list is long, it would read and hash the
-// rows of all organisations in the table.
+// Each array is in a subquery, so that the planner does not know its length and assumes a short list. It then looks up each row of the list
+// in an index of the joined table, and keeps the order of the list. If the planner knew that a list is long, it would read the rows of all
+// organisations in the joined table.
 func arraysQuery(types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {
@@ -222,7 +226,8 @@ func arraysQuery(types []string, rows [][]any) (query string, args []any) {
 	return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))", args
 }
 
-// plainArraysQuery returns the query of arraysQuery without the subqueries, which Citus refuses in some statements.
+// plainArraysQuery returns the same query as arraysQuery, but with each array as a plain parameter instead of a subquery. Citus refuses the
+// subqueries in some statements.
 func plainArraysQuery(types []string, rows [][]any) (query string, args []any) {
 	query, args = arraysQuery(types, rows)
 	return strings.NewReplacer("(SELECT CAST(", "CAST(", "[]))", "[])").Replace(query), args
@@ -242,7 +247,8 @@ func (a array) Dimensions() []pgtype.ArrayDimension {
 // Index implements pgtype.ArrayGetter.
 func (a array) Index(i int) any { return a.at(i) }
 
-// MarshalJSON implements json.Marshaler. Two statements with the same text have equal arguments exactly if their arguments have the same JSON.
+// MarshalJSON implements json.Marshaler. Arrays with equal values have the same JSON, so callers can compare the arguments of two
+// statements by their JSON.
 func (a array) MarshalJSON() ([]byte, error) {
 	values := make([]any, a.length)
 	for i := range values {
@@ -251,11 +257,11 @@ func (a array) MarshalJSON() ([]byte, error) {
 	return json.Marshal(values)
 }
 
-// IndexType implements pgtype.ArrayGetter. The values have different types, so it returns nil.
+// IndexType implements pgtype.ArrayGetter. It returns nil, because arrays for different columns have values of different types.
 func (a array) IndexType() any { return nil }
 
-// jsonQuery returns a query of SQLite for the values of rows. It has one parameter: all rows as JSON. The query is materialized, because
-// SQLite would otherwise read the JSON again for each row of a joined table.
+// jsonQuery returns a query of SQLite for the values of rows. It has one parameter: all rows as JSON. The query is marked as MATERIALIZED,
+// because SQLite would otherwise parse the JSON again for each row of a joined table.
 func jsonQuery(types []string, rows [][]any) (query string, args []any) {
 	values := make([]string, len(types))
 	for i, t := range types {
@@ -267,10 +273,10 @@ func jsonQuery(types []string, rows [][]any) (query string, args []any) {
 	return "MATERIALIZED (SELECT " + strings.Join(values, ", ") + " FROM json_each(?))", []any{jsonRows{rows}}
 }
 
-// jsonRows are rows in the form of a JSON array of arrays.
+// jsonRows is the argument of a statement that contains all rows as one JSON text: an array with an array for each row.
 type jsonRows struct{ rows [][]any }
 
-// Value implements driver.Valuer.
+// Value implements driver.Valuer. It returns the JSON text.
 func (j jsonRows) Value() (driver.Value, error) {
 	converted := make([][]any, len(j.rows))
 	for i, row := range j.rows {
@@ -286,8 +292,8 @@ func (j jsonRows) Value() (driver.Value, error) {
 	return string(text), err
 }
 
-// AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The placeholder, such as "?" or
-// "@ids", marks where the argument belongs. The query q only says which engine is used.
+// AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The placeholder, such as
+// "?" or "@ids", is the one for the argument in the condition. The handle q is used only to find out which engine the statement is for.
 func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition string, arg any) {
 	if q.Name() == "sqlite" {
 		return column + " IN " + placeholder, ids
@@ -299,8 +305,8 @@ func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition s
 	return column + " = ANY(CAST(" + placeholder + " AS uuid[]))", array{len(ids), func(i int) any { return &values[i] }}
 }
 
-// binary converts a value of the store's own types to a type that pgx sends in binary form. COPY of text values takes several times as long,
-// and an array needs values in binary form.
+// binary converts a value to a type that pgx sends to PostgreSQL in binary form. Arrays need values in this form, and a COPY with values in
+// text form takes several times as long.
 func binary(v any) any {
 	switch v := v.(type) {
 	case nil, string, int64, float64, bool, uuid.UUID:

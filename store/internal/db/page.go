@@ -16,7 +16,7 @@ import (
 // Order is the order of a list. Rows without a value in the column come last, in ascending and in descending order. Rows with equal values
 // are ordered by id, so that each row is on exactly one page.
 type Order struct {
-	Column     string // a key of the list's SortColumns
+	Column     string // name of the column by which the list is ordered; must be a key of the list's SortColumns
 	Descending bool
 }
 
@@ -28,15 +28,16 @@ func (o Order) direction() string {
 	return "ASC"
 }
 
-// Window selects the rows of a list to return. If After is set, the window begins after that position, otherwise at Offset.
+// Window says which rows of an ordered list are returned: a part of the list without gaps. If After is set, the part begins directly after
+// that position. Otherwise it begins with the row number Offset, counted from 0.
 type Window struct {
 	Offset   int       // number of rows to skip
-	Limit    int       // maximum number of rows
+	Limit    int       // maximum number of rows to return
 	After    *Position // position after which the window begins; nil if the window begins at Offset
-	MaxBytes int64     // number of bytes of texts after which the window ends; 0 if there is no limit
+	MaxBytes int64     // after so many bytes of texts, no further row is returned; 0 if there is no limit
 }
 
-// NeedsTotal returns true if the window is so far from the beginning that ReadList reads it faster with ListSpec.Total.
+// NeedsTotal returns true if Offset is so large that ReadList is faster if the caller sets ListSpec.Total, the number of rows of the list.
 func (w Window) NeedsTotal() bool { return w.After == nil && w.Offset >= deepOffset }
 
 // Position is a position in an ordered list: directly after the row with this value and id.
@@ -57,7 +58,7 @@ const (
 	FloatColumn // the text is the number's bits in hexadecimal, because a rounded number would not match the row
 )
 
-// parse converts the text of a Position to a value of the column type.
+// parse converts the text in Position.Value to a value with which a statement can compare the column.
 func (t ColumnType) parse(s string) (any, error) {
 	switch t {
 	case IntegerColumn:
@@ -87,7 +88,7 @@ type SortColumn struct {
 // identifier matches the name of a table or column that needs no quotes.
 var identifier = regexp.MustCompile(`^[a-z0-9_]+$`)
 
-// sortColumn returns a column of a table. It panics if a name is not valid.
+// sortColumn returns the SortColumn for a column of a table. It panics if the name of the table or column would need quotes in SQL.
 func sortColumn(table, column string, t ColumnType, nullable bool) SortColumn {
 	if !identifier.MatchString(table) || !identifier.MatchString(column) {
 		panic(fmt.Sprintf("%q.%q is not the name of a column", table, column))
@@ -109,11 +110,12 @@ func SortByNullable(table, column string, t ColumnType) SortColumn {
 // whose column n is a count for each row of the table.
 func SortByCount(table string) SortColumn {
 	c := sortColumn(table, "id", IntegerColumn, false)
-	c.expression = "CAST(COALESCE(counted.n, 0) AS bigint)" // PostgreSQL sums counts to a numeric
+	c.expression = "CAST(COALESCE(counted.n, 0) AS bigint)" // without the cast, PostgreSQL would return the type numeric, because it sums counts to a numeric
 	return c
 }
 
-// deepOffset is the smallest offset that seek replaces. Below it, skipping rows takes less time than another statement.
+// deepOffset is the smallest offset that the function seek replaces by a position. With a smaller offset, it is faster to let the database
+// skip the rows than to run a statement that finds the position.
 const deepOffset = 200
 
 // reversed returns the opposite order.
@@ -122,12 +124,12 @@ func (o Order) reversed() Order {
 	return o
 }
 
-// seek replaces a large offset of a window by the position of the row before the window. It reads this position from the index alone,
-// while a statement with the offset would read all rows before the window.
+// seek replaces a large offset of a window by the position of the last row before the window. It reads this position from the index alone,
+// which is fast. A statement with the offset would read all rows before the window completely.
 //
 // If the window begins in the second half of the list, seek counts rows from the end of the list. This is correct only if no row was added
-// to the list or removed from it since total was read, which the function unchanged checks. If rows were added or removed, or if unchanged
-// is nil, seek counts from the beginning. The parameter total is the number of rows of q.
+// to the list or removed from it since total, the number of rows of q, was read. The function unchanged returns true if that is so. If it
+// returns false, or if unchanged is nil, seek counts from the beginning.
 func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, unchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil
@@ -140,7 +142,7 @@ func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Wind
 			return nil
 		})
 	}
-	valuesAtWrongEnd := c.nullable && !o.Descending // the index begins with the rows without a value, but the list ends with them
+	valuesAtWrongEnd := c.nullable && !o.Descending // read in ascending order, the index begins with the rows whose column is NULL, but the list ends with these rows
 	if fromEnd := int(total) - w.Offset; unchanged != nil && fromEnd >= 0 && fromEnd < w.Offset-1 && !valuesAtWrongEnd {
 		if err := read(q, o.reversed(), fromEnd); err != nil {
 			return w, err
@@ -163,14 +165,15 @@ func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Wind
 	return w, nil
 }
 
-// window adds the ORDER BY to the query q, and the condition or the OFFSET with which the window w begins. It does not add a LIMIT.
+// window adds two things to the query q: the ORDER BY, and the condition or OFFSET that leaves out the rows before the window w. It does
+// not add a LIMIT.
 func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 	beyond, nulls := "<", " NULLS LAST"
 	if !o.Descending {
 		beyond, nulls = ">", " NULLS FIRST"
 	}
 	if !c.nullable {
-		nulls = "" // not needed, and PostgreSQL would not use an index without NULLS LAST
+		nulls = "" // a column without NULL does not need it, and PostgreSQL would not use the column's index, which was created without NULLS LAST
 	}
 	switch {
 	case w.After != nil && w.After.Null:
@@ -187,12 +190,13 @@ func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.direction(), nulls, c.id))
 }
 
-// eachPart calls read for the one or two statements that together read a window of q. The parameter limit of read is the number of rows
-// that the window still lacks. The function read returns the number of rows that it has read.
+// eachPart splits the reading of a window of q into one or two statements and calls read for each of them. The parameter limit of read is
+// the number of rows that are still missing in the window. The function read returns the number of rows that it has read.
 //
-// The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC), forwards or backwards. If the
-// index is read backwards, it begins with the rows without a value, but a list ends with them. So two statements are used for an ascending
-// order: one for the rows with a value, and one for the rows without a value.
+// The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC). For an ascending list, it reads
+// the index backwards, and so gets the rows without a value first, although the list must end with them. So an ascending list needs two
+// statements: one for the rows with a value, and one for the rows without a value. A descending list that begins after a position also
+// needs two.
 func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, read func(part *gorm.DB, limit int) (int, error)) error {
 	if !c.nullable || o.Descending && w.After == nil {
 		_, err := read(c.window(q, o, w), w.Limit)
@@ -221,14 +225,14 @@ func (c SortColumn) eachPart(q *gorm.DB, o Order, w Window, read func(part *gorm
 	return err
 }
 
-// sortKey is the value of a row in the ordering column.
+// sortKey is the value that a row has in the column by which the list is ordered.
 type sortKey struct {
 	null   bool
 	number int64  // the value as integer: the count, the day, or the bits of the floating-point number
-	text   string // for TextColumn
+	text   string // the value of a TextColumn
 }
 
-// sortKey reads the value of the ordering column, which is the first value of each row.
+// sortKey reads the value of the column by which the list is ordered. The query selects this column first, so its index in the row is 0.
 func (c SortColumn) sortKey(row *Values) (k sortKey) {
 	var known bool
 	switch c.kind {
@@ -266,7 +270,7 @@ func (c SortColumn) position(k sortKey, id uuid.UUID) *Position {
 	return p
 }
 
-// Column is a column that a list reads, and how its value is set in a row of the list.
+// Column is a column that a list reads. Set copies the column's value, which has the index i in row, into the field of r for this column.
 type Column[R any] struct {
 	Name string // name of the column, such as "title"
 	Set  func(r *R, row *Values, i int)
@@ -284,29 +288,30 @@ type ListSpec[R any] struct {
 	ID func(*R) uuid.UUID
 	// Total is the number of rows of the whole list, or 0 if it is unknown.
 	Total int64
-	// Sequence, if set, is the order of all rows of the list. ReadList then reads only the rows of the window, by their ids. The fields Total, Before
-	// and Unchanged are not used.
+	// Sequence, if set, is the order of all rows of the list. ReadList then takes the ids of the window's rows from Sequence and reads only
+	// these rows. It ignores the fields Total, Before and Unchanged.
 	Sequence *Sequence
 	// Before, if set, is a statement that runs before the first statement of the list and is sent together with it. It must not be set if
 	// Window.NeedsTotal returns true.
 	Before *Select
-	// Expected returns how many rows to allocate memory for. It is called after Before has run, and only if Before is set.
+	// Expected, if set, returns for how many rows ReadList allocates memory. ReadList calls it after the statement Before has run. If
+	// Expected is nil, ReadList uses Total.
 	Expected func() int64
-	// Unchanged returns true if no row was added to the list or removed from it since Total was read. It can be nil; pages near the end of a
-	// long list then take longer.
+	// Unchanged returns true if no row was added to the list or removed from it since Total was read. If Unchanged is nil, pages near the
+	// end of a long list take longer to read.
 	Unchanged func(ctx context.Context) (bool, error)
-	// Complete sets the fields of the rows that are not columns of the table, such as labels. It returns an upper bound of the number of bytes
-	// that these fields take in JSON. If that is more than maxBytes, Complete may leave out the last rows. It returns the number of rows that
-	// it has completed, which is at least one. Complete can be nil.
+	// Complete sets the fields of the rows that are not columns of the table, such as labels. It returns an upper bound of the number of
+	// bytes that these fields take in JSON. If all rows together would take more than maxBytes, Complete may stop early, and ReadList drops
+	// the rows that are not completed. Complete also returns the number of completed rows, which is at least one. Complete can be nil.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
 }
 
-// List is a window of an ordered list.
+// List is the result of ReadList: a window of an ordered list. A window is a part of the list without gaps.
 type List[R any] struct {
 	Total int64 // number of rows of the whole list
 	Rows  []R   // rows of the window, in order
-	// TextBytes is the number of bytes of the texts that were read. ExtraBytes is an upper bound of the number of bytes that the fields which
-	// ListSpec.Complete sets take in JSON.
+	// TextBytes is the number of bytes of the texts that were read. ExtraBytes is an upper bound of the number of bytes in JSON of the
+	// fields that ListSpec.Complete has set.
 	TextBytes, ExtraBytes int64
 
 	column SortColumn
@@ -315,12 +320,12 @@ type List[R any] struct {
 	more   bool // the list has rows after the window
 }
 
-// errEnough is the error with which a callback ends the reading of rows early.
+// errEnough is the error that the callback for a row returns if no further rows are needed. It is not returned to callers of this package.
 var errEnough = errors.New("enough rows")
 
 // ReadList reads the window w of the rows of the query q, in the order o. It returns an error if o.Column is not a key of spec.Sort. The
-// window ends earlier if the texts of its rows take more than w.MaxBytes, or if the fields that spec.Complete sets do. It always has at
-// least one row if the list has rows after its beginning.
+// result has fewer than w.Limit rows if the texts of the rows, or the fields that spec.Complete sets, take more than w.MaxBytes. It has at
+// least one row, unless the list has no row after the beginning of the window.
 func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
 	c, ok := spec.Sort[o.Column]
 	if !ok {
@@ -350,7 +355,8 @@ func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o
 	return l, Translate(err)
 }
 
-// readInOrder reads the window w of the rows of the query q, which the database returns in the order o.
+// readInOrder reads the window w of the rows of the query q into l. The database orders the rows: the statement has an ORDER BY for the
+// order o.
 func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) error {
 	start, err := l.column.seek(ctx, d, q, o, w, spec.Total, spec.Unchanged)
 	if err != nil {
@@ -412,7 +418,7 @@ func columnsOf[R any](table string, columns []Column[R]) string {
 	return strings.Join(names, ", ")
 }
 
-// setColumns sets the fields of r from the values of row. The value of the first column has the index from in row.
+// setColumns sets the fields of r from the values of row. The parameter from is the index in row of the value of the first column.
 func setColumns[R any](r *R, columns []Column[R], row *Values, from int) {
 	for i, c := range columns {
 		c.Set(r, row, from+i)
