@@ -83,8 +83,8 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 	return db.ReadList(ctx, o.s.db, filtered, spec, query.Order, query.Window)
 }
 
-// matchingAccounts returns a database query for the accounts that match all conditions of query, except those on collections. Order and window
-// are not applied.
+// matchingAccounts returns a database query for the accounts that match all conditions of query, except those on collections. Order and
+// window are not applied.
 func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB {
 	q := o.q(ctx, "accounts")
 	if query.CollectionID == nil && !query.IncludeLinked {
@@ -108,8 +108,8 @@ func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB
 	return q
 }
 
-// accountsInCollections adds to q the condition that an account is in the collection query.CollectionID and in one of query.Collections, if they
-// are set. It returns ErrNotFound if the collection query.CollectionID is unknown.
+// accountsInCollections adds to q the condition that an account is in the collection query.CollectionID and in one of query.Collections, if
+// they are set. It returns ErrNotFound if the collection query.CollectionID is unknown.
 func (o *Org) accountsInCollections(ctx context.Context, query AccountQuery, q *gorm.DB) (*gorm.DB, error) {
 	in := func(collections []uuid.UUID) {
 		condition, ids := db.AnyOf(q, "m.collection_id", "?", collections)

@@ -51,8 +51,8 @@ const (
 	handle
 )
 
-// NewAccountResolver returns a resolver for the authors that a fetch or request named at the time now. The parameter known has all records of
-// the organisation that one of the authors can match.
+// NewAccountResolver returns a resolver for the authors that a fetch or request named at the time now. The parameter known has all records
+// of the organisation that one of the authors can match.
 func NewAccountResolver(org uuid.UUID, now db.Instant, known []*Account) *AccountResolver {
 	b := &AccountResolver{org: org, now: now, rows: known, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
 	for _, row := range known {
@@ -61,7 +61,7 @@ func NewAccountResolver(org uuid.UUID, now db.Instant, known []*Account) *Accoun
 	return b
 }
 
-// index adds the record to the records of its present ids and handle.
+// index adds the record to b.named under its present ids and handle, so that find can find it.
 func (b *AccountResolver) index(row *Account) {
 	add := func(kind nameKind, name string) {
 		key := accountName{row.Platform, kind, name}
@@ -78,7 +78,7 @@ func (b *AccountResolver) index(row *Account) {
 	add(handle, row.Username)
 }
 
-// Resolve returns the record of author a. It creates a record if none matches, and updates the record's handle, ids and name.
+// Resolve returns the account record of an author. It creates a record if no record matches, and updates the record's handle, ids and name.
 func (b *AccountResolver) Resolve(a Author) *Account {
 	matches := func(r *Account) bool { return r.Matches(a) }
 	row := b.find(a.Platform, externalID, a.ExternalID, matches)
@@ -133,7 +133,7 @@ func (a *Account) Matches(author Author) bool {
 	return a.ExternalID != nil && *a.ExternalID == author.ExternalID || a.SourceID != nil && *a.SourceID == author.SourceID && !a.IsOtherThan(author)
 }
 
-// IsOtherThan returns true if DifferentAccounts finds that the ids of the account and of the author belong to different accounts.
+// IsOtherThan returns true if the ids show that the author is another account than a. It returns false if the known ids cannot be compared.
 func (a *Account) IsOtherThan(author Author) bool {
 	var id, sourceID string
 	db.Assign(&id, a.ExternalID)
@@ -150,8 +150,8 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// find returns the first record with an id or handle on platform p for which matches returns true. It returns nil if there is no such record,
-// or if name is "".
+// find returns the first record with the given id or handle on a platform for which the function matches returns true. It returns nil if
+// there is no such record, or if name is "".
 func (b *AccountResolver) find(p link.Platform, kind nameKind, name string, matches func(*Account) bool) *Account {
 	if name == "" {
 		return nil
@@ -210,11 +210,11 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	return nil
 }
 
-// An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account and its
-// target as soon as the id is known. A record with the same handle and another id belongs to another account.
+// An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account in the
+// database and in the fetch queue as soon as the id is known. A record with the same handle and another id belongs to another account.
 
-// SourceIDMark is the first character of the name of an account's target if the name is the source's id of the account. A target has such a
-// name while the platform's own id is unknown.
+// SourceIDMark is the first character of an account's name in the fetch queue if this name is the id that a source uses for the account. An
+// account has such a name in the queue while the platform's own id is unknown.
 const SourceIDMark = "~"
 
 // DifferentAccounts returns true if two pairs of ids belong to different accounts. Each pair is the platform's own id and a source's id,

@@ -13,14 +13,15 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file adds up the counts of the videos of a collection by day. A video counts once, however many times it is in the collection or in
-// its children.
+// This file adds up the counts of the videos of a collection by day. A video counts once, even if it is in the collection and also in
+// collections below it.
 
 const (
-	// MaxCampaignVideos is the maximum number of videos in a collection. For a larger collection, Campaign returns a *TooManyVideosError.
+	// MaxCampaignVideos is the highest number of videos whose counts Campaign adds up. For a larger collection, Campaign returns a
+	// *TooManyVideosError.
 	MaxCampaignVideos = 5000
-	// MaxCampaignDays is the maximum of the number of videos multiplied by the number of days. For 5,000 videos and 31 days, the server and
-	// PostgreSQL each need half a second.
+	// MaxCampaignDays is the highest allowed product of the number of videos and the number of days of a period. For 5,000 videos and 31 days,
+	// the server and PostgreSQL each need half a second.
 	MaxCampaignDays = 155_000
 	// MaxReportPoints is the highest number of stored points that are read for a report.
 	MaxReportPoints = 75_000
@@ -31,11 +32,11 @@ type CampaignQuery struct {
 	Collection      uuid.UUID
 	IncludeChildren bool    // include the videos of all collections below the collection
 	From, To        db.Date // first and last day of the period
-	// Points is true if the result must contain the stored points.
+	// Points is true if the result must contain the stored points of each video: its counts on single days.
 	Points bool
 }
 
-// Campaign has the sums of the videos of a collection.
+// Campaign has the counts of the videos of a collection, added up for each day.
 type Campaign struct {
 	Collections []CollectionName // the collection, and all collections below it if CampaignQuery.IncludeChildren is true
 	Days        []CampaignDay    // one entry for each day on which the collection had a video, the oldest first
@@ -48,7 +49,7 @@ type CollectionName struct {
 	Name string
 }
 
-// CampaignDay has the sums of one day over the videos that are in a collection on that day.
+// CampaignDay has the counts of one day, added up over the videos that are in the collection on that day.
 type CampaignDay struct {
 	Day          db.Date
 	Videos       int64 // number of videos
@@ -62,7 +63,7 @@ type CampaignDay struct {
 	Unknown      Sums  // for each metric, the number of videos whose count is unknown
 
 	ViewsGained    int64 // sum of the changes of the videos' views, each since the last day with known views of the video
-	ViewsCorrected int64 // sum of the negative changes in ViewsGained; at most 0
+	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
 	ViewsFromAdded int64 // views of the videos that were added on this day
 	// ViewsFromKnown is the part of the change of Views since the day before that is neither in ViewsGained nor in ViewsFromAdded. It is the
 	// views that became known, minus the views that became unknown.
@@ -257,7 +258,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 // campaignPointsSQL is campaignPoints with the columns of all metrics.
 var campaignPointsSQL = strings.NewReplacer("{d}", MetricColumns("d.{m}"), "{w}", MetricColumns("w.{m}")).Replace(campaignPoints)
 
-// pointRow receives a row of campaignPoints.
+// pointRow has the values of one row that the query campaignPoints returns.
 type pointRow struct {
 	video   uuid.UUID
 	day     db.Date
@@ -267,7 +268,7 @@ type pointRow struct {
 	weekly  int
 }
 
-// targets returns the addresses for Scan in the order of the columns.
+// targets returns pointers to the fields of r, in the order of the query's columns, so that rows.Scan can fill the fields.
 func (r *pointRow) targets() []any {
 	out := []any{&r.video, &r.day}
 	for n := range r.counts {
@@ -276,7 +277,7 @@ func (r *pointRow) targets() []any {
 	return append(out, &r.fetched, &r.source, &r.weekly)
 }
 
-// point returns the row as a point. A request can read 150,000 rows, so the values of a point are allocated together.
+// point returns the row as a point. A request can read 150,000 rows, so all values of a point are in one allocation, which is faster.
 func (r *pointRow) point() Point {
 	values := &struct {
 		counts  [MetricCount]int64
@@ -310,7 +311,8 @@ func restsOn(points []Point, from, to db.Date) []Point {
 	return kept[first:last]
 }
 
-// startsOn returns the day with which the gain of a video begins: the day before the period, or the day on which the video was added.
+// startsOn returns the day with which the gain of a video begins: the day before the period, or the day on which the video was added if
+// that is later. The parameter from is the first day of the period.
 func (v *CampaignVideo) startsOn(from db.Date) db.Date { return max(from-1, v.AddedAt.Day()) }
 
 // tally adds up the counts of videos by day.
@@ -327,8 +329,8 @@ func newTally(q CampaignQuery) *tally {
 	return t
 }
 
-// add adds the counts of the video v to each day on which v is in the collection. It also sets the fields of v about its views in the period.
-// points are the points of v, ordered by day.
+// add adds the counts of the video v to each day on which v is in the collection. It also sets the fields of v about its views in the
+// period. points are the points of v, ordered by day.
 func (t *tally) add(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day
@@ -407,7 +409,7 @@ func (t *tally) finished() []CampaignDay {
 	return days
 }
 
-// Known returns the sums of the day. A sum is nil if no count of it is known.
+// Known returns the sums of the known counts of the day. The sum of a metric is nil if its count is unknown for every video.
 func (d *CampaignDay) Known() Counts {
 	var c Counts
 	for n, field := range c.Fields() {
@@ -423,7 +425,7 @@ func (d *CampaignDay) Known() Counts {
 type CampaignGains struct {
 	Removed    int64       // number of videos whose tracking was stopped
 	Last       CampaignDay // the last day of the period
-	StartViews *int64      // sum of the first views of the videos with a known gain; nil if no gain is known
+	StartViews *int64      // sum of CampaignVideo.StartViews over the videos whose gain is known; nil if no gain is known
 	Gained     *int64      // sum of the known gains; nil if no gain is known
 	Corrected  int64       // sum of the negative changes of views in the period; at most 0
 }

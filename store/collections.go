@@ -39,7 +39,7 @@ const MaxCollectionDepth = 16
 // as a label, so this limit bounds the size of lists.
 const DefaultMaxCollections = 1000
 
-// hashLength is the number of characters of Collection.Hash.
+// hashLength is the number of random characters in the address of a share page: the length of Collection.Hash.
 const hashLength = 14
 
 // Collection groups videos and accounts. The labels of a video are the collections that contain it.
@@ -60,7 +60,7 @@ type Collection struct {
 	Hashtags []string `gorm:"-"` // folded, in alphabetical order; methods that read collections set it
 
 	VideoCount   int64 `gorm:"->"` // number of tracked videos in the collection; set only if the caller asks for counts
-	AccountCount int64 `gorm:"->"` // number of accounts in the collection, without stopped accounts; set only if the caller asks for counts
+	AccountCount int64 `gorm:"->"` // number of accounts in the collection, without accounts whose tracking was stopped; set only if the caller asks for counts
 }
 
 // collectionVideo is a row of collection_videos: a video that was added to a collection directly.
@@ -83,12 +83,12 @@ type CollectionHashtag struct {
 type CollectionQuery struct {
 	Roots    bool       // select only collections without a parent
 	ParentID *uuid.UUID // select only the children of this collection
-	Subtree  bool       // if ParentID is set: select all its descendants and not only its children
+	Subtree  bool       // select all descendants of ParentID, and not only its children
 	Order    db.Order   // the column is one of CollectionOrders
 	Window   db.Window
 }
 
-// CollectionOrders are the columns by which collections can be ordered. Each has an index, except the counts.
+// CollectionOrders are the columns by which collections can be ordered. Each column has an index, except the two counts.
 var CollectionOrders = db.SortColumns{
 	"created_at":    db.SortBy("collections", "created_at", db.IntegerColumn),
 	"updated_at":    db.SortBy("collections", "updated_at", db.IntegerColumn),
@@ -128,15 +128,15 @@ SELECT mh.collection_id, COUNT(DISTINCT h.video_id) AS n FROM collection_hashtag
    AND NOT EXISTS (SELECT 1 FROM collection_videos hv WHERE hv.organisation_id = @org AND hv.collection_id = mh.collection_id AND hv.video_id = vh.id)
  GROUP BY mh.collection_id) AS counts GROUP BY counts.collection_id`
 
-// accountCounts is a SQL query with the columns collection_id and n, the number of accounts in the collection, without stopped accounts.
-// @org is the organisation.
+// accountCounts is a SQL query with the columns collection_id and n, the number of accounts in the collection. It does not count accounts
+// whose tracking was stopped. @org is the organisation.
 const accountCounts = `
 SELECT m.collection_id, COUNT(*) AS n FROM collection_accounts m
   JOIN accounts a ON a.organisation_id = m.organisation_id AND a.id = m.account_id
  WHERE m.organisation_id = @org AND {m} AND NOT a.removed GROUP BY m.collection_id`
 
-// forAll and forOne replace the placeholders in the queries videoCounts and accountCounts. After forAll, a query counts in all collections.
-// After forOne, it counts only in the collection @id.
+// forAll and forOne replace the placeholders in the queries videoCounts and accountCounts. With forAll, a query counts the members of every
+// collection of the organisation. With forOne, it counts only the members of the collection @id.
 var (
 	forAll = strings.NewReplacer("{m}", "TRUE", "{d}", "TRUE", "{mh}", "TRUE", "{v}", "TRUE")
 	forOne = strings.NewReplacer("{m}", "m.collection_id = @id", "{d}", "d.collection_id = @id", "{mh}", "mh.collection_id = @id",
@@ -285,8 +285,8 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 	return nil
 }
 
-// share sets c.Hash, the random part of the share page's URL, if it is not set and the collection is public or protected, and stores to
-// which collection the hash belongs. The hash never changes afterwards.
+// share sets c.Hash, the random part of the share page's URL, if the collection is public or protected and has no hash yet. It also stores
+// to which collection the hash belongs. A hash never changes.
 func (c *Collection) share(tx *gorm.DB) error {
 	if c.Hash != nil || c.Access == AccessPrivate {
 		return nil
@@ -397,9 +397,9 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 	return c, err
 }
 
-// collectionToChange returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id. If unchanged is
-// set and differs from UpdatedAt, it returns ErrStale. No other transaction can change the collection, because this transaction has raised
-// the organisation's version.
+// collectionToChange returns the collection with the given id, without its hashtags. It returns ErrNotFound for an unknown id. It returns
+// ErrStale if the parameter unchanged is set and is not the collection's UpdatedAt. Until this transaction ends, no other transaction can
+// change the collection, because raising the organisation's version has locked the organisation.
 func (o *Org) collectionToChange(tx *gorm.DB, id uuid.UUID, unchanged *db.Instant) (Collection, error) {
 	var found []Collection
 	switch err := db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Limit(1).Find(&found).Error; {
@@ -413,8 +413,9 @@ func (o *Org) collectionToChange(tx *gorm.DB, id uuid.UUID, unchanged *db.Instan
 	return found[0], nil
 }
 
-// checkParent returns ErrCycle, ErrTooDeep or ErrNotFound if the collection with the given id cannot become a child of the collection
-// parent. id is zero for a new collection.
+// checkParent returns nil if the collection with the given id can become a child of the collection whose id is the parameter parent.
+// Otherwise it returns ErrCycle or ErrTooDeep, or ErrNotFound if there is no such parent. The id is zero for a collection that is not
+// stored yet.
 func (o *Org) checkParent(tx *gorm.DB, id, parent uuid.UUID) error {
 	above := 0
 	for at := &parent; at != nil; above++ {
@@ -456,15 +457,15 @@ func (o *Org) height(tx *gorm.DB, id uuid.UUID) (int, error) {
 	return levels, nil
 }
 
-// DeleteCollection deletes a collection. Its children move to its parent, and its videos and accounts stay tracked. It returns
-// ErrNotFound for an unknown collection, and ErrStale if unchanged is set and differs from UpdatedAt.
+// DeleteCollection deletes a collection. Its children move to its parent, and its videos and accounts stay tracked. It returns ErrNotFound
+// for an unknown collection, and ErrStale if the parameter unchanged is set and is not the collection's UpdatedAt.
 func (o *Org) DeleteCollection(ctx context.Context, id uuid.UUID, unchanged *db.Instant) error {
 	return o.change(ctx, func(tx *gorm.DB) error {
 		c, err := o.collectionToChange(tx, id, unchanged)
 		if err != nil {
 			return err
 		}
-		now := o.s.db.Now() // the new UpdatedAt of the children, unless a child has the same or a later one, which then rises by 1
+		now := o.s.db.Now() // the new UpdatedAt of the children; if the UpdatedAt of a child is not earlier than now, it rises by 1 instead
 		err = db.Scoped(tx, "collections", o.id).Where("collections.parent_id = ?", id).
 			Updates(map[string]any{"parent_id": c.ParentID, "updated_at": gorm.Expr("CASE WHEN updated_at < ? THEN ? ELSE updated_at + 1 END", now, now)}).Error
 		if err != nil {

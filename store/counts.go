@@ -20,8 +20,8 @@ type listKey struct {
 	version int64
 }
 
-// keyOfList returns the key for the list of the query q. The parameter v is the organisation's version. The parameters in more say what else
-// selects or orders the rows.
+// keyOfList returns the key for the list of the query q. The parameter v is the organisation's version. The parameters in more say what
+// else selects or orders the rows.
 func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	statement, args, err := db.Statement(q)
 	if err != nil {

@@ -95,7 +95,8 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 }
 
 // makeDue sets the due time of webhooks to now, unless they are due already. It also locks the rows of webhooks that are due already. So a
-// concurrent endClaim waits for this transaction and then reads its new deliveries.
+// transaction that ends a claim of such a webhook waits for this transaction, and then finds the deliveries that this transaction has
+// added.
 func makeDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
 	list, args := db.Keys(webhooks).With(tx)
 	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
@@ -202,9 +203,9 @@ type Attempt struct {
 const statusGone = 410
 
 // FinishClaim stores the results of attempts and ends the claim. The attempts must be in the order in which they ended. A delivery that
-// failed is sent again after the next delay in retryDelays, until no delay is left. After a failed attempt, the webhook gets no deliveries
-// during a pause: see firstPause. FinishClaim disables the webhook if its server answered with status 410, or if all attempts have failed
-// for a time of at least DisableAfter.
+// failed is sent again after the next delay in retryDelays, until no delay is left. After a failed attempt, nothing is sent to the webhook
+// during a pause. The pause begins with firstPause and doubles with each further failure. FinishClaim disables the webhook if its server
+// answered with status 410, or if all attempts have failed for a time of at least DisableAfter.
 func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Attempt) error {
 	o := s.Org(c.OrganisationID)
 	if len(attempts) == 0 {
@@ -296,7 +297,7 @@ func (o *Org) saveAttempts(tx *gorm.DB, webhook uuid.UUID, attempts []Attempt) e
 	for _, a := range attempts {
 		d, ok := byID[a.DeliveryID]
 		if !ok {
-			continue // the event was deleted
+			continue // the delivery was deleted together with its event
 		}
 		d.Attempts++
 		changes := map[string]any{"attempts": d.Attempts, "last_attempt_at": a.At, "duration_ms": a.Duration.Milliseconds(), "delivered": a.Error == "",

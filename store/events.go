@@ -53,7 +53,7 @@ type EventData struct {
 	Webhook   *EventWebhook `json:"webhook,omitempty"`
 }
 
-// EventVideo is the video of an event.
+// EventVideo describes the video to which something has happened.
 type EventVideo struct {
 	ID        uuid.UUID     `json:"id"`
 	Link      string        `json:"link"`
@@ -74,7 +74,7 @@ type VideoState struct {
 	Status            FetchStatus `json:"status"`
 }
 
-// EventAccount is the account of an event.
+// EventAccount describes the account to which something has happened.
 type EventAccount struct {
 	ID       uuid.UUID     `json:"id"`
 	Link     string        `json:"link"`
@@ -94,11 +94,11 @@ type AccountState struct {
 
 // Threshold is a round value that a number of a video has reached, such as a million views.
 type Threshold struct {
-	Member string `json:"member"` // thresholdViews or thresholdOutlier
+	Member string `json:"member"` // the number that has reached Value: thresholdViews or thresholdOutlier
 	Value  int64  `json:"value"`
 }
 
-// These JSON members of a video have thresholds.
+// These are the numbers of a video that have thresholds, by their names in the JSON of a video.
 const (
 	thresholdViews   = "latest_views"
 	thresholdOutlier = "outlier_multiplier"
@@ -109,30 +109,30 @@ var (
 	outlierThresholds = []int64{10, 25}
 )
 
-// EventWebhook is the webhook of an event.
+// EventWebhook describes the webhook that was disabled or tested.
 type EventWebhook struct {
 	ID     uuid.UUID       `json:"id"`
 	URL    string          `json:"url"`
 	Reason *DisabledReason `json:"reason"` // why the webhook was disabled; nil in a test event
 }
 
-// videoState returns the state of a video.
 func videoState(v *Video) VideoState {
 	return VideoState{Counts: v.LatestCounts(), Engagement: v.LatestEngagement, UpdatedAt: v.LatestUpdatedAt, OutlierMultiplier: v.OutlierMultiplier, Status: v.FetchStatus}
 }
 
-// eventVideo returns the video of an event. before is the state before the event, or nil if the event does not change the state.
+// eventVideo describes a video for an event. The parameter before is the state of the video before the event, or nil if the event does not
+// change the state.
 func eventVideo(v *Video, before *VideoState) *EventVideo {
 	return &EventVideo{ID: v.ID, Link: v.Link, Platform: v.Platform, Username: v.Username, AccountID: v.LinkedAccountID, Removed: v.Removed,
 		VideoState: videoState(v), Previous: before}
 }
 
-// eventAccount returns the account of an event. before is the state before the event, or nil if the event does not change the state.
+// eventAccount describes an account for an event. The parameter before is the state of the account before the event, or nil if the event
+// does not change the state.
 func eventAccount(a *Account, before *AccountState) *EventAccount {
 	return &EventAccount{ID: a.ID, Link: a.Link, Platform: a.Platform, Username: a.Username, AccountState: accountState(a), Previous: before}
 }
 
-// accountState returns the state of an account.
 func accountState(a *Account) AccountState {
 	return AccountState{Followers: a.LatestFollowersCount, Following: a.LatestFollowingCount, CheckedAt: a.CheckedAt, Status: a.FetchStatus}
 }
@@ -205,8 +205,8 @@ func (r *EventRecorder) add(org uuid.UUID, kind EventType, data EventData) {
 	}
 }
 
-// VideoFetched adds the events that follow from a fetch of a video. before is the video before the fetch was written. If rounded is true, the
-// source has probably rounded the counts, so fewer views do not mean that views fell.
+// VideoFetched adds the events that follow from a fetch of a video. before is the video before the fetch was written. If rounded is true,
+// the source has probably rounded the counts, so fewer views do not mean that views fell.
 func (r *EventRecorder) VideoFetched(before, after *Video, rounded bool) {
 	org := after.OrganisationID
 	if !r.Records(org) {
@@ -236,7 +236,8 @@ func (r *EventRecorder) VideoFetched(before, after *Video, rounded bool) {
 	r.VideoStatus(before, after)
 }
 
-// VideoStatus adds an event if the fetch status of a video has changed. The first success after tracking began is no change.
+// VideoStatus adds an event if the fetch status of a video has changed. It adds no event for the first successful fetch of a video, which
+// changes the status from pending to ok.
 func (r *EventRecorder) VideoStatus(before, after *Video) {
 	if before.FetchStatus != after.FetchStatus && !isFirstStatus(before.FetchStatus, after.FetchStatus) {
 		was := videoState(before)
@@ -329,8 +330,8 @@ func (r *EventRecorder) skipAnnounced() error {
 	return nil
 }
 
-// setPositions takes the next positions of each organisation. The row of the organisation in event_feeds stays locked until the commit, so
-// the events become visible in the order of their positions.
+// setPositions gives each event the next position in the event feed of its organisation. The row of the organisation in event_feeds stays
+// locked until the commit, so the events become visible in the order of their positions.
 func (r *EventRecorder) setPositions() error {
 	count := map[uuid.UUID]int64{}
 	for _, e := range r.pending {
@@ -374,13 +375,12 @@ type eventRow struct {
 
 func (eventRow) TableName() string { return "events" }
 
-// event converts the row to an Event.
 func (r eventRow) event() (Event, error) {
 	e := Event{Position: r.Position, ID: r.ID, Type: r.Type, CreatedAt: r.CreatedAt}
 	return e, json.Unmarshal([]byte(r.Data), &e.Data)
 }
 
-// insert inserts the events and their deliveries, and makes the webhooks due.
+// insert inserts the events and their deliveries. It also sets the due time of the webhooks, so that the deliveries are sent.
 func (r *EventRecorder) insert() error {
 	events := make([]eventRow, len(r.pending))
 	var deliveries []Delivery

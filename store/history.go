@@ -117,8 +117,8 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]
 // MaxDate is the last day that the store accepts: 9999-12-31.
 const MaxDate db.Date = 2932896
 
-// knownBefore returns, for each count, the last value before the first of points that is known and not rounded. That value decides the
-// quality of a later point if points has no earlier point with the count. So the quality of a point does not depend on the requested range.
+// knownBefore returns, for each count, the last known value that was not rounded and is older than all of the points. A later count that is
+// lower than this value has the quality "corrected". So the quality of a point does not depend on the requested range.
 func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, from, to db.Date) (Counts, error) {
 	var seen, before Counts
 	wanted := false
@@ -160,8 +160,8 @@ var storedPoints = "SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_dail
 UNION ALL
 SELECT ` + pointColumns + ", 1 AS weekly FROM snapshots_weekly WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to"
 
-// outermostPoints is a SQL query for the daily and the weekly point of a video at one end of a range of days: the oldest points if {order} is
-// replaced by ASC, and the newest if it is replaced by DESC. Both points can be of one day.
+// outermostPoints is a SQL query for the daily and the weekly point of a video at one end of a range of days: the oldest points if {order}
+// is replaced by ASC, and the newest if it is replaced by DESC. The daily and the weekly point can be of the same day.
 var outermostPoints = "SELECT " + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 0 AS weekly FROM snapshots_daily
  WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS d
 UNION ALL
@@ -169,7 +169,7 @@ SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS week
  WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS w`
 
 // scanPoints returns the points of a video in the days from..to that query selects, the oldest first. query is storedPoints or
-// outermostPoints. A day has one point: see appendPoint.
+// outermostPoints. If a day has a daily and a weekly point, appendPoint joins them to one point.
 func (o *Org) scanPoints(ctx context.Context, query string, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	q := o.s.db.Read(ctx).Raw(query+" ORDER BY day, weekly", map[string]any{"org": o.id, "video": video, "from": from, "to": to})
@@ -181,8 +181,8 @@ func (o *Org) scanPoints(ctx context.Context, query string, video uuid.UUID, fro
 }
 
 // fill returns the stored and interpolated points of the days from..to, the newest first. stored must be ordered by day, the oldest first.
-// known has the counts that were known before the first stored point. fill sets the quality of each stored point: to "rounded" if the source
-// has rounded a count, otherwise to "corrected" if a count is lower than its last known value that was not rounded, and otherwise to
+// known has the counts that were known before the first stored point. fill sets the quality of each stored point: to "rounded" if the
+// source has rounded a count, otherwise to "corrected" if a count is lower than its last known value that was not rounded, and otherwise to
 // "measured".
 func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
@@ -213,15 +213,15 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	return i.out
 }
 
-// interpolation appends interpolated points to out. Its slices have the capacity for all points, because one allocation for each count would
-// take longer than computing the counts.
+// interpolation appends interpolated points to out. Its slices have the capacity for all points, because one allocation for each count
+// would take longer than computing the counts.
 type interpolation struct {
 	out    []Point
 	counts []int64 // the counts to which the points of out refer
 }
 
-// between appends a linearly interpolated point for each day between the points a and b that is in from..to, the newest first. It rounds down,
-// so that interpolated values of a rising count never fall and never exceed the count of b.
+// between appends a linearly interpolated point for each day between the points a and b that is in from..to, the newest first. It rounds
+// down, so that interpolated values of a rising count never fall and never exceed the count of b.
 func (i *interpolation) between(a, b Point, from, to db.Date) {
 	before, after, span := a.All(), b.All(), int64(b.Day-a.Day)
 	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {

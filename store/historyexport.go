@@ -89,8 +89,8 @@ func readPoint(row *db.Values) Point {
 	return p
 }
 
-// appendPoint adds the next stored point of a video to points. While a week is rolled up, a day can have both a daily and a weekly point. The
-// daily point comes first, and gets the counts of the weekly point in place of counts that it lacks.
+// appendPoint adds the next stored point of a video to points. While a week is rolled up, a day can have both a daily and a weekly point.
+// The daily point comes first, and gets the counts of the weekly point in place of counts that it lacks.
 func appendPoint(points []Point, p Point) []Point {
 	last := len(points) - 1
 	if last < 0 || points[last].Day != p.Day {

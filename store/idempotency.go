@@ -99,9 +99,10 @@ var sharedBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
 	return c, err
 })
 
-// BeginKey claims an idempotency key for a request to an operation. fingerprint is a hash of the request's content. Of several concurrent
-// requests with the same key, exactly one gets KeyFresh. A new key gets KeyStoreFull if the organisation's keys already take
-// IdempotencyLimit bytes. The answers of requests that are still running can exceed the limit.
+// BeginKey stores an idempotency key for a request to an operation, or returns the state of a key that is already stored. The parameter
+// fingerprint is a hash of the request's content. Of several concurrent requests with the same key, exactly one gets KeyFresh. A new key
+// gets KeyStoreFull if the organisation's keys already take IdempotencyLimit bytes. The limit is checked only when a request begins, so the
+// answers of running requests can exceed it.
 func (o *Org) BeginKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	for attempt := 1; ; attempt++ {
 		k, err := o.beginKey(ctx, operation, key, fingerprint)
@@ -122,8 +123,8 @@ func (o *Org) beginKey(ctx context.Context, operation, key string, fingerprint [
 		if _, err := DeleteExpiredKeys(tx, o.id, now, IdempotencyBatch); err != nil {
 			return err
 		}
-		// Lock the row: this transaction does not raise the organisation's version, so two requests with the same abandoned key could otherwise both
-		// get KeyFresh.
+		// Lock the row: this transaction does not raise the organisation's version, so two requests with the same abandoned key could otherwise
+		// both get KeyFresh.
 		q := db.ForUpdate(db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", operation, key))
 		var found []idempotencyRow
 		if err := q.Limit(1).Find(&found).Error; err != nil {
@@ -261,7 +262,7 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 	return int64(len(freed)), addKeyBytes(tx, org, -sum)
 }
 
-// roomLookahead is how many of the oldest keys keyRoomIn reads.
+// roomLookahead is how many of the oldest keys keyRoomIn reads to find out when enough keys will have expired.
 const roomLookahead = 1000
 
 // keyRoomIn returns how long a caller must wait until the store has space for a key of n bytes, because enough of the organisation's oldest

@@ -31,9 +31,9 @@ UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
-// inCollections adds to q the condition that a video is in at least one of the collections. The database then first reads the members of the
-// collections. If inOrder is true, inCollections adds IS TRUE to the condition. The database then cannot begin with the members. It reads the
-// videos in the order of the list instead, and skips videos that are not members.
+// inCollections adds to q the condition that a video is in at least one of the collections. The database then first reads the members of
+// the collections. If inOrder is true, inCollections adds IS TRUE to the condition. The database then cannot begin with the members. It
+// reads the videos in the order of the list instead, and skips videos that are not members.
 func (o *Org) inCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
 	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
 	where := strings.ReplaceAll(members, "{collections}", condition)
@@ -64,12 +64,13 @@ func namesAndIDs(names []string) []string {
 	return out
 }
 
-// labels has the data from which the labels of videos and accounts are found: all collections of the organisation with their names and
-// hashtags, and the members of the collections. It can have all members, or only those among some videos and accounts.
+// labels has the data from which the labels of videos and accounts are found. The labels of a video are the collections that contain it.
+// The data are all collections of the organisation with their names and hashtags, and the members of the collections. It can have all
+// members, or only those among some videos and accounts.
 type labels struct {
 	all     []Label             // all collections of the organisation, ordered by name and id
 	bytes   []int64             // number of bytes that each label of all takes in JSON
-	tags    map[string][]int    // indexes of the collections that have a hashtag, by the hashtag
+	tags    map[string][]int    // the key is a hashtag, and the value has the indexes in all of the collections with this hashtag
 	members []member            // ordered by id
 	first   map[uuid.UUID]int32 // index in members of the first entry of an id
 }
@@ -167,14 +168,16 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 	return done, bytes, nil
 }
 
-// labelVideos sets the field Labels of videos. maxBytes and the results are those of labelRows.
+// labelVideos sets the field Labels of videos. If the labels take more than maxBytes in JSON, it may leave out the last videos. It returns
+// the number of videos whose labels were set, and the number of bytes that these labels take in JSON.
 func (o *Org) labelVideos(ctx context.Context, videos []Video, maxBytes int64) (done int, bytes int64, err error) {
 	return o.labelRows(ctx, len(videos), maxBytes,
 		func(i int) labelled { return labelled{videos[i].ID, videos[i].Title, videos[i].LinkedAccountID} },
 		func(i int, labels []*Label) { videos[i].Labels = labels })
 }
 
-// labelAccounts sets the field Labels of accounts. maxBytes and the results are those of labelRows.
+// labelAccounts sets the field Labels of accounts. If the labels take more than maxBytes in JSON, it may leave out the last accounts. It
+// returns the number of accounts whose labels were set, and the number of bytes that these labels take in JSON.
 func (o *Org) labelAccounts(ctx context.Context, accounts []Account, maxBytes int64) (done int, bytes int64, err error) {
 	return o.labelRows(ctx, len(accounts), maxBytes,
 		func(i int) labelled { return labelled{account: &accounts[i].ID} },

@@ -44,8 +44,8 @@ func (o *Org) AddVideos(ctx context.Context, collection uuid.UUID, videos []uuid
 	})
 }
 
-// AddAccounts adds accounts to a collection, which then also contains all videos of these accounts. It returns how many of the accounts were
-// not in the collection before. If the collection or an account is unknown, it adds nothing and returns a *NotFoundError.
+// AddAccounts adds accounts to a collection, which then also contains all videos of these accounts. It returns how many of the accounts
+// were not in the collection before. If the collection or an account is unknown, it adds nothing and returns a *NotFoundError.
 func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []uuid.UUID) (int64, error) {
 	return o.addMembers(ctx, collection, "accounts", "account", accounts, func(tx *gorm.DB, ids []uuid.UUID, now db.Instant) *gorm.DB {
 		rows := make([]collectionAccount, len(ids))

@@ -63,8 +63,8 @@ func bothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
 	}
 }
 
-// requireNoSort checks that the database sorts for none of the statements since the last call of Statements that read an ordered list of a table, and
-// that it reads no whole table. It returns the plans of these statements.
+// requireNoSort checks that the database sorts for none of the statements since the last call of Statements that read an ordered list of a
+// table, and that it reads no whole table. It returns the plans of these statements.
 func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ...any) (plans []string) {
 	t.Helper()
 	for _, statement := range db.Guard.Statements() {
@@ -126,8 +126,9 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 	}
 }
 
-// insertMany inserts 200,000 rows into a table: 10,000 for the organisation o, and the others for other organisations. columns are the names of the
-// columns besides organisation_id and id. values are their SQL values, in which {n} is the number of the row in the organisation.
+// insertMany inserts 200,000 rows into a table: 10,000 for the organisation o, and the others for other organisations. columns are the
+// names of the columns besides organisation_id and id. values are their SQL values, in which {n} is the number of the row in the
+// organisation.
 func insertMany(t *testing.T, db *storetest.DB, o *store.Org, table, columns, values string) {
 	t.Helper()
 	id, numbers := "gen_random_uuid()", "generate_series(1, 10000) AS numbers(n)"
@@ -146,7 +147,8 @@ func insertMany(t *testing.T, db *storetest.DB, o *store.Org, table, columns, va
 	db.Exec(t, "ANALYZE")
 }
 
-// TestAccounts_everyOrderAndFilterIsReadFromAnIndex checks the query plans of the first two pages of every filter in every order, with 200,000 accounts.
+// TestAccounts_everyOrderAndFilterIsReadFromAnIndex checks the query plans of the first two pages of every filter in every order, with
+// 200,000 accounts.
 func TestAccounts_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -182,8 +184,8 @@ func TestAccounts_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
 	})
 }
 
-// TestCollections_everyOrderAndFilterIsReadFromAnIndex checks the query plans of the first two pages of every filter in every order, with 200,000
-// collections. The orders by the number of members need a sort, because these numbers are counted for each list.
+// TestCollections_everyOrderAndFilterIsReadFromAnIndex checks the query plans of the first two pages of every filter in every order, with
+// 200,000 collections. The orders by the number of members need a sort, because these numbers are counted for each list.
 func TestCollections_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -128,8 +128,8 @@ func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress .
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }
 
-// SetSubscription changes an organisation's subscription, and moves its targets to another lane as SetTier does. If the subscription becomes
-// active, SetSubscription also schedules the videos and accounts that were saved but not fetched.
+// SetSubscription changes an organisation's subscription, and moves its targets to another lane as SetTier does. If the subscription
+// becomes active, SetSubscription also schedules the videos and accounts that were saved but not fetched.
 func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscription, progress ...func(done, total int64)) error {
 	if err := s.setOrganisation(ctx, id, "subscription", sub, progress); err != nil || sub != SubscriptionActive {
 		return err

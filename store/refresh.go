@@ -82,8 +82,8 @@ func (o *Org) requireTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, m
 }
 
 // refresh adds the entry e to the queue, in the interactive lane and due now. It adds nothing if the time updated is less than
-// queue.RefreshPause ago. The parameter updated is the time of the last successful fetch, or nil. The function check returns an error if the
-// video or account is not tracked any more.
+// queue.RefreshPause ago. The parameter updated is the time of the last successful fetch, or nil. The function check returns an error if
+// the video or account is not tracked any more.
 func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, check func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	if updated != nil && now < updated.Add(queue.RefreshPause) {

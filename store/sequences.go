@@ -56,9 +56,9 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 // sequence returns the order of all rows of a list of collections, or nil if the list has too many rows. The key says which list it is. The
 // function list returns the query that selects the rows.
 //
-// The database can find the members of a collection, or read all rows of the organisation in the order of a column, but it has no index of the
-// members of a collection in an order. So all members are read once for each version of the organisation's data. The caller must have read the
-// version in the key before.
+// The database can find the members of a collection, or read all rows of the organisation in the order of a column, but it has no index of
+// the members of a collection in an order. So all members are read once for each version of the organisation's data. The caller must have
+// read the version in the key before.
 func (o *Org) sequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, list func() (*gorm.DB, error)) (*db.Sequence, error) {
 	if s, ok := o.s.sequences.get(key); ok {
 		return s, nil

@@ -82,8 +82,8 @@ func TestVideos_ofACollectionHaveTheOrderOfTheDatabase(t *testing.T) {
 	})
 }
 
-// TestVideos_ofACollectionShowEveryChange makes changes through one store. Another store has the order of the list in memory, and its next answer
-// must show each change.
+// TestVideos_ofACollectionShowEveryChange makes changes through one store. Another store has the order of the list in memory, and its next
+// answer must show each change.
 func TestVideos_ofACollectionShowEveryChange(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -131,8 +131,8 @@ func TestVideos_ofACollectionShowEveryChange(t *testing.T) {
 	})
 }
 
-// TestListsOfCollections_readOnlyTheRowsOfThePage checks the statements of pages whose list is in memory: one statement reads the version, and one
-// reads the rows of the page by their ids.
+// TestListsOfCollections_readOnlyTheRowsOfThePage checks the statements of pages whose list is in memory: one statement reads the version,
+// and one reads the rows of the page by their ids.
 func TestListsOfCollections_readOnlyTheRowsOfThePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

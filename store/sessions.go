@@ -60,8 +60,8 @@ func (s *Store) CreateLoginLink(ctx context.Context, token uuid.UUID) (secret st
 	return s.createSecret(ctx, "login_links", token, LoginLinkLife)
 }
 
-// LoginLink returns the token and the organisation of a login link, and does not use up the link. It returns ErrLoginLink if the link cannot
-// be used.
+// LoginLink returns the token and the organisation of a login link, and does not use up the link. It returns ErrLoginLink if the link
+// cannot be used.
 func (s *Store) LoginLink(ctx context.Context, secret string) (Identity, error) {
 	id, err := s.authenticateSecret(ctx, "login_links", secret)
 	return id, loginLinkError(err)

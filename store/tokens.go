@@ -26,14 +26,14 @@ type Scope string
 const (
 	ScopeRead  Scope = "read"
 	ScopeWrite Scope = "write"
-	ScopeAdmin Scope = "admin" // allows operations that manage tokens
+	ScopeAdmin Scope = "admin" // allows operations that manage tokens and webhooks
 )
 
 // Scopes lists every scope.
 var Scopes = []Scope{ScopeRead, ScopeWrite, ScopeAdmin}
 
-// MaxTokens is how many tokens an organisation can have before Org.CreateToken refuses to make another one. Expired and revoked tokens count
-// until they are deleted.
+// MaxTokens is how many tokens an organisation can have before Org.CreateToken refuses to make another one. Expired and revoked tokens
+// count until they are deleted.
 const MaxTokens = 1000
 
 // TooManyTokensError reports that the organisation has as many tokens as it may have.
@@ -173,7 +173,7 @@ func (r tokenRow) token() Token {
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt}
 }
 
-// NewToken is a token to be made.
+// NewToken has the values with which CreateToken creates a token.
 type NewToken struct {
 	ID       uuid.UUID     // id of the new token; if it is the zero id, the store chooses an id
 	Name     string        // 1 to 100 characters; white space around it is removed
@@ -215,8 +215,8 @@ func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 }
 
 // CreateToken creates a token for an organisation and returns the token and its secret. The secret cannot be read again later. If validity
-// is 0, the token does not expire. CreateToken returns ErrNotFound for an unknown organisation. It is for operators, so it does not count the
-// organisation's tokens.
+// is 0, the token does not expire. CreateToken returns ErrNotFound for an unknown organisation. It is for the operator of the installation,
+// and therefore does not apply the limit MaxTokens.
 func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
 	row, secret, err := NewToken{Name: name, Scopes: scopes, Validity: validity}.row(org, s.db.Now())
 	if err != nil {
@@ -278,14 +278,14 @@ func (o *Org) Tokens(ctx context.Context) ([]Token, error) {
 	return tokens, err
 }
 
-// RevokeToken revokes a token of the organisation permanently. It returns ErrNotFound for an unknown token, and changes nothing if the token
-// is revoked already.
+// RevokeToken revokes a token of the organisation permanently. It returns ErrNotFound for an unknown token, and changes nothing if the
+// token is revoked already.
 func (o *Org) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	return o.s.revoke(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx.Where("organisation_id = ?", o.id) })
 }
 
-// RevokeToken revokes a token of any organisation permanently. It is for operators. It returns ErrNotFound for an unknown token, and changes
-// nothing if the token is revoked already.
+// RevokeToken revokes a token of any organisation permanently. It is for operators. It returns ErrNotFound for an unknown token, and
+// changes nothing if the token is revoked already.
 func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	return s.revoke(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx })
 }
@@ -315,7 +315,8 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 	return s.identity(ctx, row)
 }
 
-// identity returns the token of a row and its organisation. It returns ErrTokenUnknown for the zero row, ErrTokenExpired or ErrTokenRevoked.
+// identity returns the token of a row and its organisation. It returns ErrTokenUnknown for the zero row, ErrTokenExpired for an expired
+// token, and ErrTokenRevoked for a revoked token.
 func (s *Store) identity(ctx context.Context, row tokenRow) (Identity, error) {
 	switch now := s.db.Now(); {
 	case row.ID == uuid.Nil:

@@ -24,17 +24,18 @@ type TrackRequest struct {
 	CollectionNames []string
 	// CreatedBy is the id of the API token that is stored as the creator of new collections.
 	CreatedBy uuid.UUID
-	// Lane is the lane of the videos' scheduled fetches.
+	// Lane is the priority of the videos' scheduled fetches.
 	Lane queue.Lane
-	// Immediate is how many of the links, counted from the first, are fetched in the interactive lane. The other videos are also due at once,
-	// but in Lane, so they are fetched after the targets of the interactive lane.
+	// Immediate is how many of the links, counted from the first, are fetched with the highest priority, the interactive lane. The other
+	// videos are also due at once, but with the lower priority Lane.
 	Immediate int
-	// Enqueue is how many of the links, counted from the first, are added to the queue. The other videos are saved as pending and are not
-	// fetched.
+	// Enqueue is how many of the links, counted from the first, are added to the fetch queue. The other videos are saved as pending and are
+	// not fetched.
 	Enqueue int
 	// Scheduled is true if the videos are first fetched at their time of the daily schedule, and not as soon as possible.
 	Scheduled bool
-	// Unsupported returns why no configured source can fetch the video of a link, or "". If Unsupported is nil, that is not known.
+	// Unsupported returns why no configured source can fetch the video of a link, or "". If Unsupported is nil, all videos are treated as
+	// fetchable.
 	Unsupported func(link.Link) string
 }
 
@@ -52,7 +53,7 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	named := collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy}
 	raise := db.RaiseVersions
 	if named.none() {
-		raise = db.RaiseVersionsOnly // a new video can have labels, but the collections and their members stay the same
+		raise = db.RaiseVersionsOnly // no collection and no direct member of a collection changes, so the version of the labels need not rise
 	}
 	var tracked []Tracked
 	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -72,7 +73,7 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	return tracked, err
 }
 
-// Tracking adds videos and accounts to an organisation inside a transaction.
+// Tracking starts and stops the tracking of an organisation's videos and accounts inside the transaction Tx.
 type Tracking struct {
 	*Org
 	Tx  *gorm.DB
@@ -89,8 +90,8 @@ func (t Tracking) Accounts(links []link.Link) (map[string]uuid.UUID, error) {
 	return ids, db.RunWrites(t.Tx, t.addAccounts(links, ids)...)
 }
 
-// addAccounts returns the statements that insert the accounts of links that have no id in ids. It adds the ids of these accounts to ids. It
-// returns no statement if no account is missing.
+// addAccounts returns the statements that insert the missing accounts of links: those whose AccountKey is not in ids. It adds the new ids
+// of these accounts to ids. It returns no statement if no account is missing.
 func (t Tracking) addAccounts(links []link.Link, ids map[string]uuid.UUID) []db.Write {
 	var accounts []Account
 	for _, l := range links {
@@ -146,8 +147,8 @@ func (t Tracking) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	return tracked, db.RunWrites(t.Tx, append(writes, enqueue...)...)
 }
 
-// trackAgain marks the stored videos of the links in r as tracked by their own links. It returns a result for each link, and how many of the
-// videos were stopped before. The result of a link whose video is not stored is the zero value.
+// trackAgain marks the stored videos of the links in r as tracked by their own links. It returns a result for each link, and the number of
+// videos that were stopped and are now tracked again. The result of a link whose video is not stored is the zero value.
 func (t Tracking) trackAgain(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted int, err error) {
 	tracked = make([]Tracked, len(r.Links))
 	changed := map[videoChange][]uuid.UUID{}
@@ -174,7 +175,7 @@ func (t Tracking) trackAgain(r TrackRequest, before map[string]storedVideo) (tra
 	return tracked, restarted, nil
 }
 
-// newVideo returns the new video of a link in r. accounts has the ids of accounts, with AccountKey as the key.
+// newVideo returns the video to insert for the link r.Links[i]. The parameter accounts has the ids of accounts, with AccountKey as the key.
 func (t Tracking) newVideo(r TrackRequest, i int, accounts map[string]uuid.UUID) Video {
 	v := NewVideo(t.id, r.Links[i], accounts, t.Now)
 	v.Direct, v.Pending = true, i >= r.Enqueue
@@ -213,9 +214,9 @@ type storedVideo struct {
 	LatestUpdatedAt *db.Instant
 }
 
-// stored returns the stored videos of the organisation that links name, by their queue.TargetKey. It also returns the ids of the accounts
-// that now have the handles of the links, by their AccountKey. No other transaction can start or stop their tracking, because this
-// transaction has raised the version of the organisation.
+// stored returns the organisation's videos that the links name, with queue.TargetKey as the key. It also returns the ids of the accounts
+// that now have the handles in the links, with AccountKey as the key. Until this transaction ends, no other transaction can start or stop
+// the tracking of these videos, because raising the organisation's version has locked the organisation.
 func (t Tracking) stored(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {
@@ -257,7 +258,8 @@ func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.
 	return v
 }
 
-// due returns when the video of a link is fetched first. If no configured source can fetch it, unsupported is the reason.
+// due returns when the video of the link r.Links[i] is fetched for the first time. If no configured source can fetch the video, the result
+// unsupported says why; otherwise it is "".
 func (r TrackRequest) due(i int, now db.Instant) (next db.Instant, unsupported string) {
 	l := r.Links[i]
 	if r.Unsupported != nil {
@@ -270,7 +272,7 @@ func (r TrackRequest) due(i int, now db.Instant) (next db.Instant, unsupported s
 }
 
 // entries returns the queue entries of the videos to fetch. It skips videos that were already tracked. tracked has the result for each link
-// in r. before has the videos that were stored before.
+// in r. The parameter before has the videos that the organisation had before this request.
 func (t Tracking) entries(r TrackRequest, tracked []Tracked, before map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {
@@ -341,7 +343,7 @@ func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, arg
 	}
 	var videos []Video
 	update := tx
-	if events.Records(o.id) { // the statement then returns the stopped videos
+	if events.Records(o.id) { // the UPDATE then also returns the stopped videos, for their events
 		update = tx.Model(&videos).Clauses(clause.Returning{})
 	}
 	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(withStopped(map[string]any{"removed": true, "pending": false}))
@@ -395,8 +397,8 @@ func (t Tracking) trackedIDs(refs []VideoRef) (unmatched []VideoRef, ids []uuid.
 	return unmatched, ids, LinkedAccounts(rows), nil
 }
 
-// enqueuePending adds the organisation's pending videos to the fetch queue. It also adds the tracked accounts for which the queue has no
-// subscription.
+// enqueuePending adds the organisation's pending videos, which are saved but not fetched, to the fetch queue. It also adds the tracked
+// accounts for which the queue has no subscription.
 func (o *Org) enqueuePending(ctx context.Context) error {
 	org, err := o.s.Organisation(ctx, o.id)
 	if err != nil {

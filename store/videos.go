@@ -48,7 +48,7 @@ type Video struct {
 	LatestEngagement *int64
 	LatestUpdatedAt  *db.Instant
 
-	OutlierMultiplier *float64 // nil if the views or the account are unknown, or if the account's median is 0
+	OutlierMultiplier *float64 // views divided by the median views of the account's tracked videos; nil if a value is unknown or the median is 0
 	Growth
 
 	FetchState
@@ -70,7 +70,7 @@ type Growth struct {
 // GrowthColumns are the columns of Growth, in the order of Growth.Values.
 var GrowthColumns = []string{"increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 
-// GrowthDefinitions are the columns of Growth with their types.
+// GrowthDefinitions are the columns of Growth with their SQL types.
 var GrowthDefinitions = []string{"increase_1d double precision", "increase_7d double precision", "increase_14d double precision",
 	"increase_30d double precision", "views_gained_7d bigint"}
 
@@ -172,7 +172,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	if _, ok := o.Remembered(); !ok && query.readsWithVersion() {
 		return o.listVideosAndVersion(ctx, query, matching, spec)
 	}
-	v, err := o.version(ctx) // before all other data, so that a later change changes the version
+	v, err := o.version(ctx) // read before all other data: if the data change in between, a client that compares versions sees the change
 	if err != nil {
 		return nil, db.Translate(err)
 	}
@@ -187,7 +187,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		if err != nil {
 			return nil, err
 		}
-		if spec.Sequence == nil { // there are too many members to read all of them
+		if spec.Sequence == nil { // the collections have too many members to read all of them
 			if filtered, err = o.inQueriedCollections(ctx, query, matching, false); err != nil {
 				return nil, err
 			}
@@ -205,7 +205,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	return db.ReadList(ctx, o.s.db, inOrder, spec, query.Order, query.Window)
 }
 
-// usualRows is for how many rows of a filtered list memory is allocated before the total is known.
+// usualRows is the number of rows for which memory is allocated at first if a filtered list is read before its total is known.
 const usualRows = 100
 
 // readsWithVersion returns true if the version and the videos of a query can be read together. A long list with a filter first needs its
@@ -214,8 +214,8 @@ func (q VideoQuery) readsWithVersion() bool {
 	return !q.ofCollections() && !q.Window.NeedsTotal() && (!q.filters() || q.Window.Limit <= 5*usualRows)
 }
 
-// listVideosAndVersion returns a list of the videos that the query in the parameter matching selects. It reads the videos and the version of the
-// organisation's data in one round trip to the database.
+// listVideosAndVersion returns a list of the videos that the query in the parameter matching selects. It reads the videos and the version
+// of the organisation's data in one round trip to the database.
 func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matching *gorm.DB, spec db.ListSpec[Video]) (*db.List[Video], error) {
 	var v Version
 	spec.Before = new(o.readVersion(&v))
@@ -242,8 +242,9 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 // ofCollections returns true if the query is limited to videos of collections.
 func (q VideoQuery) ofCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
 
-// inQueriedCollections adds to q the condition that a video is in the collection query.CollectionID and in one of query.Collections, if they are
-// set. The parameter inOrder is that of inCollections. It returns ErrNotFound if the collection query.CollectionID is unknown.
+// inQueriedCollections adds to q the condition that a video is in the collection query.CollectionID and in one of query.Collections, if
+// they are set. If inOrder is true, the database reads the videos in the order of the list, and not the members of the collections first.
+// It returns ErrNotFound if the collection query.CollectionID is unknown.
 func (o *Org) inQueriedCollections(ctx context.Context, query VideoQuery, q *gorm.DB, inOrder bool) (*gorm.DB, error) {
 	if query.CollectionID != nil {
 		if err := o.hasCollection(ctx, *query.CollectionID); err != nil {
@@ -261,8 +262,8 @@ func (o *Org) inQueriedCollections(ctx context.Context, query VideoQuery, q *gor
 	return q.Session(&gorm.Session{}), nil
 }
 
-// completeVideos sets the fields of videos that are not columns of the table. The parameter maxBytes and the results are those of
-// db.ListSpec.Complete.
+// completeVideos sets the fields of videos that are not columns of the table. If the labels take more than maxBytes in JSON, it may leave
+// out the last videos. It returns the number of completed videos, and the number of bytes that their labels take in JSON.
 func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range videos {
@@ -272,7 +273,7 @@ func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64
 }
 
 // countVideos returns the number of videos that match query. The parameter v is the organisation's version. If query has no filter,
-// countVideos returns a total in v. Otherwise it counts the rows of filtered.
+// countVideos returns a total that v contains. Otherwise it counts the rows of filtered.
 func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	switch {
 	case query.filters():
@@ -290,8 +291,8 @@ func (q VideoQuery) filters() bool {
 		q.HasMetrics != nil || q.ofCollections() || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
-// matching returns a database query for the videos that match all conditions of query, except those on collections. Order and window are not
-// applied.
+// matching returns a database query for the videos that match all conditions of query, except those on collections. Order and window are
+// not applied.
 func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	q := o.q(ctx, "videos")
 	where := func(set bool, condition string, args ...any) {
@@ -365,13 +366,14 @@ func videoWhere(q *gorm.DB, ref VideoRef) *gorm.DB {
 	return q.Where("videos.platform = ? AND videos.external_id = ?", ref.Link.Platform, ref.Link.ID)
 }
 
-// newColumns are the columns of a new video that are not NULL, or can be set, before its first fetch.
+// newColumns are the columns that are written when a video is inserted, with their SQL types. All other columns are NULL until the first
+// fetch.
 var newColumns = []string{"organisation_id uuid", "id uuid", "platform text", "external_id text", "link text", "username text", "linked_account_id uuid",
 	"created_at bigint", "removed boolean", "pending boolean", "direct boolean", "title text", "title_folded text", "not_safe boolean", "private boolean",
 	"hidden_stats boolean", "ad_info_shop boolean", "ad_is_ad boolean", "fetch_status text", "fetch_reason text", "next_fetch_at bigint"}
 
-// insertVideos returns the statements that insert videos that the organisation does not have. No other transaction can insert them at the same
-// time, because this transaction has raised the version of the organisation.
+// insertVideos returns the statements that insert videos that the organisation does not have. No other transaction can insert them at the
+// same time, because this transaction has raised the version of the organisation.
 func insertVideos(tx *gorm.DB, videos []Video) []db.Write {
 	rows := make([][]any, len(videos))
 	for i := range videos {

@@ -45,7 +45,7 @@ type Webhook struct {
 	ID             uuid.UUID `gorm:"primaryKey"`
 	URL            string
 	Description    string
-	EventTypes     string // see Types
+	EventTypes     string // comma-separated types of events, as the method Types parses them
 	Enabled        bool
 	DisabledReason *DisabledReason // nil if the webhook is enabled
 	CreatedAt      db.Instant      `gorm:"autoCreateTime:false"`
@@ -54,7 +54,7 @@ type Webhook struct {
 	Secret              []byte
 	PreviousSecret      []byte
 	PreviousSecretUntil *db.Instant
-	RotationID          *uuid.UUID  // the parameter effect of the last RotateWebhookSecret; nil if it was zero
+	RotationID          *uuid.UUID  // the EffectID of the request that last replaced the secret; nil if that request had no idempotency key
 	Failures            int         // number of failed attempts since the last successful attempt
 	FailingSince        *db.Instant // time of the first failed attempt since the last successful attempt; nil if the last attempt was successful
 	LastSuccessAt       *db.Instant // nil if no attempt was successful
@@ -63,7 +63,7 @@ type Webhook struct {
 // Types returns the types of the events that are sent to the webhook. An empty list means all types.
 func (w *Webhook) Types() []EventType { return parseEventTypes(w.EventTypes) }
 
-// NewWebhook is a webhook to be made.
+// NewWebhook has the values with which CreateWebhook creates a webhook.
 type NewWebhook struct {
 	ID          uuid.UUID // the EffectID of the request's IdempotencyKey; if it is zero, CreateWebhook makes an id
 	URL         string
@@ -160,7 +160,7 @@ func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) 
 			if err := o.enableFeed(tx); err != nil {
 				return err
 			}
-			if err := enqueueWebhook(tx, o.id, id, w.UpdatedAt); err != nil { // the row was deleted when the webhook was disabled
+			if err := enqueueWebhook(tx, o.id, id, w.UpdatedAt); err != nil { // disabling the webhook deleted its row of the queue
 				return err
 			}
 		default:
@@ -225,8 +225,10 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effect uuid.UUID, sec
 	return w, err
 }
 
-// TestWebhook records an event of the type EventWebhookTest and returns the delivery that sends it to the webhook. It returns ErrNotFound for
-// an unknown id, and ErrWebhookDisabled if the webhook is disabled. effect is the EffectID of the request's IdempotencyKey, or zero.
+// TestWebhook records an event of the type EventWebhookTest and returns the delivery that sends it to the webhook. It returns ErrNotFound
+// for an unknown id, and ErrWebhookDisabled if the webhook is disabled. The parameter effect is the EffectID of the request's
+// IdempotencyKey, or zero. If the webhook already has a delivery with this id, an earlier attempt of the request made it, and TestWebhook
+// only returns it.
 func (o *Org) TestWebhook(ctx context.Context, id, effect uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.change(ctx, func(tx *gorm.DB) error {
@@ -254,8 +256,8 @@ func (o *Org) TestWebhook(ctx context.Context, id, effect uuid.UUID) (Delivery, 
 }
 
 // enabledWebhook returns the webhook with the given id. It returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is
-// disabled. If the webhook has a delivery whose id is effect, an earlier attempt of the request made the delivery, but its server crashed
-// before it answered. enabledWebhook then also returns this delivery.
+// disabled. If the webhook has a delivery whose id is the parameter effect, an earlier attempt of the request made the delivery, but its
+// server crashed before it answered. enabledWebhook then also returns this delivery.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {
@@ -275,8 +277,9 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Deliv
 }
 
 // ReplayDelivery makes a new delivery of the event of a delivery, and returns it. The new delivery has the same event id. ReplayDelivery
-// returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is disabled. effect is the EffectID of the request's
-// IdempotencyKey, or zero.
+// returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is disabled. The parameter effect is the EffectID of the
+// request's IdempotencyKey, or zero. If the webhook already has a delivery with this id, an earlier attempt of the request made it, and
+// ReplayDelivery only returns it.
 func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effect uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.change(ctx, func(tx *gorm.DB) error {
