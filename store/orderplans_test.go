@@ -154,7 +154,10 @@ func TestAccounts_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
 	storetest.SkipIfShort(t)
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		day := map[string]string{"postgres": "DATE '2026-01-01' + n % 100", "sqlite": "date('2026-01-01', (n % 100) || ' days')"}[db.Engine]
+		day := "DATE '2026-01-01' + n % 100"
+		if db.Engine == "sqlite" {
+			day = "date('2026-01-01', (n % 100) || ' days')"
+		}
 		insertMany(t, db, o, "accounts", "platform, username, handle_current, link, created_at, tracked, fetch_status, latest_followers_count, total_views, median_views, last_uploaded_at",
 			"'tiktok', 'user' || {n}, true, 'https://www.tiktok.com/@user' || {n}, {n} % 3000, {n} % 5 > 0, 'ok', CASE WHEN {n} % 3 > 0 THEN {n} % 700 END, CASE WHEN {n} % 3 > 0 THEN {n} % 600 END, CASE WHEN {n} % 3 > 0 THEN {n} % 500 / 7.0 END, CASE WHEN {n} % 3 > 0 THEN "+day+" END")
 		for name, query := range map[string]store.AccountQuery{

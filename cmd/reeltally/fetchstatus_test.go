@@ -201,7 +201,7 @@ func (s *statusSystem) video(id string) map[string]any {
 
 // fault makes the sandbox answer all calls to a source with a kind of failure, such as a spent quota. If kind is "", all sources work
 // normally again.
-func (s *statusSystem) kind(source, kind string) {
+func (s *statusSystem) fault(source, kind string) {
 	s.t.Helper()
 	method, body := http.MethodPut, `{"source":"`+source+`","fault":"`+kind+`"}`
 	if kind == "" {
