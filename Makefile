@@ -49,7 +49,7 @@ down: ## stop the containers and keep the data
 
 ##### Test
 
-# In short mode, tests that take long or need other programs than Go and PostgreSQL are skipped by storetest.SkipIfShort.
+# In short mode, storetest.SkipIfShort skips tests that take long or need other programs than Go and PostgreSQL.
 # With PKG or ARGS, only a part of the tests runs. .ci/engines then does not check that every test case ran on every engine.
 .PHONY: test
 test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=./store/... and ARGS='-run X' run a part)
@@ -63,7 +63,7 @@ check: gen-check lint test-all test-long dist-test ## run everything that CI run
 # the driver would take most of the time of the tests, and no more races of ReelTally would be found.
 RACE := -race -gcflags='modernc.org/...=-race=false'
 # LONG matches the names of the simulations and of the tests with thousands of generated hostile answers. These tests take minutes in one
-# goroutine. With the race detector, they would take an hour. The other tests of the collector run the same code with the race detector.
+# goroutine, and an hour with the race detector. The other tests of the collector run the same code with the race detector.
 LONG := ^(TestSimulation|TestHostile)_
 .PHONY: test-all
 test-all: ## run every test except those of test-long, with the race detector, also with a browser, nginx and Redis (PKG, ARGS)
@@ -149,7 +149,7 @@ full-rate: ## call every operation at the full rate of one organisation for 10 m
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestFullRate_maximumAllowedLoadNeedsLittleMemory$$' $(ARGS) -args -fullrate.for=$(or $(FULL_RATE_FOR),10m) -fullrate.out=$(CURDIR)/docs/evidence
 
 # SCALE=1 creates more than 1,000,000 videos instead of 100,000. ONLY='Lists' measures only the cases whose names match. PEERS=all also measures
-# fastify and PocketBase, which need Node or other Go modules. DOCS=1 also writes the results into docs/performance.md and docs/bench.svg.
+# two other implementations of the list of videos, with fastify and PocketBase. DOCS=1 also writes the results into docs/performance.md and docs/bench.svg.
 .PHONY: bench
 bench: ## compare the speed with limits such as COPY of PostgreSQL and write bench/latest.json (10 minutes; SCALE, ROUNDS, ONLY, PEERS, DOCS)
 	@mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/reeltally ./cmd/server ./bench ./bench/peers/bare ./bench/peers/gorm

@@ -1,8 +1,8 @@
-// Package gen contains the code generated from openapi.yaml: package api for the server, package client for Go clients, and the client
-// libraries for TypeScript and Python.
+// Package gen contains the code that is generated from openapi.yaml: package api for the server, package client for Go clients, and the
+// client libraries for TypeScript and Python.
 //
-// `make gen` generates all of them. `make gen-check` fails if they are out of date. Before the Go code is generated, api/overlay.yaml and
-// client/overlay.yaml remove the parts of openapi.yaml that this code does not need. Servers still serve the complete openapi.yaml.
+// `make gen` generates all of them, and `make gen-check` fails if they are out of date. The Go code is generated from a part of
+// openapi.yaml: api/overlay.yaml and client/overlay.yaml list what is removed before.
 package gen
 
 import "embed"

@@ -5,8 +5,8 @@ import uuid
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-# A schema of OpenAPI cannot express every rule of the server. These are the error codes of the rules that it cannot express. If a request is
-# valid for the schemas, the server may refuse it only with one of these codes.
+# These are the error codes of rules that a schema of OpenAPI cannot express. If a request is valid for the schemas, the server may refuse
+# it only with one of these codes.
 BEYOND_SCHEMAS = frozenset({
     "conflict",  # two parameters that exclude each other
     "encoding",  # NUL in a string, invalid UTF-8
@@ -19,8 +19,7 @@ BEYOND_SCHEMAS = frozenset({
 })
 
 
-# This text occurs in the error for a year that is not allowed. A schema cannot limit the years of dates, so the contract states the limits in a
-# description.
+# This text is in the error for a year that is not allowed. A schema cannot limit years, so the contract states the limits in a description.
 YEARS = "in the years 1970 to 2999"
 
 

@@ -32,11 +32,11 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// extract writes the files of the tar archive in into a folder. It returns the header of each entry of the archive, by name.
-func extract(t *testing.T, in io.Reader, folder string) map[string]*tar.Header {
+// extract writes the files of a tar archive into a folder. It returns the header of each entry of the archive, by name.
+func extract(t *testing.T, packed io.Reader, folder string) map[string]*tar.Header {
 	t.Helper()
 	found := map[string]*tar.Header{}
-	for archive := tar.NewReader(in); ; {
+	for archive := tar.NewReader(packed); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return found
@@ -137,7 +137,7 @@ func decode(t *testing.T, path string, into any) {
 	}
 }
 
-// requireRuns requires that a program prints its version and does not contain the path of the repository.
+// requireRuns fails the test unless a program prints its version and does not contain the path of the repository.
 func requireRuns(t *testing.T, program, version string) {
 	t.Helper()
 	printed := string(must[[]byte](t)(exec.Command(program, "version").Output()))
@@ -150,8 +150,8 @@ func requireRuns(t *testing.T, program, version string) {
 	}
 }
 
-// requireUp starts `reeltally up` as the README says, with a new folder for its data. It requires that the API answers to the printed token, and that the program
-// stops when it is told to.
+// requireUp starts `reeltally up` as the README says, with a new folder for its data. It fails the test unless the API answers a request
+// with the printed token, and the program stops when it gets a signal.
 func requireUp(t *testing.T, program, version string) {
 	t.Helper()
 	up := exec.Command(program, "up", "--listen", "127.0.0.1:0")
@@ -189,7 +189,8 @@ func requireUp(t *testing.T, program, version string) {
 	}
 }
 
-// requireImage requires the folder image to be a valid OCI image layout whose image runs as an unprivileged user and contains programs that run.
+// requireImage fails the test unless the folder image is a valid OCI image layout, its image runs as an unprivileged user, and the programs
+// in the image run.
 func requireImage(t *testing.T, out string, r release) {
 	t.Helper()
 	index := must[v1.ImageIndex](t)(layout.ImageIndexFromPath(filepath.Join(out, "image")))

@@ -16,16 +16,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is the id of the operating system user that the programs run as in a container.
+// user is the id of the operating system user as which the programs run in a container.
 const user = 65532
 
-// image describes the variant of the container image for one platform: the platform, and the folder with the programs that were built for it.
+// image says how to make the variant of the container image for one platform: folder has the programs that were built for this platform.
 type image struct {
 	target
 	folder string
 }
 
-// writeImages writes one container image as an OCI image layout into the folder r.out/image. The image has a variant for each platform.
+// writeImages writes one container image, with a variant for each platform, as an OCI image layout into the folder image below r.out.
 func (r *release) writeImages(images []image) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, i := range images {
@@ -40,8 +40,8 @@ func (r *release) writeImages(images []image) error {
 	return err
 }
 
-// newImage returns the variant of the container image for one platform. It contains only the programs and the folders /data and /tmp. The root
-// certificates are part of the programs.
+// newImage returns the variant of the container image for one platform. The image contains only the programs and the folders /data and
+// /tmp. It needs no files of root certificates, because the programs contain them.
 func (r *release) newImage(i image) (v1.Image, error) {
 	content, err := r.layerOf(i)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *release) newImage(i image) (v1.Image, error) {
 	return mutate.ConfigFile(built, config)
 }
 
-// layerOf returns the files and folders of a container image as a tar archive.
+// layerOf returns the files and folders of a variant of the container image as a tar archive.
 func (r *release) layerOf(i image) ([]byte, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)

@@ -37,10 +37,10 @@ func main() {
 	}
 }
 
-// programs are the programs of a release: packages in the folder cmd of the repository.
+// programs are the names of the programs in a release. Each is a package in the folder cmd.
 var programs = []string{"reeltally", "server", "collector"}
 
-// target is a platform: an operating system and an architecture, named as in GOOS and GOARCH.
+// target is a platform for which programs are built, named as in GOOS and GOARCH.
 type target struct{ system, architecture string }
 
 // file returns the file name of a program on the platform, such as "server.exe" on Windows.
@@ -51,7 +51,7 @@ func (t target) file(program string) string {
 	return program
 }
 
-// release is one build of all files of a release, from the repository in source into the folder out.
+// release is one build of all files of a release. The repository is in the folder source, and the files are written to the folder out.
 type release struct {
 	source, out string
 	targets     []target
@@ -110,7 +110,7 @@ func (r *release) build() error {
 	return r.writeChecksums()
 }
 
-// readCommit reads the version, the commit and its time from git.
+// readCommit reads the version, the hash and the time of the current commit from git, and stores them in r.
 func (r *release) readCommit() (err error) {
 	var seconds string
 	for _, read := range []struct {
@@ -147,7 +147,7 @@ func (r *release) compile(t target, folder string) error {
 	return build.Run()
 }
 
-// checksums maps the name of each file in r.out to its SHA-256 in hexadecimal. It leaves out folders.
+// checksums returns the SHA-256 of each file in r.out in hexadecimal, by the name of the file. It leaves out folders.
 func (r *release) checksums() (map[string]string, error) {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {

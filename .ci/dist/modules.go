@@ -13,7 +13,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// modules lists the Go modules from which the programs were built. It is read from the programs, because Go writes the list into each program.
+// modules has the Go modules from which the programs were built. Go writes this list into each program, from which it is read.
 type modules struct {
 	versions map[string]string // by the path of the module
 	compiler string            // version of Go
@@ -60,8 +60,8 @@ func (r *release) writeModules(m modules) (err error) {
 	return cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
 }
 
-// writeProvenance writes provenance.json. This file is an in-toto statement that the release's files were built from a certain commit. It is
-// not signed.
+// writeProvenance writes provenance.json. It is a statement, in the format of in-toto and not signed, that the files of the release were
+// built from the commit.
 func (r *release) writeProvenance(files map[string]string, compiler string) error {
 	type object = map[string]any
 	var subjects []object

@@ -8,9 +8,10 @@ import (
 	"text/tabwriter"
 )
 
-// The constants are the outcomes of a test, from the best to the worst. If a test ran several times (go test -count), its worst outcome counts.
+// These constants are the outcomes of a test, from the best to the worst. A test can run several times (go test -count). Then its worst
+// outcome counts.
 const (
-	missing    = "-" // the test case did not run on the engine
+	missing    = "-" // the test did not run on this database engine
 	passed     = "ok"
 	skipped    = "skipped"
 	unfinished = "unfinished" // the test process ended before the test ended
@@ -20,13 +21,14 @@ const (
 // badness lists the outcomes from the best to the worst.
 var badness = []string{missing, passed, skipped, unfinished, failed}
 
-// testName is the package and the name of a test. In the name of a test case, * replaces the name of the database engine.
+// testName is the package and the name of a test. Where the name contains a database engine, such as TestVideos/sqlite, it can have *
+// instead of the engine.
 type testName struct{ pkg, name string }
 
-// outcomes maps each test to its outcome.
+// outcomes has the worst outcome of each test so far.
 type outcomes map[testName]string
 
-// add updates the outcome of the test in event e. It ignores events of whole packages.
+// add updates the outcome of the test to which the event belongs. It ignores events of whole packages.
 func (o outcomes) add(e event) {
 	if e.Test == "" {
 		return
@@ -46,21 +48,21 @@ func (o outcomes) add(e event) {
 	}
 }
 
-// end sets the outcome of a test that has ended. If an earlier run of the same test had a worse outcome, end keeps the earlier outcome.
+// end sets the outcome of a run of a test that has ended. If an earlier run of this test had a worse outcome, end keeps that outcome.
 func (o outcomes) end(t testName, outcome string) {
 	if o[t] == unfinished || slices.Index(badness, o[t]) < slices.Index(badness, outcome) {
 		o[t] = outcome
 	}
 }
 
-// testCase is a test that runs on several database engines, with its outcome on each engine on which it ran.
+// testCase is a test that runs on several database engines, with its outcomes. Its name has * instead of the engine.
 type testCase struct {
 	testName
 	on map[string]string // outcome by name of the engine
 }
 
-// cases returns the test cases, sorted by package and name. A test case is a test without subtests whose name contains the name of a database
-// engine.
+// cases returns the tests that run on several database engines, sorted by package and name. Such a test has the name of an engine in its
+// own name, and has no subtests.
 func (o outcomes) cases(engines []string) []testCase {
 	parents := map[testName]bool{}
 	for t := range o {
@@ -95,8 +97,8 @@ func (o outcomes) cases(engines []string) []testCase {
 	return sorted
 }
 
-// split replaces the name of a database engine in a test's name by *. It returns the new name and the engine. If the test's name contains no
-// engine, split returns the unchanged name and "".
+// split replaces the name of a database engine in the name of a test by *, and returns the new name and the engine. If the name contains no
+// engine, split returns it unchanged, and "".
 func split(name string, engines []string) (generic, engine string) {
 	parts := strings.Split(name, "/")
 	for i, part := range parts[1:] {
@@ -108,7 +110,7 @@ func split(name string, engines []string) (generic, engine string) {
 	return name, ""
 }
 
-// checkSkipped returns an error that lists the skipped tests. If allowed is true, it prints the number of skipped tests instead.
+// checkSkipped returns an error that lists the skipped tests. If skipped tests are allowed, it prints only their number.
 func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
 	var names []string
 	for t, outcome := range o {
@@ -127,8 +129,9 @@ func checkSkipped(w io.Writer, o outcomes, allowed bool) error {
 	return fmt.Errorf("skipped tests:\n%s", strings.Join(names, "\n"))
 }
 
-// report prints a line for each package and, under it, one line for each test case of the package. It returns an error that lists
-// the test cases that did not pass on every database engine. With opts.short, skipped test cases are no error.
+// report prints a table with a line for each package and, below it, a line for each of its test cases. A test case is a test that runs on
+// every database engine. report returns an error that lists the test cases that did not pass on every engine. If opts.short is true, a
+// skipped test case is no error.
 func report(w io.Writer, cases []testCase, opts options) error {
 	engines := opts.engines
 	if len(cases) == 0 {
@@ -166,7 +169,6 @@ func report(w io.Writer, cases []testCase, opts options) error {
 	return err
 }
 
-// explain returns the outcome in words.
 func explain(outcome string) string {
 	switch outcome {
 	case missing:

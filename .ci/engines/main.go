@@ -1,7 +1,17 @@
-// Command engines reads the events of `go test -json` from standard input. It prints the output that `go test` would have printed. At the end,
-// it prints a table that shows which test case ran on which database engine.
+// Command engines reads the events of `go test -json` from standard input. It prints the output that `go test` would have printed. At the
+// end, it prints a table that shows which test case ran on which database engine.
 //
 //	go test -json ./... | go run ./.ci/engines
+//
+// A test case is a test with the name of an engine as one part of its name, such as TestVideos_list/sqlite/empty. The table shows its name
+// with * instead of the engine. If a test has subtests, only its innermost subtests are test cases.
+//
+// The exit status is 1 if a test failed or was skipped, if a test case did not run on every engine, or if there is no test case. Two flags
+// change this:
+//
+//   - With -short, skipped tests are allowed, because `go test -short` skips tests.
+//   - With -part, which says that only a part of the tests ran, the exit status is 1 only for failed or skipped tests. No table is printed.
+//     go test -json ./... | go run ./.ci/engines
 //
 // A test case is a test with the name of an engine as one part of its name, such as TestVideos_list/sqlite/empty. The table shows
 // the name with * instead of the engine. A test with subtests is not a test case. Only its innermost subtests are test cases.
@@ -23,15 +33,15 @@ import (
 	"time"
 )
 
-// options are the requirements that a test run must meet.
+// options say what is required of a run of the tests.
 type options struct {
-	// engines are the database engines on which every test case must run. If engines is empty, the command prints no table.
+	// engines are the database engines on which every test case must run. If there are none, the command does not check this and prints no
+	// table.
 	engines []string
-	// short is whether skipped tests are allowed.
+	// If short is true, skipped tests are allowed.
 	short bool
 }
 
-// main reads the flags and the events on standard input, and exits with status 1 if run returns an error.
 func main() {
 	engines := flag.String("engines", "sqlite,postgres", "comma-separated engines on which every case must run")
 	part := flag.Bool("part", false, "only a part of the tests ran: do not check that every case ran on every engine")
@@ -48,14 +58,14 @@ func main() {
 	}
 }
 
-// An event is one line of `go test -json`; `go doc test2json` explains it.
+// event is one line of `go test -json`; `go doc test2json` explains it.
 type event struct {
 	Action, Package, Test, Output string
 	ImportPath                    string // the package whose build failed; Package is "" in such an event
 }
 
-// run reads events from r and prints the output of the tests and the table to w. For each value received from the channel tick, it prints the
-// running packages if nothing was printed since the value before. The returned error lists all failures.
+// run reads events from r and prints the output of the tests and the table to w. The returned error lists all failures. Whenever run
+// receives a value from tick and has printed nothing since the last value, it prints which packages are running.
 func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 	lines, broken := make(chan string), make(chan error, 1)
 	go func() {
@@ -85,7 +95,7 @@ func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 			switch err := json.Unmarshal([]byte(line), &e); {
 			case !more:
 			case err != nil:
-				p.print(line) // a line that is not an event was written to standard output by a program, so it is printed unchanged
+				p.print(line) // not an event: a program has written this line to standard output
 			default:
 				p.add(e)
 				o.add(e)

@@ -13,7 +13,7 @@ import (
 
 var both = options{engines: []string{"sqlite", "postgres"}}
 
-// goTest runs the test functions in body with go test, passes their events to run, and returns the result of run.
+// goTest runs test functions, whose source is body, with go test. It passes the events to run and returns what run printed, and its error.
 func goTest(t *testing.T, opts options, body string) (output string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,14 +28,14 @@ func goTest(t *testing.T, opts options, body string) (output string, err error) 
 	return out.String(), err
 }
 
-// replay passes events, one a line, to run and returns the result of run.
+// replay passes events, one a line, to run and returns what run printed, and its error.
 func replay(opts options, events ...string) (output string, err error) {
 	var out bytes.Buffer
 	err = run(strings.NewReader(strings.Join(events, "\n")+"\n"), &out, opts, nil)
 	return out.String(), err
 }
 
-// row returns the cells of the line that starts with name.
+// row returns the cells of a line of the table, without the first one, which is name.
 func row(t *testing.T, table, name string) []string {
 	t.Helper()
 	for line := range strings.Lines(table) {

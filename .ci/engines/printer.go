@@ -8,24 +8,23 @@ import (
 	"strings"
 )
 
-// printer prints the events of `go test -json` in the format of `go test`. For a package that passed, it prints only the package's last line of
-// output. For a package that failed, it also prints the output of the failed tests, in the original order.
+// printer prints the output in the events of `go test -json` as `go test` does. For a package that passed, it prints only the last line.
+// For a package that failed, it also prints the output of the failed tests, in the original order.
 type printer struct {
 	w       io.Writer
 	running map[string]*packageOutput
 	// failed lists the failed tests and packages in the order in which they ended.
 	failed []string
 	ended  int  // number of tests that ended
-	silent bool // whether nothing was printed since the last call of printProgress
+	silent bool // true if nothing was printed since the last call of printProgress
 }
 
-// packageOutput is the output so far of a package whose tests are running.
+// packageOutput is what the printer keeps of a package while its tests run.
 type packageOutput struct {
 	lines []event
 	ended map[string]string // outcome by test name: pass, fail or skip
 }
 
-// newPrinter returns a printer that writes to w.
 func newPrinter(w io.Writer) *printer {
 	return &printer{w: w, running: map[string]*packageOutput{}, silent: true}
 }
@@ -48,7 +47,7 @@ func (p *printer) printProgress() {
 	p.silent = true
 }
 
-// add stores the output in event e. If the event is the end of a package, add prints the output of the package.
+// add stores the output in event e until its package ends, and then prints the output of the package.
 func (p *printer) add(e event) {
 	switch e.Action {
 	case "build-output":
@@ -72,7 +71,7 @@ func (p *printer) add(e event) {
 			return
 		}
 		p.ended++
-		if out.ended[e.Test] != "fail" { // with -count, a test has failed if one of its runs failed
+		if out.ended[e.Test] != "fail" { // a test can run several times (-count); one failed run is enough
 			out.ended[e.Test] = e.Action
 		}
 		if e.Action == "fail" {
@@ -96,8 +95,8 @@ func (p *printer) end(e event, out *packageOutput) {
 	}
 }
 
-// isNoise reports whether the printer leaves out a line of output of a test in a failed package. It returns true if the test passed or was
-// skipped, or if the line only marks progress. For a test that did not end, it returns false, because the test may have crashed the process.
+// isNoise reports whether a line of output of a test is left out although the package failed. This is so if the test passed or was skipped,
+// or if the line only marks progress. The output of a test that did not end is printed, because the test may have crashed the process.
 func (out *packageOutput) isNoise(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true

@@ -1,14 +1,14 @@
 package main
 
-// call is one call of an MCP tool. Its arguments are in the form that the MCP inspector accepts. In an argument, {name} is replaced by the
-// value that an earlier call saved under this name.
+// call is one call of an MCP tool. The arguments have the form that the MCP inspector accepts. {name} in an argument stands for the value
+// that an earlier call has saved under this name.
 type call struct {
 	tool      string
 	arguments []string
-	saves     map[string]string // values to save for later calls: the path in the structured content of the result, by name
+	saves     map[string]string // values to save for later calls: the name of the value, and its path in the result
 }
 
-// calls has at least one call of every tool of the server. A call that saves a value comes before the calls that use this value.
+// calls has at least one call of every tool of the server, in an order in which a value is saved before it is used.
 var calls = []call{
 	{tool: "authenticate"},
 	{tool: "list_videos", arguments: []string{"limit=2", "has_metrics=true"}, saves: map[string]string{"video": "data.0.ad_id", "link": "data.0.ad_link"}},

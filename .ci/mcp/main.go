@@ -1,5 +1,11 @@
-// Command mcp checks POST /mcp of a running server with tools of other projects: the public conformance scenarios, and the MCP
-// inspector, which lists the tools and calls each of them.
+// Command mcp checks the MCP endpoint of a running server, POST /mcp, with two tools of other projects. The conformance suite runs public
+// scenarios. The MCP inspector lists the tools of the server and calls each of them.
+//
+//	go run ./.ci/mcp URL TOKEN
+//
+// The token must belong to a premium organisation that has videos. The command changes the data of that organisation. The table in
+// docs/mcp.md lists the scenarios and says which of them apply to the server. The check also fails if the table and the suite do not have
+// the same scenarios. The exit status is 1 if a check failed.
 //
 //	go run ./.ci/mcp URL TOKEN
 //
@@ -27,10 +33,9 @@ import (
 	"time"
 )
 
-// minTools is the smallest number of tools that the server must list.
+// minTools is how many tools the server must list at least.
 const minTools = 32
 
-// main reads the arguments URL and TOKEN, and exits with status 1 if run returns an error.
 func main() {
 	if len(os.Args) != 3 {
 		fmt.Fprintln(os.Stderr, "usage: mcp URL TOKEN")
@@ -56,8 +61,8 @@ func run(ctx context.Context, w io.Writer, server, token string) error {
 	return errors.Join(j.conformance(ctx), j.inspect(ctx))
 }
 
-// authorized starts a proxy that adds the token to each request, and returns its URL. The proxy is needed because neither the conformance
-// suite nor the inspector accepts a token.
+// authorized starts a proxy in front of the server and returns its URL. The proxy adds the token to each request, because the conformance
+// suite and the inspector cannot send one.
 func authorized(ctx context.Context, target *url.URL, token string) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -65,7 +70,7 @@ func authorized(ctx context.Context, target *url.URL, token string) (string, err
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
-		r.Out.Host = r.In.Host // keep the Host header, because some scenarios test it
+		r.Out.Host = r.In.Host // some scenarios test the Host header
 		r.Out.Header.Set("Authorization", "Bearer "+token)
 	}}
 	go func() { _ = (&http.Server{Handler: proxy, ReadHeaderTimeout: time.Minute}).Serve(l) }()
@@ -79,7 +84,7 @@ type checker struct {
 	endpoint string // URL of /mcp at the proxy that authorized started
 }
 
-// command runs a program in the folder j.bin and returns its standard output.
+// command runs one of the two tools and returns its standard output.
 func (j checker) command(ctx context.Context, name string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, filepath.Join(j.bin, name), args...) //nolint:gosec // the pinned tools in node_modules
 	var errs bytes.Buffer
@@ -137,7 +142,8 @@ func (j checker) conformance(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// inspect lists the server's tools and makes every call in calls. It fails if calls has no call of a listed tool.
+// inspect lists the tools of the server with the MCP inspector and makes all calls in the variable calls. It fails if a listed tool is not
+// called.
 func (j checker) inspect(ctx context.Context) error {
 	var listed struct {
 		Tools []struct{ Name string }
@@ -167,8 +173,8 @@ func (j checker) inspect(ctx context.Context) error {
 	return nil
 }
 
-// call calls a tool through the inspector. It replaces each {name} in the arguments by the value of known[name]. c.saves maps names to
-// paths in the result. call stores the value at each path in known, under the name.
+// call calls a tool through the MCP inspector. In the arguments, it replaces each {name} by known[name]. c.saves has names and paths: call
+// stores the value at each path of the result in known, under the name.
 func (j checker) call(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {
@@ -198,17 +204,17 @@ func (j checker) call(ctx context.Context, c call, known map[string]string) erro
 	return nil
 }
 
-// ask runs the inspector with args and decodes its JSON output into the value to which the parameter into points.
-func (j checker) ask(ctx context.Context, into any, args ...string) error {
+// ask runs the MCP inspector with args and decodes its JSON output into the value to which result points.
+func (j checker) ask(ctx context.Context, result any, args ...string) error {
 	out, err := j.command(ctx, "mcp-inspector", append([]string{"--cli", j.endpoint, "--transport", "http"}, args...)...)
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(out, into)
+	return json.Unmarshal(out, result)
 }
 
-// at returns the string at a path in the decoded JSON value v. Each element of the path is the name of a member of an object. If a value on the
-// path is an array, at takes its first element and ignores the name. The second result is false if there is no such string.
+// at returns the string at a path in the decoded JSON value v. The elements of the path are names of members of objects. For an array, at
+// goes on with the first element, whatever the name is. at returns false if there is no such string.
 func at(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {

@@ -10,7 +10,7 @@ import {StreamableHTTPClientTransport} from '@modelcontextprotocol/sdk/client/st
 const [url, token, ...names] = process.argv.slice(2)
 const client = new Client({name: 'tasks', version: '1'})
 await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {requestInit: {headers: {Authorization: `Bearer ${token}`}}}))
-await client.listTools() // after this call, the client checks results against the output schemas of the tools
+await client.listTools() // from now on, the client checks results against the output schemas of the tools
 
 // call calls a tool and returns the structured content of its result.
 async function call(name, args = {}) {
@@ -19,7 +19,7 @@ async function call(name, args = {}) {
   return result.structuredContent
 }
 
-// day returns the UTC day that is some days before today, such as 2026-02-22.
+// day returns the UTC day that is the given number of days ago, such as 2026-02-22.
 const day = ago => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10)
 
 const tasks = {

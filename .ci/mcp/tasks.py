@@ -21,7 +21,7 @@ async def call(client, name, **arguments):
 
 
 def day(ago):
-    """Return the UTC day that is some days before today, such as 2026-02-22."""
+    """Return the UTC day that is the given number of days ago, such as 2026-02-22."""
     return (datetime.now(UTC) - timedelta(days=ago)).strftime("%Y-%m-%d")
 
 

@@ -23,20 +23,22 @@ import (
 )
 
 const (
-	maxRetries = 4                // how often a request is repeated
+	maxRetries = 4                // how often a request is repeated at most
 	maxWait    = 90 * time.Second // the longest wait before a repetition
 )
 
-// ReelTally is a client of the API. It has a method for each operation, such as ListVideos, and one for all pages of each list, such as AllVideos.
-// An option with the zero value is not sent.
+// ReelTally is a client of the API. It has a method for each operation, such as ListVideos. For each list, it also has a method that reads
+// all pages, such as AllVideos. Options with the zero value are not sent.
 type ReelTally struct {
-	// Raw sends requests and returns the responses of HTTP, for example to read a list as CSV. It repeats requests, too.
+	// Raw sends the same requests but returns the HTTP responses, for example to read a list as CSV. It also repeats failed requests.
 	Raw *Client
 }
 
-// New returns a client for the server at address that sends the token. An empty address is the environment variable REELTALLY_URL, and an empty
-// token is REELTALLY_TOKEN. The client repeats a request after 429, 502, 503, 504 and failures of the network, as long as the header Retry-After
-// says. Each POST has an Idempotency-Key, and its repetitions have the same key.
+// New returns a client for the server at address. It sends the token with each request. If address or token is "", the value of the
+// environment variable REELTALLY_URL or REELTALLY_TOKEN is used.
+//
+// The client repeats a request after 429, 502, 503, 504 and failures of the network. It waits as long as the header Retry-After says. Each
+// POST has an Idempotency-Key, which its repetitions keep.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // other programs use this package
 	if address == "" || token == "" {
@@ -54,9 +56,9 @@ func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	return &ReelTally{Raw: raw}, err
 }
 
-// Error is the error of a response that is not successful.
+// Error is the error for a response whose status is not a success.
 type Error struct {
-	StatusCode int // of HTTP
+	StatusCode int // HTTP status code
 	Problem        // decoded error response of the server; empty if a proxy answered instead of the server
 }
 
@@ -67,8 +69,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
 }
 
-// result returns the JSON of a successful response, or an error: err, or an *Error if the response has another status. The answer 422 to a bulk
-// request is a result, because it says for each entry why it failed.
+// result decodes the JSON of a successful response. If err is not nil, result returns err. For any other response it returns an *Error,
+// with one exception: the answer 422 to a bulk request is a result, because it says for each entry why it failed.
 func result[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
@@ -92,8 +94,8 @@ func result[T any](r *http.Response, err error) (value T, _ error) {
 	return value, failed
 }
 
-// pages returns the entries of all pages that read returns, beginning with the page of the cursor first. read gets the cursor of a page, which is
-// empty for the first page, and returns the entries of the page and the cursor of the next page, which is nil on the last page.
+// pages returns the entries of all pages of a list. The function read returns the entries of the page with the given cursor and the cursor
+// of the next page, which is nil on the last page. pages begins with the cursor first, which is "" for the first page.
 func pages[T any](first string, read func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := first; ; {
@@ -115,7 +117,7 @@ func pages[T any](first string, read func(cursor string) (entries []T, next *str
 	}
 }
 
-// optional returns a pointer to value, or nil if value is the zero value, which is not sent.
+// optional returns a pointer to value. It returns nil for the zero value, which is not sent.
 func optional[T comparable](value T) *T {
 	if value == *new(T) {
 		return nil
@@ -123,10 +125,10 @@ func optional[T comparable](value T) *T {
 	return &value
 }
 
-// retrying is a transport that repeats requests.
+// retrying is a transport that repeats failed requests.
 type retrying struct{ next http.RoundTripper }
 
-// RoundTrip sends a request until it is answered, or until it was repeated maxRetries times.
+// RoundTrip sends a request. If the request fails and repeating it may help, RoundTrip repeats it up to maxRetries times.
 func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	repeatable := r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != ""
 	for attempt := 0; ; attempt++ {
@@ -152,7 +154,7 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 			return answer, err
 		}
 		if err == nil {
-			_ = answer.Body.Close() // the request is repeated, so the content of this answer is not needed
+			_ = answer.Body.Close() // the request is repeated, so nothing reads this answer
 		}
 		select {
 		case <-r.Context().Done():
@@ -162,8 +164,8 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// asksAgain returns true if the request with this answer should be repeated. repeatable is true if the request may be repeated although it may
-// have taken effect.
+// asksAgain reports whether the request with this answer should be repeated. After some answers, the request may already have taken effect.
+// Then it is repeated only if repeatable is true, which says that sending it twice does no harm.
 func asksAgain(answer *http.Response, repeatable bool) bool {
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests:

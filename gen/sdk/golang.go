@@ -28,11 +28,12 @@ import (
 
 `
 
-// threeValued lists the boolean options with three values: true, false and absent. Their members stay pointers, so that nil can mean absent.
+// threeValued lists the boolean options for which false and absent mean different things. In the Go client they are pointers, so that nil
+// can mean absent.
 var threeValued = []string{"AdInfoShop", "Enabled"}
 
-// goOperations returns the source of a Go file in which the type ReelTally has a method for each operation. client is the path of the Go file
-// that oapi-codegen generated from the same contract. The methods use its types and its functions that send requests.
+// goOperations returns the source of a Go file in which the type ReelTally has a method for each operation. The methods use the types and
+// functions that oapi-codegen has generated from openapi.yaml. client is the path of the file with these.
 func goOperations(client string, operations []operation) (string, error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, client, nil, parser.ParseComments)
@@ -73,12 +74,12 @@ func goOperations(client string, operations []operation) (string, error) {
 // goGenerator writes the methods of the Go client.
 type goGenerator struct {
 	files   *token.FileSet
-	structs map[string]*ast.StructType // types of oapi-codegen
-	senders map[string]*ast.FuncType   // functions of oapi-codegen that send a request, by the name of the operation
+	structs map[string]*ast.StructType // types that oapi-codegen generated, by name
+	senders map[string]*ast.FuncType   // functions that oapi-codegen generated to send requests, by the name of the operation
 	out     bytes.Buffer
 }
 
-// readSenders stores the methods of oapi-codegen's interface client in g.senders.
+// readSenders stores the methods of the generated interface client, each of which sends a request, in g.senders.
 func (g *goGenerator) readSenders(client *ast.InterfaceType) {
 	for _, method := range client.Methods.List {
 		if f, ok := method.Type.(*ast.FuncType); ok {
@@ -87,12 +88,12 @@ func (g *goGenerator) readSenders(client *ast.InterfaceType) {
 	}
 }
 
-// operation writes the Go code of one operation: the type of its options, its method and, if the operation returns pages, the method that reads
-// all pages.
+// operation writes the Go code for one operation: the type of its options and its method. If the operation returns pages, operation also
+// writes the method that reads all pages.
 func (g *goGenerator) operation(o *operation) error {
 	name := ""
 	for known := range g.senders {
-		if strings.EqualFold(known, o.id) { // oapi-codegen changes Id to ID
+		if strings.EqualFold(known, o.id) { // the name differs in case: oapi-codegen writes ID for Id
 			name = known
 		}
 	}
@@ -166,7 +167,7 @@ func (g *goGenerator) operation(o *operation) error {
 	return g.allPages(o, name, signature, params)
 }
 
-// allPages writes the method that reads all pages of an operation.
+// allPages writes the method that reads all pages of a list, such as AllVideos.
 func (g *goGenerator) allPages(o *operation, name, signature string, params []string) error {
 	entry, result, cursor, last := refName(o.entry), g.structs[refName(o.result)], "page.NextCursor", ""
 	if entry == "" || result == nil {
@@ -195,7 +196,7 @@ func (g *goGenerator) allPages(o *operation, name, signature string, params []st
 	return nil
 }
 
-// source returns the source text of a type.
+// source returns a Go type as source text.
 func (g *goGenerator) source(t ast.Expr) string {
 	var out bytes.Buffer
 	_ = printer.Fprint(&out, g.files, t) // writing to a buffer does not fail

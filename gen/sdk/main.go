@@ -1,6 +1,6 @@
-// Command sdk generates code of the client libraries from openapi.yaml: the operations for Go (gen/client), and the operations and types for
-// TypeScript (gen/typescript) and Python (gen/python). oapi-codegen generates the types for Go. All libraries have the same operations with the
-// same parameters. The code that does not depend on openapi.yaml, such as retries, is written by hand: client.go, client.js and _client.py.
+// Command sdk generates code of the client libraries from openapi.yaml: the operations for Go (gen/client), and the operations and types
+// for TypeScript (gen/typescript) and Python (gen/python). The types for Go come from oapi-codegen. All libraries have the same operations
+// with the same parameters. What does not depend on openapi.yaml, such as retries, is written by hand: client.go, client.js and _client.py.
 //
 // `go generate` runs this program in the folder gen. Start reading at run.
 package main
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// run reads the contract and writes the generated files.
+// run reads openapi.yaml, whose path is contract, and writes the generated files.
 func run(contract string) error {
 	doc, err := openapi3.NewLoader().LoadFromFile(contract)
 	if err != nil {
@@ -53,7 +53,7 @@ func run(contract string) error {
 
 // operation describes an operation in openapi.yaml, for which the client libraries have a method.
 type operation struct {
-	id          string // operationId of the contract, such as "listVideos"
+	id          string // operationId, such as "listVideos"
 	method      string
 	path        string   // path of the operation, with placeholders such as {ad_id}
 	pathParams  []string // path parameters, in the order of the path
@@ -61,14 +61,14 @@ type operation struct {
 	body        *openapi3.SchemaRef // schema of the JSON request body; nil if the operation has no request body
 	bodyNeeded  bool
 	result      *openapi3.SchemaRef // schema of the JSON of a successful response; nil if it has no body
-	entry       *openapi3.SchemaRef // schema of an entry if the operation returns pages; nil otherwise
-	paginated   bool                // true if the operation returns pages only when the request has paginated=true; the client always sends this parameter
-	keyed       bool                // true if the operation takes the header Idempotency-Key
+	entry       *openapi3.SchemaRef // schema of an entry of a page; nil if the operation does not return pages
+	paginated   bool                // whether pages must be requested with paginated=true, which the client always sends
+	keyed       bool                // whether the operation takes the header Idempotency-Key
 	summary     string
 	description string
 }
 
-// parameter is a parameter in the query.
+// parameter is a parameter in the query of a request.
 type parameter struct {
 	name, description string
 	schema            *openapi3.SchemaRef
@@ -84,7 +84,7 @@ func (o *operation) all() string {
 	return "all" + strings.ToUpper(o.id[:1]) + o.id[1:]
 }
 
-// readOperations returns the operations in the order of their ids.
+// readOperations returns all operations of openapi.yaml, in the order of their ids.
 func readOperations(doc *openapi3.T) []operation {
 	var all []operation
 	for path, item := range doc.Paths.Map() {
@@ -123,7 +123,8 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 	return o
 }
 
-// endless returns true if a list has no last page, because new entries are added at its end. The next_cursor of such a list is never null.
+// endless reports whether a list has no last page, because new entries are added at its end. Its member next_cursor is never null, by which
+// endless recognises it.
 func endless(result *openapi3.SchemaRef) bool {
 	next := result.Value.Properties["next_cursor"]
 	return next != nil && !next.Value.Nullable
@@ -151,7 +152,8 @@ func resultOf(op *openapi3.Operation) *openapi3.SchemaRef {
 	return &openapi3.SchemaRef{Value: &openapi3.Schema{OneOf: results}}
 }
 
-// pageOf returns the schema of the page if response is a schema for either an array or a page (oneOf). Otherwise it returns response.
+// pageOf returns the schema of a page. Some operations return an array or a page (oneOf): for these, pageOf selects the page. Any other
+// schema is returned unchanged.
 func pageOf(response *openapi3.SchemaRef) *openapi3.SchemaRef {
 	for _, either := range response.Value.OneOf {
 		if either.Value.Properties["data"] != nil {
@@ -161,7 +163,7 @@ func pageOf(response *openapi3.SchemaRef) *openapi3.SchemaRef {
 	return response
 }
 
-// schemaNames returns the names of the schemas of the contract, sorted.
+// schemaNames returns the names of the schemas in openapi.yaml, sorted.
 func schemaNames(doc *openapi3.T) []string {
 	names := make([]string, 0, len(doc.Components.Schemas))
 	for name := range doc.Components.Schemas {

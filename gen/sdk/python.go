@@ -51,7 +51,7 @@ func (p *pythonWriter) schema(name string, s *openapi3.Schema) {
 	p.objects.WriteString(body.String() + "\n")
 }
 
-// typeOf returns the Python type of a schema as source text. If the schema is an object without a name in openapi.yaml, its type gets the given
+// typeOf returns the Python type of a schema as source text. An object that has no name in openapi.yaml becomes a class with the given
 // name.
 func (p *pythonWriter) typeOf(name string, ref *openapi3.SchemaRef) string {
 	t := refName(ref)
@@ -202,7 +202,7 @@ class ReelTally(Client):
 	return out.String()
 }
 
-// qualified adds the name of the module types before each name of a schema in the Python type text. named contains the names of the schemas.
+// qualified adds the prefix "types." to the names of schemas in the source text of a Python type. named has the names of all schemas.
 func qualified(text string, named map[string]bool) string {
 	var out strings.Builder
 	for _, part := range splitNames(text) {
@@ -214,7 +214,7 @@ func qualified(text string, named map[string]bool) string {
 	return out.String()
 }
 
-// splitNames splits a Python type into names and the characters between them. A text in quotes is not split.
+// splitNames splits the source text of a Python type into names and the characters between them. A text in quotes stays one part.
 func splitNames(text string) []string {
 	var parts []string
 	start, inName, inText := 0, false, false

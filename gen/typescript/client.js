@@ -31,7 +31,7 @@ export class Client {
     if (body !== undefined) all["Content-Type"] = "application/json";
     const url = this.baseUrl + path + queryText(query);
     const text = body === undefined ? undefined : JSON.stringify(body);
-    const repeatable = keyed || method !== "POST"; // without a key, a POST whose answer is lost may have taken effect
+    const repeatable = keyed || method !== "POST"; // a POST without a key may have taken effect although its answer was lost
     for (let attempt = 0; ; attempt++) {
       const limits = [AbortSignal.timeout(1000 * this.timeout), ...(signal ? [signal] : [])];
       const ended = new AbortController();
@@ -70,14 +70,15 @@ export class Client {
   }
 }
 
-// queryText returns the parameters as the query of an address. Lists are joined by commas.
+// queryText returns parameters as the query of a URL. The elements of a list are joined by commas.
 function queryText(query = {}) {
   const parts = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
     .map(([name, value]) => name + "=" + (Array.isArray(value) ? value : [value]).map(encodeURIComponent).join(","));
   return parts.length > 0 ? "?" + parts.join("&") : "";
 }
 
-// isResult tells whether the answer to a bulk request says for each of its entries why it failed. Other errors are application/problem+json.
+// isResult returns true for the answer 422 to a bulk request, which is a result and not an error: it says for each entry why it failed.
+// Other answers 422 have the type application/problem+json.
 const isResult = response => response.status === 422 && (response.headers.get("Content-Type") ?? "").startsWith("application/json");
 
 async function contentOf(response) {

@@ -1,4 +1,4 @@
-"""Tracks the links in the arguments and prints what came of each."""
+"""Tracks the links in the arguments and prints the result for each."""
 
 import sys
 

@@ -1,4 +1,4 @@
-// Command track tracks the links in its arguments and prints what came of each.
+// Command track tracks the links in its arguments and prints the result for each.
 package main
 
 import (

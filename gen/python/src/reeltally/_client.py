@@ -63,7 +63,7 @@ class Client:
             data = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"
         request = urllib.request.Request(self.base_url + path + _query_text(query or {}), data=data, headers=sent, method=method)
-        repeatable = keyed or method != "POST"  # without a key, a POST whose answer is lost may have taken effect
+        repeatable = keyed or method != "POST"  # a POST without a key may have taken effect although its answer was lost
         attempt = 0
         while True:
             wait = min(8.0, 0.5 * 2**attempt) * random.uniform(0.5, 1)
@@ -72,7 +72,7 @@ class Client:
                     return _content_of(response)
             except urllib.error.HTTPError as refused:
                 if refused.code == 422 and refused.headers.get_content_type() == "application/json":
-                    return _content_of(refused)  # a bulk request says for each of its entries why it failed
+                    return _content_of(refused)  # the answer to a bulk request is a result: it says for each entry why it failed
                 error = _error_of(refused)
                 again = error.status == 429 or error.code == "idempotency_key_in_use" or (repeatable and error.status in _RETRIED)
                 wait = error.retry_after if error.retry_after is not None else wait
