@@ -148,8 +148,9 @@ full-rate: ## call every operation at the full rate of one organisation for 10 m
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestFullRate_maximumAllowedLoadNeedsLittleMemory$$' $(ARGS) -args -fullrate.for=$(or $(FULL_RATE_FOR),10m) -fullrate.out=$(CURDIR)/docs/evidence
 
-# SCALE=1 creates more than 1,000,000 videos instead of 100,000. ONLY='Lists' measures only the cases whose names match. PEERS=all also measures
-# two other implementations of the list of videos, with fastify and PocketBase. DOCS=1 also writes the results into docs/performance.md and docs/bench.svg.
+# SCALE=1 creates more than 1,000,000 videos instead of 100,000. ONLY='Lists' measures only the comparisons whose names match. PEERS=all
+# also measures two other implementations of the list of videos, with fastify and PocketBase, which need Node or other Go modules. DOCS=1
+# also writes the results into docs/performance.md and docs/bench.svg.
 .PHONY: bench
 bench: ## compare the speed with limits such as COPY of PostgreSQL and write bench/latest.json (10 minutes; SCALE, ROUNDS, ONLY, PEERS, DOCS)
 	@mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/reeltally ./cmd/server ./bench ./bench/peers/bare ./bench/peers/gorm

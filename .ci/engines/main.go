@@ -11,14 +11,6 @@
 //
 //   - With -short, skipped tests are allowed, because `go test -short` skips tests.
 //   - With -part, which says that only a part of the tests ran, the exit status is 1 only for failed or skipped tests. No table is printed.
-//     go test -json ./... | go run ./.ci/engines
-//
-// A test case is a test with the name of an engine as one part of its name, such as TestVideos_list/sqlite/empty. The table shows
-// the name with * instead of the engine. A test with subtests is not a test case. Only its innermost subtests are test cases.
-//
-// The exit status is 1 if a test failed or was skipped, if a case did not run on every engine, or if there is no case.
-// With -short, skipped tests are allowed, because `go test -short` skips tests. With -part, only a part of the tests ran: the exit
-// status is 1 only for failed or skipped tests, and the command prints no table.
 package main
 
 import (

@@ -6,12 +6,6 @@
 // The token must belong to a premium organisation that has videos. The command changes the data of that organisation. The table in
 // docs/mcp.md lists the scenarios and says which of them apply to the server. The check also fails if the table and the suite do not have
 // the same scenarios. The exit status is 1 if a check failed.
-//
-//	go run ./.ci/mcp URL TOKEN
-//
-// The token must belong to a premium organisation that has videos. The command changes the data of that organisation. The table in
-// docs/mcp.md lists the conformance scenarios and says which of them apply to the server. The check fails if a scenario is only in the table or
-// only in the conformance suite. The exit status is 1 if a check failed.
 package main
 
 import (

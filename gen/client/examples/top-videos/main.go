@@ -15,7 +15,7 @@ func main() {
 	for _, video := range top.Data {
 		fmt.Println(video.AdLink)
 		for _, point := range must(c.GetVideoHistory(ctx, video.AdID.String(), client.GetVideoHistoryOptions{})) {
-			if point.Views != nil { // nil means unknown
+			if point.Views != nil { // nil is unknown, not zero
 				fmt.Println(point.Date, *point.Views)
 			}
 		}
