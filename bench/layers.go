@@ -10,7 +10,7 @@ import (
 )
 
 // layerCases compares small requests with the least work that could give the same answer: net/http alone, or one SQL query. The difference
-// is the cost of all other work of the server, such as checking the token.
+// is the cost of everything else that the server does, such as checking the token.
 func layerCases(b *bench) []benchCase {
 	o := b.pg.large
 	var bare string // address of the server that uses only net/http

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// peer is a program of another author's framework that serves the same list of videos as ReelTally, from the same data. The benchmark
-// compares its speed with ReelTally's.
+// peer is a program that serves the same list of videos as ReelTally, from the same data, but is written with other frameworks. The
+// benchmark compares its speed with ReelTally's.
 type peer struct {
 	name  string
 	path  func(o *organisation, rows int) string // returns the path of a page of videos, ordered by created_at

@@ -35,7 +35,7 @@ func startSandbox(t *testing.T, url string) (settings map[string]string, address
 	return settings, server.URL
 }
 
-// sandboxSources are the names of the sources that those settings configure.
+// sandboxSources are the names of the sources that the settings of startSandbox configure.
 var sandboxSources = []string{"youtube", "tiktok_display", "instagram", "facebook", "vendor:sandbox"}
 
 // doctor runs `reeltally doctor` and returns its exit status and its findings, by the name of the check.

@@ -21,10 +21,9 @@ const (
 	writeTimeout      = 2 * time.Minute
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
-	// lastRequestTimeout is how long Serve waits, after its context ended, for requests on connections that are open but have sent no request
-	// yet.
+	// lastRequestTimeout is how long Serve, after its context ended, still accepts requests on connections that are already open.
 	lastRequestTimeout = time.Second
-	// shutdownTimeout is how long Serve waits for running requests after that.
+	// shutdownTimeout is how long Serve waits for running requests before it closes their connections.
 	shutdownTimeout = 20 * time.Second
 )
 

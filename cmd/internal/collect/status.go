@@ -104,8 +104,8 @@ type BudgetStatus struct {
 	Pause    *PauseStatus `json:"pause"`
 }
 
-// PauseStatus is the current pause of a source or budget. Until then, the source is not asked. Class and Detail say why, such as a rate
-// limit.
+// PauseStatus is the current pause of a source or budget. The source is not asked before the time Until. Class and Detail say why, such as
+// a rate limit.
 type PauseStatus struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`

@@ -32,7 +32,7 @@ type Remote struct {
 
 const (
 	// maxAttempts is how often a request is sent at most if the network or the other server fails. After that, the migration ends with an
-	// error. Responses that a rate limit refused are not counted.
+	// error. Attempts that a rate limit refused are not counted.
 	maxAttempts = 10
 	// maxBackoff limits the wait after a failed request, which doubles with each failure. A response can ask for a longer wait, up to maxWait.
 	maxBackoff = time.Minute

@@ -177,7 +177,8 @@ func (g *generator) smallestPlatform() link.Platform {
 	return slices.MinFunc(g.Platforms, func(a, b link.Platform) int { return cmp.Compare(g.videos[a], g.videos[b]) })
 }
 
-// A batch is sent when it has at least this number of points (unless Plan.Batch sets another one), or this number of accounts.
+// These are the limits of a batch. A batch is complete when it has at least this number of history points (Plan.Batch can set another
+// number), or this number of accounts.
 const (
 	defaultBatchPoints  = 20_000
 	maxAccountsPerBatch = 500

@@ -233,7 +233,7 @@ func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) 
 	return err
 }
 
-// Close closes the listener and the connections to Redis. Call it only instead of Run.
+// Close closes the listener and the connections to Redis. It is for an API whose Run was not called: Run closes both itself.
 func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
 // Run serves requests and sends events to webhooks. When ctx ends, it sends no more events, but serves requests for another
