@@ -24,8 +24,8 @@ const (
 	seriesExisting
 )
 
-// bulkIDs returns the video ids of one bulk request. The number series selects one set of links (one of the constants seriesNew and so on). The benchmark
-// runs in rounds, and each round tracks other links.
+// bulkIDs returns the video ids of one bulk request. The parameter series is one of the constants seriesNew and so on, and selects a set of
+// links. The benchmark runs in rounds, and each round uses other links of the set.
 func bulkIDs(series, round int) []string {
 	ids := make([]string, bulkLinks)
 	for n := range ids {

@@ -1,4 +1,4 @@
-// Package migrate copies an organisation from another server into an organisation of this database. The other server is a hosted service
+// Package migrate copies an organisation from a remote server into an organisation of this database. The remote server is a hosted service
 // with the same API, or a ReelTally server.
 //
 // Migration.Run first downloads the data into a folder: a file for each list, such as the list of videos, and one file with the histories

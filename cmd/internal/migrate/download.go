@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/transfer"
 )
 
-// Organisation is the organisation whose data is copied, as the other server describes it.
+// Organisation is the organisation whose data is copied, as the remote server describes it.
 type Organisation struct {
 	ID           string `json:"id"`
 	Name         string `json:"name"`
@@ -24,7 +24,7 @@ type Organisation struct {
 	Subscription string `json:"subscription"`
 }
 
-// collection is a collection of videos and accounts on the other server.
+// collection is a collection of videos and accounts on the remote server.
 type collection struct {
 	ID              string          `json:"id"`
 	Name            string          `json:"name"`
@@ -34,7 +34,7 @@ type collection struct {
 	Hashtags        []string        `json:"hashtags"`
 }
 
-// account is an account on the other server. Removed means that the other server has stopped tracking it.
+// account is an account on the remote server. Removed means that the remote server has stopped tracking it.
 type account struct {
 	ID           string  `json:"account_id"`
 	Link         string  `json:"account_link"`
@@ -42,7 +42,8 @@ type account struct {
 	Removed      bool    `json:"removed"`
 }
 
-// video is a video on the other server. LabelIDs are the ids of its collections. Removed means that tracking of the video was stopped there.
+// video is a video on the remote server. LabelIDs are the ids of its collections. Removed means that tracking of the video was stopped
+// there.
 type video struct {
 	ID            string   `json:"ad_id"`
 	Link          string   `json:"ad_link"`
@@ -55,7 +56,7 @@ type video struct {
 	MetricsMasked bool     `json:"metrics_masked"`
 }
 
-// point is a history point of a video on the other server. Interpolated means that it was computed and not measured.
+// point is a history point of a video on the remote server. Interpolated means that it was computed and not measured.
 type point struct {
 	Date         string  `json:"date"`
 	Views        *int64  `json:"views"`
@@ -72,7 +73,7 @@ type point struct {
 type download struct {
 	collections []collection
 	accounts    []account
-	members     map[string][]string // the links of the accounts in each collection; the key is the collection's id on the other server
+	members     map[string][]string // the links of the accounts in each collection; the key is the collection's id on the remote server
 	videos      []video
 	histories   string // path of the file of histories, in the format of imports
 	state       historyState
@@ -82,16 +83,16 @@ type download struct {
 type historyState struct {
 	Videos       int   `json:"videos"`       // number of videos whose histories were downloaded completely
 	Offset       int64 `json:"offset"`       // length in bytes of these histories in the file
-	Gone         int64 `json:"gone"`         // number of videos whose history does not exist: the other server lists the video but answered 404 for its history
+	Gone         int64 `json:"gone"`         // number of videos whose history does not exist: the remote server lists the video but answered 404 for its history
 	Interpolated int64 `json:"interpolated"` // number of points that were not copied because they were computed, not measured
-	Unmarked     int64 `json:"unmarked"`     // number of points that were not copied because the other server does not say whether they were measured
+	Unmarked     int64 `json:"unmarked"`     // number of points that were not copied because the remote server does not say whether they were measured
 }
 
 // dailyDays is the greatest age, in days, of the points that are copied from a server that does not mark interpolated points. Points up to
 // this age were all measured, and older ones may be computed.
 const dailyDays = 90
 
-// historyDays is the age, in days, of the oldest history points that are requested. The other server returns no older ones.
+// historyDays is the age, in days, of the oldest history points that are requested. The remote server returns no older ones.
 const historyDays = 729
 
 // These are the names of files in the folder of a migration. Each file is written completely or not at all. Only historiesFile grows while
@@ -109,8 +110,8 @@ var listFiles = []string{"collections.json", "accounts.json", "members.json", "v
 // identity identifies a migration by its two sides. It is stored in the folder of the migration, so that another migration cannot continue
 // with the data in this folder.
 type identity struct {
-	URL    string `json:"url"`    // base URL of the other server's API
-	From   string `json:"from"`   // the organisation's id on the other server, "" if unknown
+	URL    string `json:"url"`    // base URL of the remote server's API
+	From   string `json:"from"`   // the organisation's id on the remote server, "" if unknown
 	Target string `json:"target"` // id of the organisation that receives the data
 }
 
@@ -162,8 +163,8 @@ func removeFiles(dir string) error {
 	return errors.Join(append(errs, os.Remove(dir))...)
 }
 
-// Organisation returns the organisation to which the token belongs. If the other server does not report the organisation, the result is the
-// zero Organisation. If the organisation's tier hides numbers, the result is an error.
+// Organisation returns the organisation to which the token belongs. If the remote server does not report the organisation, the result is
+// the zero Organisation. If the organisation's tier hides numbers, the result is an error.
 func (r *Remote) Organisation(ctx context.Context) (Organisation, error) {
 	var out struct {
 		Organisation Organisation `json:"organisation"`
@@ -177,14 +178,14 @@ func (r *Remote) Organisation(ctx context.Context) (Organisation, error) {
 	return out.Organisation, nil
 }
 
-// Counts has the number of collections, accounts and videos that the other server lists.
+// Counts has the number of collections, accounts and videos that the remote server lists.
 type Counts struct {
 	Collections int64 `json:"collections"`
 	Accounts    int64 `json:"accounts"`
 	Videos      int64 `json:"videos"`
 }
 
-// Count asks the other server how many collections, accounts and videos it lists. It sends one request for each of the three lists.
+// Count asks the remote server how many collections, accounts and videos it lists. It sends one request for each of the three lists.
 func (r *Remote) Count(ctx context.Context) (Counts, error) {
 	var out Counts
 	for path, count := range map[string]*int64{"/collections": &out.Collections, "/accounts": &out.Accounts, "/videos": &out.Videos} {
@@ -199,8 +200,8 @@ func (r *Remote) Count(ctx context.Context) (Counts, error) {
 	return out, nil
 }
 
-// listQuery returns the query parameters of a request for a list of the other server. Some parameters exist only in ReelTally's API, and
-// are added only if the other server is a ReelTally server.
+// listQuery returns the query parameters of a request for a list of the remote server. Some parameters exist only in ReelTally's API, and
+// are added only if the remote server is a ReelTally server.
 func (r *Remote) listQuery(path string) url.Values {
 	query := url.Values{}
 	if path != "/videos" {

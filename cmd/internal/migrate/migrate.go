@@ -31,11 +31,11 @@ const (
 	Writing     Stage = "writing collections"
 )
 
-// Migration copies an organisation from another server into an organisation of this database. The other server is a hosted service or a
+// Migration copies an organisation from a remote server into an organisation of this database. The remote server is a hosted service or a
 // ReelTally server.
 type Migration struct {
 	Remote *Remote
-	From   Organisation // the organisation on the other server
+	From   Organisation // the organisation on the remote server
 	Org    *store.Org   // the organisation that receives the data
 	// Dir is the folder for the downloaded data. A migration that was interrupted continues if it is run again with the same folder. A
 	// migration that succeeds deletes the folder.
@@ -52,14 +52,14 @@ type Migration struct {
 type Summary struct {
 	Collections     int              `json:"collections"`
 	NewCollections  int              `json:"new_collections"`
-	Accounts        int              `json:"accounts"`           // number of accounts that are now tracked here, as on the other server
+	Accounts        int              `json:"accounts"`           // number of accounts that are now tracked here, as on the remote server
 	UnknownAccounts int              `json:"unknown_accounts"`   // number of accounts left out because their link or tracking type is not valid
 	Members         int64            `json:"members"`            // number of accounts and videos added to collections
 	MissingMembers  int              `json:"missing_members"`    // number of accounts and videos of collections that were left out
-	Protected       int              `json:"protected"`          // number of new collections that have a password on the other server, and are private here
+	Protected       int              `json:"protected"`          // number of new collections that have a password on the remote server, and are private here
 	Interpolated    int64            `json:"interpolated"`       // number of points left out because they were not measured
-	Gone            int64            `json:"gone"`               // number of listed videos for whose history the other server answered 404
-	Unmarked        int64            `json:"unmarked"`           // number of points left out because the other server does not say whether they were measured
+	Gone            int64            `json:"gone"`               // number of listed videos for whose history the remote server answered 404
+	Unmarked        int64            `json:"unmarked"`           // number of points left out because the remote server does not say whether they were measured
 	Import          transfer.Summary `json:"import"`             // result of the import of the histories
 	Bad             []string         `json:"bad_rows,omitempty"` // up to maxBad different reasons why rows of histories were left out
 }
@@ -132,8 +132,8 @@ func (m Migration) importHistories(ctx context.Context, d *download, s *Summary)
 	return err
 }
 
-// parseLink parses a link that the other server returned. It returns false unless the link is valid and is of the given kind: a video or an
-// account.
+// parseLink parses a link that the remote server returned. It returns false unless the link is valid and is of the given kind: a video or
+// an account.
 func parseLink(text string, kind link.Kind) (link.Link, bool) {
 	l, err := link.Parse(text)
 	return l, err == nil && l.Kind == kind
@@ -143,7 +143,7 @@ func parseLink(text string, kind link.Kind) (link.Link, bool) {
 // one transaction at most.
 const trackedPerCall = 100
 
-// trackAccounts tracks the accounts that the other server tracks, with the same tracking type. The accounts are fetched only if the
+// trackAccounts tracks the accounts that the remote server tracks, with the same tracking type. The accounts are fetched only if the
 // organisation has an active subscription.
 func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) error {
 	org, err := store.OrganisationOf(ctx, m.Org)
@@ -187,7 +187,7 @@ type place struct {
 }
 
 // createCollections creates the collections that do not exist in this database yet, parents first. The result maps the id of a collection
-// on the other server to its id in this database.
+// on the remote server to its id in this database.
 //
 // Two collections count as equal if they have the same parent, name and number (see place). So a migration that is repeated creates no
 // collection twice.
@@ -250,8 +250,8 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 // maxListed is the maximum number of collections or videos that one query of this database returns.
 const maxListed = 5000
 
-// createCollection creates, in this database, a collection of the other server. A collection that has a password there becomes private,
-// because the other server does not reveal the password.
+// createCollection creates, in this database, a collection of the remote server. A collection that has a password there becomes private,
+// because the remote server does not reveal the password.
 func (m Migration) createCollection(ctx context.Context, c collection, parent *uuid.UUID, s *Summary) (store.Collection, error) {
 	access := store.Access(c.Access)
 	if access == store.AccessProtected {
@@ -264,7 +264,7 @@ func (m Migration) createCollection(ctx context.Context, c collection, parent *u
 	return m.Org.CreateCollection(ctx, store.NewCollection{Name: c.Name, ParentID: parent, Access: access, Hashtags: c.Hashtags})
 }
 
-// describe copies the display settings of a collection of the other server, source, to the collection target of this database. If target
+// describe copies the display settings of a collection of the remote server, source, to the collection target of this database. If target
 // already has display settings, describe does nothing.
 func (m Migration) describe(ctx context.Context, target *store.Collection, source collection) error {
 	settings := source.DisplaySettings
@@ -278,9 +278,9 @@ func (m Migration) describe(ctx context.Context, target *store.Collection, sourc
 	return err
 }
 
-// addMembers adds accounts and videos to the collections to which they belong on the other server. The map ids has the id in this database
-// for the id of a collection on the other server. A video may already belong to its collection through its account or a hashtag; then it is
-// not added.
+// addMembers adds accounts and videos to the collections to which they belong on the remote server. The map ids has the id in this database
+// for the id of a collection on the remote server. A video may already belong to its collection through its account or a hashtag; then it
+// is not added.
 func (m Migration) addMembers(ctx context.Context, d *download, ids map[string]uuid.UUID, s *Summary) error {
 	for from, links := range d.members {
 		var accounts []uuid.UUID

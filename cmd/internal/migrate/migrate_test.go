@@ -224,7 +224,7 @@ func TestMigration_refusesFolderOfAnotherMigration(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to another migration")
 }
 
-// If the other server answers 404 for the history of a video, the video must be migrated without points.
+// If the remote server answers 404 for the history of a video, the video must be migrated without points.
 func TestMigration_countsVideosWithoutHistory(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/outbound"
 )
 
-// Remote is a client for the API of the other server, from which a migration copies data.
+// Remote is a client for the API of the remote server, from which a migration copies data.
 type Remote struct {
 	base  *url.URL
 	token string
@@ -27,11 +27,11 @@ type Remote struct {
 	sleep func(ctx context.Context, wait time.Duration) error
 
 	demo      bool // whether the numbers are made up; set by responses with the header ReelTally-Sandbox
-	reelTally bool // whether the other server is a ReelTally server; set by responses with the header API-Version
+	reelTally bool // whether the remote server is a ReelTally server; set by responses with the header API-Version
 }
 
 const (
-	// maxAttempts is how often a request is sent at most if the network or the other server fails. After that, the migration ends with an
+	// maxAttempts is how often a request is sent at most if the network or the remote server fails. After that, the migration ends with an
 	// error. Attempts that a rate limit refused are not counted.
 	maxAttempts = 10
 	// maxBackoff limits the wait after a failed request, which doubles with each failure. A response can ask for a longer wait, up to maxWait.
@@ -78,7 +78,7 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// statusError reports that the other server answered with another status than 200.
+// statusError reports that the remote server answered with another status than 200.
 type statusError struct {
 	path   string
 	status int
@@ -96,7 +96,7 @@ func hasStatus(err error, status int) bool {
 }
 
 // get sends a GET request and decodes the JSON of the response into the value to which result points. It repeats a request that a rate
-// limit refused, and one that failed because of the network or the other server.
+// limit refused, and one that failed because of the network or the remote server.
 func (r *Remote) get(ctx context.Context, path string, query url.Values, result any) error {
 	for attempt := 1; ; {
 		wait, reason, err := r.try(ctx, path, query, result)
