@@ -234,6 +234,32 @@ func TestWebhooks_repeatAFailedDeliveryWithTheSameIDForADay(t *testing.T) {
 	})
 }
 
+func TestWebhooks_sendLittleToAFailingReceiver(t *testing.T) {
+	t.Parallel()
+	eachWebhookApp(t, func(t *testing.T, a *app) {
+		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
+		for n := range 3 {
+			c.track(videoURL(n))
+		}
+		c.createWebhook(r.URL, store.EventVideoMetrics)
+		r.answers(http.StatusServiceUnavailable)
+		a.fetch(views(5))
+		a.sendDue(t)
+		require.Len(t, r.take(), 3)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(3)}).requireStatus(http.StatusOK)
+		a.fetch(views(6))
+		a.sendDue(t)
+		require.Empty(t, r.take(), "nothing is sent during the pause after a failure")
+		a.Clock.Advance(10 * time.Second)
+		a.sendDue(t)
+		require.Len(t, r.take(), 1, "after the pause, one event is sent first")
+		r.answers(http.StatusOK)
+		a.Clock.Advance(2 * time.Minute)
+		a.sendDue(t)
+		require.Len(t, r.take(), 4)
+	})
+}
+
 func TestWebhooks_oneKeyCannotBeUsedForTwoWebhooks(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
