@@ -18,7 +18,7 @@ import (
 // AccountFacts are what a source reported about an account. A nil pointer means that the source did not report the value.
 type AccountFacts struct {
 	ID          *string // the platform's own id of the account
-	SourceID    *string // the source's own id of the account, if the source does not use ID: the name of the id's issuer, a slash, and the id
+	SourceID    *string // the source's own id of the account, if the source has other ids than the platform: the name of the id's issuer, a slash, and the id
 	Username    *string // handle without "@", in lower case
 	Name        *string
 	Bio         *string
@@ -28,7 +28,8 @@ type AccountFacts struct {
 	Private     *bool
 	// Videos are the newest videos of the account, the newest first, at most as many as were requested.
 	Videos []FoundVideo
-	// Listed is true if the source listed the account's videos. If it is false, Videos is empty even if the account has videos.
+	// Listed is true if the source was asked for the account's videos and listed them. If it is false, the empty Videos does not mean that
+	// the account has no videos.
 	Listed bool
 }
 
@@ -46,8 +47,8 @@ type AccountOutcome struct {
 }
 
 // AcknowledgeAccounts writes the outcomes of a claim of accounts in one transaction: profiles, follower counts, and the videos that the
-// subscribers' tracking types include. An outcome is written even if its lease has ended. If another collector has claimed the account in
-// the meantime, the new lease stays unchanged.
+// subscribers' tracking types include. An outcome is written even if the lease of its claim has ended. If another collector has claimed the
+// account in the meantime, that collector's lease stays unchanged.
 func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []AccountOutcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -91,7 +92,8 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 	})
 }
 
-// lockSubscribers locks the organisations that subscribe to any of the accounts and raises their versions. It returns these organisations.
+// lockSubscribers locks the organisations that track any of the accounts, by raising the versions of their data, and returns the ids of
+// these organisations.
 func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid.UUID, error) {
 	targets := make([]queue.Target, len(outcomes))
 	for i, o := range outcomes {
@@ -108,9 +110,9 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid
 	return orgs, db.RaiseVersions(tx, s.db.Now(), orgs...)
 }
 
-// writeAccount writes the outcome of one account to the data of every organisation that subscribes to the account. It skips an organisation
-// that is not in orgs, because the transaction has not raised its version: it has subscribed after lockSubscribers read the subscriptions.
-// The target is then due again at once.
+// writeAccount writes the outcome of one account to the data of every organisation that subscribes to the account. It skips organisations
+// that are not in orgs: they began to track the account after lockSubscribers read the subscriptions, so the transaction does not hold
+// their locks. For such an organisation, the account is due again at once.
 func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, fetchedAt db.Instant, events *store.EventRecorder) error {
 	if o.Account == nil && o.Private == nil && !o.HandleLost && o.fetchChange() == nil {
 		return nil
@@ -136,10 +138,10 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 	return saveIdentity(tx, o, depth)
 }
 
-// saveIdentity stores the account's ids and depth in its target, and also the handle if the target has none. depth is the length of the
-// next list of videos to request; 0 means one page. If depth is greater than 0, an organisation needs a longer list, and saveIdentity makes
-// the target due again at once by raising requested_at. An answer without a list resets the depth to 0, so that not every fetch reserves
-// budget for a long list.
+// saveIdentity stores the account's ids in the account's target in the queue, and also the handle if the target has none. It also stores
+// depth, the number of videos that the next fetch requests; 0 means one page. If depth is greater than 0, an organisation needs a longer
+// list, so saveIdentity makes the target due again at once by raising requested_at. If the answer has no list of videos, the depth becomes
+// 0, because otherwise each further fetch would reserve budget for a long list.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -160,12 +162,12 @@ type discovery struct {
 	org     uuid.UUID
 	at      db.Instant // time of the fetch
 	outcome AccountOutcome
-	preview int // number of the account's videos that are fetched if the organisation has no subscription
+	preview int // number of the account's videos that are fetched if the organisation has no paid subscription
 	events  *store.EventRecorder
 }
 
-// write writes the outcome to the account with the given id. It returns the length of the list that is needed to find all videos of the
-// account, or 0 if the list in the outcome was long enough.
+// write writes the outcome to the organisation's account with the given id. The result missing is the length of the longer list of videos
+// that must be requested to find all new videos, or 0 if the list in the outcome was long enough.
 func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	var found []store.Account
 	if err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id).Find(&found).Error; err != nil || len(found) == 0 {
@@ -194,8 +196,8 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	if !outdated {
 		d.profile(a)
 	}
-	// Add listed videos even if the answer is outdated, because an outdated answer can still list new videos. The method track skips videos
-	// that the organisation already has.
+	// Add listed videos even if a newer answer was already written, because the older answer can still list videos that the organisation
+	// does not have. The method track skips videos that the organisation has.
 	if f != nil && f.Listed {
 		reach, err := d.reach(a)
 		if err != nil {
@@ -226,7 +228,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	return missing, d.addFollowers(before, *a)
 }
 
-// writeState writes only the fetch status of the account record a, which follows from the outcome.
+// writeState changes only the fetch status of the account record a, as the outcome says, and nothing else of the record.
 func (d discovery) writeState(a *store.Account) error {
 	before := *a
 	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
@@ -234,20 +236,20 @@ func (d discovery) writeState(a *store.Account) error {
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(withState(a, map[string]any{})).Error
 }
 
-// withState adds the fetch status of the account a to columns.
+// withState adds the values of the account's fetch status to columns, the new values of an UPDATE by column name, and returns columns.
 func withState(a *store.Account, columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"] = a.FetchStatus, a.FetchReason
 	columns["last_attempt_at"], columns["next_fetch_at"] = a.LastAttemptAt, a.NextFetchAt
 	return columns
 }
 
-// isOutdated returns true if a newer answer about the account was already written. That happens if the lease of a slow fetch ended before
-// the answer of the slow fetch was written.
+// isOutdated returns true if a newer answer about the account was already written. That happens if a fetch took so long that its lease
+// ended and the account was fetched again.
 func (d discovery) isOutdated(a *store.Account) bool {
 	return a.CheckedAt != nil && *a.CheckedAt > d.at
 }
 
-// profile copies the profile that the source reported into the account.
+// profile copies the profile that the source reported, such as the biography and the follower counts, into the fields of the account.
 func (d discovery) profile(a *store.Account) {
 	db.Assign(&a.Private, d.outcome.Private)
 	f := d.outcome.Account
@@ -274,7 +276,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	db.Assign(&reported.SourceID, f.SourceID)
 	db.Assign(&reported.Username, f.Username)
 	if a.ExternalID != nil {
-		reported.ExternalID = *a.ExternalID // the source was asked for this id
+		reported.ExternalID = *a.ExternalID // use the id that the source was asked for
 	}
 	if a.SourceID != nil {
 		reported.SourceID = *a.SourceID
@@ -283,7 +285,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 		if !a.HandleCurrent {
 			return a, nil // the answer has neither id nor handle, and the handle of the record now belongs to another account
 		}
-		reported.Username = a.Username // the source was asked for this handle
+		reported.Username = a.Username // use the handle that the source was asked for
 	}
 	others := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
 		a.ID, a.Platform, reported.ExternalID, reported.SourceID, reported.Username)
@@ -292,8 +294,9 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Merge the records of the same account: records with the same id, and records with the same handle that were never fetched. An account
-	// has several records if a video was tracked before its account, or if the account was tracked by its old and its new handle.
+	// Merge the records that belong to the fetched account: records with the reported id, and never fetched records with the reported
+	// handle. An account has several records if a video was tracked before its account, or if the account was tracked by its old and its
+	// new handle.
 	fetched := a
 	rows = slices.DeleteFunc(rows, func(r *store.Account) bool {
 		same := r.Matches(reported) || r.ExternalID == nil && r.SourceID == nil && r.CheckedAt == nil
@@ -306,7 +309,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 		return nil, err
 	}
 	if a != fetched && reported.Username == "" && fetched.HandleCurrent {
-		reported.Username = fetched.Username // the source found the account by this handle
+		reported.Username = fetched.Username // use the handle by which the source found the account
 	}
 	resolver := store.NewAccountResolver(d.org, d.at, append([]*store.Account{a}, rows...))
 	if a.ExternalID == nil && reported.ExternalID != "" {
@@ -323,8 +326,8 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
-// track inserts and enqueues the found videos that the organisation does not have. Stopped videos stay stopped, but before the first
-// complete list of the account, the method resume tracks stopped videos again.
+// track inserts the found videos that the organisation does not have, and adds them to the queue. Videos that the organisation stopped stay
+// stopped. The exception is the first complete list of an account after tracking began: then the method resume tracks stopped videos again.
 func (d discovery) track(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
@@ -413,8 +416,8 @@ func (d discovery) withinPreview(a *store.Account, org store.Organisation, video
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resume tracks stopped videos of the account again if found contains them and if they were not tracked by their own links. It returns the
-// resumed videos.
+// resume tracks stopped videos of the account again and returns them. It resumes only videos that are in found, and not those that the
+// organisation had tracked by their own links.
 func (d discovery) resume(a *store.Account, found []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(found))
 	for i, f := range found {
@@ -442,8 +445,8 @@ func (d discovery) organisation() (store.Organisation, error) {
 	return o, d.tx.Where("id = ?", d.org).Take(&o).Error
 }
 
-// addFollowers adds the differences of the follower and following counts (after - before) to the organisation's totals. It then stores the
-// totals as the organisation's point of the day of the fetch.
+// addFollowers adds the change of an account's follower and following counts, after minus before, to the organisation's totals. It then
+// stores the totals as the organisation's point of the day of the fetch.
 func (d discovery) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64

@@ -50,13 +50,14 @@ type Outcome struct {
 	Target queue.Target
 	// Facts are written to the data of every organisation that subscribes to the target. If Facts is nil, no count is written.
 	Facts *VideoFacts
-	// Details is true if the call returned details, such as the title, and not only counts.
+	// Details is true if the call to the source returned details, such as the title, and not only counts.
 	Details bool
 	// DetailsOnly is true if Facts add details to the answer of an earlier call. The counts in Facts are then not written.
 	DetailsOnly bool
-	// Private and NotSafe are written if they are set, even if Facts is nil. They say why a source refused the fetch.
+	// Private and NotSafe are written to the video or account if they are not nil, even if Facts is nil. They then say why a source refused
+	// the fetch.
 	Private, NotSafe *bool
-	// Source is the name of the source of Facts. It is stored with each point.
+	// Source is the name of the source that reported Facts. It is stored with each point.
 	Source string
 	// NextAt is when the target is due next. Pace, Attempts, RefusedAs, Refusals, State, Suspect and Detail are the target's new values.
 	NextAt    db.Instant
@@ -67,30 +68,33 @@ type Outcome struct {
 	State     string
 	Suspect   *string
 	Detail    string
-	// Route is the source to ask next; "" keeps the target's route. Answers replaces the target's stored answers of the sources that were
-	// asked before Route. If Onward is true, the attempt continues with Route, and the target stays in its lane.
+	// Route is the source to ask next. If it is "", the target's present Route stays. Answers is stored with the target: the answers of the
+	// sources that were asked in this attempt so far, or nil if the attempt has ended. If Onward is true, the attempt is not finished and
+	// continues with the source Route, and the target stays in its lane.
 	Route   string
 	Answers *string
 	Onward  bool
 	// HandleLost is true if the handle of the fetched account now belongs to another account.
 	HandleLost bool
-	// Handle is the handle of the video's account if a source has confirmed the handle, and "" otherwise. A username in Facts also counts as
-	// confirmed.
+	// Handle is the handle of the video's account if a source has confirmed it, and "" otherwise. If Facts has a username, that is stored
+	// instead.
 	Handle string
-	// TriedHandles are the entries of Target.Handles under which no source found the video. The next fetch tries other handles first.
+	// TriedHandles are those account handles in Target.Handles with which the video was requested, but not found. The next fetch tries
+	// handles first that were not tried yet.
 	TriedHandles []string
-	// Fetch is the change of the fetch status. If Fetch is nil, an outcome with numbers means queue.FetchOK, and another outcome keeps the
-	// status.
+	// Fetch is the change of the fetch status. If Fetch is nil, the status becomes queue.FetchOK if the outcome has counts, and stays the
+	// same if it has none.
 	Fetch *queue.FetchChange
 
 	account   bool // true for an account whose facts were written
 	followers *int64
 }
 
-// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is derived from them, and when the
-// targets are due again. fetchedAt is when the source was called. It decides the day of the points. Counts newer than fetchedAt stay
-// unchanged, so an outcome can be written twice or late. If another collector has claimed a target in the meantime, the target's lease and
-// due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes nothing and returns a *store.DataKindError.
+// Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is computed from them, and when the
+// targets are due again. The parameter fetchedAt is when the source was called. Its UTC day is the day of the points. Stored counts that
+// are newer than fetchedAt stay unchanged, so it does no harm if an outcome is written twice or late. If another collector has claimed a
+// target in the meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes
+// nothing and returns a *store.DataKindError.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
@@ -160,18 +164,19 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 	return w.events.Save()
 }
 
-// changesVideo returns true if the outcome changes more of a video than its fetch status.
+// changesVideo returns true if the outcome has something to write to a video besides the fetch status.
 func (o *Outcome) changesVideo() bool { return o.Facts != nil || o.Private != nil || o.NotSafe != nil }
 
-// changeState applies the outcome's change of the fetch status to s, the state of a video or account. hasNumbers is true if the
-// organisation has numbers of this video or account.
+// changeState applies the outcome's change of the fetch status to s, the state of a video or account of one organisation. The parameter
+// hasNumbers is true if the organisation has counts of this video or account.
 func (o *Outcome) changeState(s *store.FetchState, hasNumbers bool, fetchedAt db.Instant) {
 	if c := o.fetchChange(); c != nil {
 		s.Change(*c, hasNumbers, fetchedAt, o.NextAt)
 	}
 }
 
-// fetchChange returns the change of the fetch status, or nil if the status and the time of the next fetch do not change.
+// fetchChange returns the outcome's change of the fetch status, or nil if the outcome changes neither the status nor the time of the next
+// fetch.
 func (o *Outcome) fetchChange() *queue.FetchChange {
 	if o.Fetch == nil && (o.hasCounts() || o.account) {
 		return &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
@@ -188,7 +193,8 @@ type videoWriter struct {
 	events    *store.EventRecorder
 }
 
-// write writes the outcomes to the videos with the given keys, and updates everything that is derived from the videos.
+// write writes the outcomes to the videos with the given keys. It also updates everything that is computed from the videos, such as the
+// statistics of their accounts and the totals of the organisations.
 func (w videoWriter) write(keys []db.RowKey) error {
 	videos, err := w.load(keys)
 	if err != nil || len(videos) == 0 {
@@ -200,7 +206,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	}
 	before, touched := store.SumsByOrganisation(videos), map[db.RowKey]bool{}
 	addEvents := w.compareVideos(videos)
-	w.touch(touched, videos) // also the present accounts, because a video may move to another account
+	w.touch(touched, videos) // also add the accounts before the write, because a video may move from one account to another
 	var measured []*store.Video
 	var retitled []Retitled
 	for i := range videos {
@@ -248,7 +254,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 		store.OrganisationDayWrites(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
 }
 
-// writeStates writes the fetch statuses of outcomes to the videos with the given keys. These outcomes change nothing else of the videos.
+// writeStates writes only the fetch statuses to the videos with the given keys. Their outcomes must change nothing else of the videos.
 func (w videoWriter) writeStates(keys []db.RowKey) error {
 	if len(keys) == 0 {
 		return nil
@@ -274,7 +280,8 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
  FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id`)
 }
 
-// touch adds the accounts of videos to the map accounts. The map value is true if any of the account's videos got counts.
+// touch adds the accounts of videos to the map accounts. The value of an account in the map is true if at least one of its videos got
+// counts.
 func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 	for i := range videos {
 		v := &videos[i]
@@ -306,9 +313,9 @@ func (w videoWriter) accountDayWrites(touched map[db.RowKey]bool) []db.Write {
 	return append(writes, store.AccountDayWrites(w.tx, db.SortedKeys(measured), stamp)...)
 }
 
-// load reads those videos with the given keys that are still tracked and have no newer counts. It orders the videos by organisation,
-// platform and the platform's id. No other transaction can change the videos, because this transaction has raised the versions of their
-// organisations.
+// load reads those videos with the given keys that are still tracked and have no counts of a later fetch. It orders the videos by
+// organisation, platform and the platform's id. No other transaction can change the videos, because this transaction has raised the
+// versions of their organisations.
 func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -319,7 +326,8 @@ func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
  ORDER BY videos.organisation_id, videos.platform, videos.external_id`, w.fetchedAt)
 }
 
-// apply copies an outcome into the video, without saving the video. It returns true if the outcome has counts.
+// apply copies an outcome into the fields of the video, but does not write the video to the database. It returns true if the outcome has
+// counts.
 func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fetchedAt db.Instant) bool {
 	o.changeState(&v.FetchState, v.LatestUpdatedAt != nil || o.hasCounts(), fetchedAt)
 	db.Assign(&v.Private, o.Private)
@@ -335,7 +343,7 @@ func apply(v *store.Video, o *Outcome, accounts map[db.RowKey]*store.Account, fe
 	v.TitleFolded = strings.ToLower(v.Title)
 	db.Assign(&v.Username, f.Username)
 	if a, ok := accounts[v.Key()]; ok {
-		v.LinkedAccountID, v.Username = &a.ID, cmp.Or(a.Username, v.Username) // the account may have a newer handle than this answer
+		v.LinkedAccountID, v.Username = &a.ID, cmp.Or(a.Username, v.Username) // the account record may have a newer handle than the source's answer
 	}
 	if f.UploadedAt != nil {
 		day := db.DateOf(*f.UploadedAt)
@@ -376,8 +384,8 @@ func applyCounts(v *store.Video, f *VideoFacts, fetchedAt db.Instant) {
 	v.LatestEngagement = v.LatestCounts().Engagement()
 }
 
-// isWhole returns true if seconds is the known length, rounded or truncated to whole seconds. Some calls report only whole seconds, which
-// must not replace a more exact length.
+// isWhole returns true if seconds is the known length of the video, rounded or truncated to whole seconds. Some sources report only whole
+// seconds, which must not replace a more exact known length.
 func isWhole(known *string, seconds float64) bool {
 	if known == nil {
 		return false
@@ -391,8 +399,8 @@ func (f *VideoFacts) counts() store.Counts {
 	return store.Counts{Views: f.Views, Likes: f.Likes, Comments: f.Comments, Shares: f.Shares, Bookmarks: f.Bookmarks}
 }
 
-// pointWrites returns the statements that write each video's point of the day of the fetch. If the fetch lacks a count, the count of an earlier
-// fetch of the same day stays.
+// pointWrites returns the statements that write each video's point of the day of the fetch. If the source did not report a count, the point
+// keeps that count from an earlier fetch of the same day.
 func (w videoWriter) pointWrites(videos []*store.Video) []db.Write {
 	if len(videos) == 0 {
 		return nil
@@ -470,11 +478,12 @@ func SaveHashtags(tx *gorm.DB, videos []Retitled) error {
 	return db.Insert(tx, "video_hashtags", []string{"organisation_id uuid", "tag text", "video_id uuid"}, rows, "")
 }
 
-// soon is the longest delay of a retry in the interactive lane. A failed target with a later retry returns to its base lane.
+// soon is the longest time until the next attempt with which a failed target stays in the interactive lane. If the next attempt is later,
+// the target returns to its base lane, the lane of its scheduled fetches.
 const soon = 5 * time.Minute
 
-// acknowledge ends the leases of the targets and stores when they are due next. A target that was requested after it was claimed is due
-// again at once, because its outcome may be missing in the data of the requesting organisation.
+// acknowledge ends the leases of the targets and stores when they are due next. If an organisation requested a target after the target was
+// claimed, the target is due again at once, because the outcome may not have been written to the data of this organisation.
 func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
 	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
 		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
@@ -498,7 +507,7 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 				details = &fetchedAt
 			}
 		}
-		if o.account { // the column views stores the followers of an account
+		if o.account { // for an account, the column views contains the number of followers
 			fetched, views = &fetchedAt, o.followers
 		}
 		rows[i] = []any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
@@ -506,8 +515,8 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 	}
 	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
 		"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
-	// The bucket and the token are columns of u and not parameters. With a parameter, PostgreSQL would compare each target of the claim with
-	// each row of u, and SQLite would read all targets of the bucket.
+	// The bucket and the token are columns of the list u. If they were parameters of the statement instead, PostgreSQL would compare each
+	// target of the claim with each row of u, and SQLite would read all targets of the bucket.
 	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
@@ -526,7 +535,8 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 	return noteTried(tx, now, sorted)
 }
 
-// targetStatus returns the new fetch status of the target, or "" if it does not change. fetched is true if the outcome has numbers.
+// targetStatus returns the new fetch status of the target, or "" if the status does not change. The parameter fetched is true if the
+// outcome has counts.
 func (o *Outcome) targetStatus(fetched bool) queue.FetchStatus {
 	c := o.fetchChange()
 	switch {
@@ -538,8 +548,8 @@ func (o *Outcome) targetStatus(fetched bool) queue.FetchStatus {
 	return c.Status
 }
 
-// onwardTurns returns a turn for each outcome. If an interactive target continues with another source, this is its place in the order of
-// that source's queue. Otherwise it is 0.
+// onwardTurns returns a number for each outcome. If the attempt continues with another source and the target is in the interactive lane,
+// the number is the target's turn: its position in the order of that source's interactive lane. Otherwise the number is 0.
 func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	places := make([]queue.Place, len(outcomes))
 	for i, o := range outcomes {
@@ -550,7 +560,8 @@ func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, erro
 	return queue.TakeTurns(tx, places, now)
 }
 
-// noteTried records the time at which handles were tried without success, so that the next fetches try other handles first.
+// noteTried stores in the subscriptions that the handles in TriedHandles of the outcomes were tried without success at the time now. So the
+// next fetches try other handles first.
 func noteTried(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 	var tried [][]any
 	for _, o := range outcomes {

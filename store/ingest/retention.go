@@ -14,12 +14,13 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// store.Retention says for how many days the point of every day is kept, and for how many days one point of every week. The weekly point is
-// the last daily point of the week. If the last daily point lacks a count, that count comes from an earlier day of the week.
+// Histories have a point for each day at first. Retention replaces the old daily points of each week by one weekly point (this is called
+// roll-up), and later deletes the weekly point. store.Retention has the ages at which this happens. The weekly point is the last daily
+// point of the week. If the last daily point lacks a count, that count comes from an earlier day of the week.
 //
 // A weekly point is written before its daily points are deleted. On SQLite, the same transaction deletes the daily points. On PostgreSQL, a
-// separate transaction drops the month after it has checked that all points of the month are rolled up. Each step can be repeated, so an
-// interrupted run loses no point.
+// separate transaction drops the table partition of a month after it has checked that all points of the month have a weekly point. Each
+// step can be repeated, so an interrupted run loses no point.
 
 // retentionBatch is the number of videos or accounts whose points one transaction rolls up or deletes.
 const retentionBatch = 500
@@ -29,13 +30,14 @@ type RetentionReport struct {
 	Weeks   int64    // number of weekly points written
 	Days    int64    // number of daily points deleted row by row, without the points of dropped months
 	Months  []string // months (YYYY-MM) whose partition was dropped
-	Busy    []string // months (YYYY-MM) whose partition was in use and must be dropped later
+	Busy    []string // months (YYYY-MM) whose partition could not be dropped because it was in use; the next run tries again
 	Expired int64    // number of deleted points of videos, accounts and organisations that were older than Retention.Weekly
 }
 
-// ApplyRetention rolls up and drops old points, and creates the partitions of the coming months. It calls alive after each transaction and
-// stops if alive returns an error. It can be interrupted and repeated at any time, and can run while points are written. Two concurrent calls
-// do the same work twice, without harm. If the clock may be wrong, it deletes nothing and returns a *ClockError.
+// ApplyRetention replaces old daily points by weekly points, deletes the oldest weekly points, and creates the table partitions of the
+// coming months. It calls alive after each transaction and stops if alive returns an error. It can be interrupted and repeated at any time,
+// and can run while points are written. Two concurrent calls do the same work twice, without harm. If the clock may be wrong, it deletes
+// nothing and returns a *ClockError.
 func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (RetentionReport, error) {
 	var done RetentionReport
 	if err := s.db.SeeClock(ctx); err != nil {
@@ -58,8 +60,8 @@ func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (Retent
 	return done, s.expire(ctx, orgs, today-keep.Weekly-db.RetentionMargin, &done, alive)
 }
 
-// createNextPartitions creates the partitions of the coming months. It returns an error after a minute, because the lease of the caller's
-// job must not end before it returns.
+// createNextPartitions creates the partitions of the coming months. It gives up with an error after a minute, because it must return before
+// the lease of the caller's scheduled job ends.
 func (s *Writer) createNextPartitions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -97,8 +99,8 @@ func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, firstKept db.Date
 	return nil
 }
 
-// checkRolledUp returns an error if a daily point in the range r is not rolled up. A daily point is rolled up if its week has a weekly
-// point of the same or a later day, with every count that the daily point has.
+// checkRolledUp returns an error if deleting the daily points in the range r would lose data. A daily point can be deleted if its week has
+// a weekly point of the same or a later day, with every count that the daily point has.
 func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 	for _, org := range orgs {
 		var missing int64
@@ -116,9 +118,9 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = ? AND w.video_id = d.
 	return nil
 }
 
-// upsertWeeks is the SQL that writes the weekly points of a range of days. If a week begins in one month and ends in the next, two
-// statements write its weekly point, in any order. The counts of later days replace the counts of earlier days. A weekly point that already
-// has the right counts is not updated.
+// upsertWeeks is the SQL statement that writes the weekly points for the daily points of a range of days. If a week begins in one month and
+// ends in the next, its days are in two ranges, so the statement runs twice for this week, in any order. The counts of later days replace
+// the counts of earlier days. A weekly point that already has the right counts is not updated.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
 	for _, c := range store.MetricNames("") {
@@ -140,8 +142,8 @@ ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + strings.TrimSuff
  WHERE snapshots_weekly.day < excluded.day` + changed.String()
 }()
 
-// rollUpDays writes the weekly points of the days in the range r. If r.Partition is false, it also deletes the daily points. Otherwise the
-// caller drops the partition.
+// rollUpDays writes the weekly points for the daily points in the range r. If r.Partition is false, it also deletes these daily points. If
+// r.Partition is true, it leaves them, because the caller drops the whole partition.
 func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange, done *RetentionReport, alive func() error) error {
 	return s.inBatches(ctx, "videos", orgs, done, alive, func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error {
 		weeks := tx.Exec(upsertWeeks, org, after, last, r.From, r.Before)
@@ -159,9 +161,9 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 	})
 }
 
-// inBatches divides the rows of a table into batches, ordered by organisation and id, and runs f in a transaction for each batch. f must
-// process the rows with after < id <= last, and report the numbers of written and deleted points in batch. inBatches adds the numbers to
-// done.
+// inBatches divides the rows of a table into batches, ordered by organisation and id, and runs f in a transaction for each batch. The
+// function f must process the rows whose id is greater than its parameter after and not greater than last. It reports the numbers of
+// written and deleted points in batch, and inBatches adds them to done.
 func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
 	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {
