@@ -14,7 +14,8 @@ import (
 // A row of account_days or organisation_days has the sums of the last known counts of all videos at the end of the day. An imported point
 // changes the last known counts of its video, and so the sums of its day and of later days.
 
-// dayChange is what an import adds to the organisation's sums from one day on: to the sums of this day and of each later day.
+// dayChange contains the amounts that an import adds to the sums of an account or organisation, both to the sums of one day and to the sums
+// of each later day.
 type dayChange struct {
 	counts [store.MetricCount]int64 // change of the sum of each count
 	known  [store.MetricCount]int64 // change of the number of videos for which each count is known
@@ -43,16 +44,15 @@ func newHistory() *history {
 	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
 }
 
-// change records that the sums of the given day and of all later days change by c. If h already has a change for this day, it adds c to
-// that change.
+// change records in h that the sums of the given day and of all later days change by the amounts in c.
 func (h *history) change(day db.Date, c dayChange) {
 	sum := h.changes[day]
 	sum.add(c)
 	h.changes[day] = sum
 }
 
-// count records how the counts of a video change the sums. The parameter steps has the video's counts over time. If sign is 1, count adds
-// them to the sums. If sign is -1, it subtracts them.
+// count records in h that the counts of a video are added to the sums if sign is 1, or subtracted from the sums if sign is -1. The
+// parameter steps has the days on which the video's last known counts change, with the new counts.
 func (h *history) count(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -83,7 +83,7 @@ func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	return since
 }
 
-// addVideo adds the changes that the import of one video makes to the sums. countedBefore is true if the sums of the account or
+// addVideo records in h how the import of one video changes the sums. The parameter countedBefore is true if the sums of the account or
 // organisation already include the video.
 func (h *history) addVideo(m *mergedVideo, countedBefore bool, today db.Date) {
 	h.count(m.steps(true), 1)
@@ -121,8 +121,8 @@ func (i *importing) addDays() error {
 }
 
 // eachDay calls the function each for every day whose row changes or is missing, the oldest day first. The slice rows has the days that
-// already have a row, in ascending order. In a call, row is the index in rows of the last day up to the given day, or -1 if no day up to
-// the given day has a row. The parameter c is the change of the sums, compared with that row.
+// already have a row, in ascending order. In a call, the parameter row is the index in rows of the day itself or, if the day has no row, of
+// the last earlier day with a row. It is -1 if there is no such day. The parameter c has the amounts to add to the sums of that row.
 func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
 	days := slices.Concat(rows, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)
@@ -180,7 +180,8 @@ type accountDay struct {
 	Source *string
 }
 
-// addAccountDays updates the rows of account_days. accounts has the changes of each account. Its key is the account's id.
+// addAccountDays updates the rows of account_days. The parameter accounts has the changes of the sums for each account, by the account's
+// id.
 func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 	if len(accounts) == 0 {
 		return nil
@@ -221,7 +222,8 @@ func (i *importing) addAccountDays(accounts map[uuid.UUID]*history) error {
 		append(store.MetricNames(""), "videos"), out, len(out))
 }
 
-// saveDays inserts rows, a slice of n rows, into a table. If a row with the same key exists, saveDays updates the columns in sums.
+// saveDays inserts rows, a slice of n rows, into a table. If the table already has a row with the same key, saveDays updates that row: it
+// replaces the values of the columns that are named in sums.
 func (i *importing) saveDays(table string, key, sums []string, rows any, n int) error {
 	if n == 0 {
 		return nil

@@ -12,21 +12,22 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// mergedVideo is a video before and after an import.
+// mergedVideo is a video of an import: the imported data, the stored video before the import, and the video after it.
 type mergedVideo struct {
 	in            *ImportVideo
 	isNew         bool // the organisation did not have the video
 	before, after store.Video
 	stored        []storedPoint // points in the database that stay, the oldest first
-	gone          []storedPoint // points in the database that added points replace
+	gone          []storedPoint // points in the database that the import deletes, because points in added replace them
 	added         []LoadPoint   // imported points to add, the oldest first
 	named         string        // the handle in the import, or the handle of the account whose id is in the import
 	username      string        // the handle of the account; "" if account is nil
 	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names none
 }
 
-// classify returns the result for each imported point. The parameter keep says for how many days daily and weekly points are kept. classify
-// stores the points to import in m.added. It moves the stored points that the import replaces from m.stored to m.gone.
+// classify returns what the import does with each imported point of the video. The parameter keep says for how many days daily and weekly
+// points are kept. classify stores the points to import in m.added. It moves the stored points that the import replaces from m.stored to
+// m.gone.
 func (m *mergedVideo) classify(today db.Date, keep db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	uploaded := m.uploaded()
@@ -59,7 +60,7 @@ func (m *mergedVideo) classify(today db.Date, keep db.Retention) []ImportResult 
 	return results
 }
 
-// classifyPoint returns the result for one imported point. It compares the point only with the stored points. Afterwards, classify also
+// classifyPoint returns the result for one imported point. It compares the point only with the stored points. The method classify then
 // compares the imported points with each other. The parameter uploaded is the first day on which the video can have a point.
 func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep db.Retention) ImportResult {
 	day := p.At.Day()
@@ -71,7 +72,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep d
 	}
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
 		switch s := m.stored[n]; {
-		// A weekly point can have more counts than p, because it also has counts from earlier days of its week.
+		// The weekly point s can have counts that p lacks, because it also has counts from earlier days of the week.
 		case s.Equal(p.Counts) || s.Weekly && s.Holds(p.Counts):
 			return PointThere
 		case !s.isReplacedBy(p):
@@ -82,8 +83,9 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep d
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-keep.Daily || s.Day.Week() != day.Week():
-		// If s is a daily point or comes from retention, its week gets no more points, because it is unknown which days of the week had
-		// points. If s was imported, it is the last imported point of its week, so a later point can be added.
+		// If s is a daily point, or a weekly point that retention has made, no point is added to its week, because it is unknown which days
+		// of the week had points. If s is an imported weekly point, it is the last imported point of its week, so a point of a later day
+		// can be added.
 		case !s.Weekly || !s.isImported():
 			return PointKept
 		case day < s.Day:
@@ -99,7 +101,8 @@ var roundedImport = store.StoredSource(ImportSource, true)
 // isImported returns true if s was imported.
 func (s *storedPoint) isImported() bool { return s.Source == ImportSource || s.Source == roundedImport }
 
-// isReplacedBy returns true if s was imported without counts and p has counts. So a later import can supply the missing counts.
+// isReplacedBy returns true if the stored point s must be replaced by the imported point p: s was imported without any count, and p has at
+// least one.
 func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 	return s.isImported() && s.Counts == store.Counts{} && p.Counts != store.Counts{}
 }
@@ -108,7 +111,8 @@ func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 // video's id and can be some hours wrong, and another tracker may use the days of another time zone.
 const UploadMargin db.Date = 1
 
-// uploaded returns the first day on which the video can have a point. It returns 0 if the upload date is unknown.
+// uploaded returns the first day on which the video can have a point: UploadMargin before its upload date. It returns 0 if the upload date
+// is unknown.
 func (m *mergedVideo) uploaded() db.Date {
 	switch {
 	case m.before.UploadedAt != nil:
@@ -122,9 +126,9 @@ func (m *mergedVideo) uploaded() db.Date {
 	return 0
 }
 
-// isWeeklyPoint returns true if the point m.added[n] is stored as the weekly point of its week. If the next added point is in the same week
-// and also before oldest, the later point is stored instead, and isWeeklyPoint returns false. The parameter oldest is the first day for
-// which daily points are stored.
+// isWeeklyPoint returns true if the point m.added[n] is stored as the weekly point of its week. It returns false if the next added point is
+// in the same week and also before oldest, because then that later point is stored instead. The parameter oldest is the first day for which
+// daily points are stored.
 func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -133,9 +137,9 @@ func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	return next >= oldest || next.Week() != m.added[n].At.Day().Week()
 }
 
-// weekCounts returns the counts of the weekly point to which the point m.added[n] and the earlier added points of its week are combined.
-// Each count is the last known value among these points. If none of them has a count, the count comes from the stored weekly point of this
-// week. rounded is true if one of these points is rounded.
+// weekCounts returns the counts of the weekly point that replaces the point m.added[n] and the earlier added points of its week. Each count
+// is the last known value of that count among these points. If none of these points has the count, it comes from the stored weekly point of
+// the week. The result rounded is true if one of the points is rounded.
 func (m *mergedVideo) weekCounts(n int) (known store.Counts, rounded bool) {
 	week := m.added[n].At.Day().Week()
 	if w := m.weekOf(week); w != nil {
@@ -159,8 +163,8 @@ func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step is a day from which on the video has other last known counts. A count of the step that is not nil applies from this day on, until
-// the next step that has this count.
+// step is a day on which last known counts of a video change. A count of the step that is not nil is the last known value from this day on,
+// until a later step has a value for the same count.
 type step struct {
 	day db.Date
 	store.Counts
@@ -234,7 +238,7 @@ func (m *mergedVideo) count() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			is := newer.All()[n] // no stored point has this count, so the day of the latest value is unknown; only points after all stored points replace it
+			is := newer.All()[n] // no stored point has this count, so the day of its latest value is unknown; only a value from a point after all stored points replaces it
 			db.AssignPointer(latest, is)
 			continue
 		}

@@ -6,40 +6,44 @@ import (
 	"slices"
 )
 
-// block is one SELECT, UPDATE or DELETE, with its tables and the conditions that bind the tables to an organisation.
+// block is one SELECT, UPDATE or DELETE of a checked statement, with its tables and with the conditions that may restrict these tables to
+// one organisation.
 type block struct {
 	outer      *block          // the enclosing query, or nil
-	routed     bool            // the rules of CheckRouting hold for the block and the queries in it
-	names      map[string]bool // the key is the name of a query in the WITH clause; the value is true if the query is a list with organisations: see isList
+	routed     bool            // the block and the queries in it must also follow the rules of CheckRouting
+	names      map[string]bool // the key is the name of a query in the WITH clause; the value is true if the query is a list of parameters with a column organisation_id
 	uses       []*use          // the tables of the block
 	derived    []derived       // the subqueries in the FROM clause
 	conditions []condition     // the WHERE clause and the ON clauses
 }
 
-// use is one place in a block at which the statement names a table. A table that is joined with itself has two uses.
+// use is one place in a block at which the statement names a table. A table that is joined with itself is named at two places, so it has
+// two uses.
 type use struct {
 	alias       string // the alias, or the name of the table
 	distributed bool   // the table has the class Distributed
-	bound       bool   // the conditions set organisation_id of the table equal to a parameter
+	bound       bool   // the conditions require that organisation_id of the table equals a parameter
 }
 
-// derived is a subquery in the FROM clause. Only a LATERAL subquery can refer to other tables of the same FROM clause.
+// derived is a subquery in the FROM clause. It can refer to the other tables of that FROM clause only if the keyword LATERAL precedes it.
 type derived struct {
 	query   []node
 	lateral bool
 }
 
-// condition is a WHERE or ON clause. The ON clause of a left join restricts only the joined tables.
+// condition is a WHERE or ON clause. The ON clause of a left join restricts only the tables on the right side of the join.
 type condition struct {
 	where []node
 	only  []*use // the tables that the condition restricts; nil means all tables of the block
-	using bool   // the condition is USING (organisation_id): the tables in only have the organisation of the tables before them
+	using bool   // the condition is USING (organisation_id), so the tables in the field only have the same organisation as the tables before them in the FROM clause
 }
 
-// isRouted returns true if the rules of CheckRouting hold for the block.
+// isRouted returns true if the block must follow the rules of CheckRouting, because the field routed is set for the block or for an
+// enclosing query.
 func (b *block) isRouted() bool { return b != nil && (b.routed || b.outer.isRouted()) }
 
-// check returns an error if a distributed table of the block is not bound to an organisation, or if a subquery breaks a rule.
+// check returns an error if the conditions of the block do not restrict each distributed table to one organisation, or if a subquery breaks
+// a rule of CheckStatement.
 func (b *block) check(clauses map[string][]node) error {
 	b.bind()
 	for _, u := range b.uses {
@@ -72,7 +76,7 @@ func (b *block) check(clauses map[string][]node) error {
 	return nil
 }
 
-// checkSubqueries checks all subqueries in nodes. The block is their enclosing query.
+// checkSubqueries checks all subqueries in nodes, with the block b as their enclosing query.
 func (b *block) checkSubqueries(nodes []node) error {
 	for _, n := range nodes {
 		if n.kind != groupNode {
@@ -93,7 +97,7 @@ func (b *block) checkSubqueries(nodes []node) error {
 var afterTable = []string{"where", "on", "set", "join", "left", "right", "full", "inner", "cross", "natural", "using", "group", "order", "limit",
 	"union", "except", "intersect", "returning", "values", "select", "for", "having", "offset", "window", "fetch", "default", "tablesample", "outer"}
 
-// from parses the tables and joins of a FROM clause, and adds them to the block.
+// from parses a FROM clause. It adds the tables, the subqueries and the conditions of the joins to the block.
 func (b *block) from(nodes []node) error {
 	left := false
 	for i := 0; ; {
@@ -131,7 +135,7 @@ func (b *block) from(nodes []node) error {
 
 // isJoin returns true if a join begins at nodes[i].
 func isJoin(nodes []node, i int) bool {
-	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // left and right followed by a parenthesis are functions, not joins
+	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // with a parenthesis after it, the word left or right is the name of a function and not a join
 	return nodes[i].is("join", "inner", "cross", "natural", "left", "right", "full") && (!called || nodes[i].is("join"))
 }
 
@@ -152,8 +156,8 @@ func join(nodes []node, i int) (next int, left bool, err error) {
 	return i + 1, left, nil
 }
 
-// table parses one table, subquery or group of joins with its alias at nodes[i]. It adds the table to the block and returns the index after
-// it.
+// table parses what begins at nodes[i] in a FROM clause, with its alias: a table, a subquery, or joins in parentheses. It adds this to the
+// block and returns the index of the node after it.
 func (b *block) table(nodes []node, i int) (int, error) {
 	lateral := false
 	for i < len(nodes) && nodes[i].is("only", "lateral") {
@@ -204,8 +208,8 @@ func (b *block) table(nodes []node, i int) (int, error) {
 	return i, nil
 }
 
-// namedQuery looks up a name in the WITH clauses of the block and its enclosing queries. named is true if a query has that name. list is
-// true if that query is a list of organisations.
+// namedQuery looks up a name in the WITH clauses of the block and of its enclosing queries. The result named is true if a query has this
+// name. The result list is true if that query is a list of parameters with a column organisation_id.
 func (b *block) namedQuery(name string) (list, named bool) {
 	for ; b != nil; b = b.outer {
 		if list, named = b.names[name]; named {
@@ -259,18 +263,21 @@ func isNoMember(nodes []node) bool {
 	return !isCast(cast, 3) || !cast[0].is("value") || !cast[1].isMark("->>") || cast[2].kind != literalNode
 }
 
-// isCast returns true if the inside of a CAST has the word AS at position as, and then the name of a type. The name has one word or two words.
+// isCast returns true if the nodes in the parentheses of a CAST have the word AS at the index as, and after it only words, which are the
+// name of a type.
 func isCast(inside []node, as int) bool {
 	return len(inside) > as+1 && inside[as].is("as") && !slices.ContainsFunc(inside[as+1:], func(n node) bool { return n.kind != wordNode })
 }
 
-// equality is a condition a.organisation_id = b.organisation_id. If a or b is nil, that side of the condition is a parameter.
+// equality is a condition of the form a.organisation_id = b.organisation_id. If the field a or b is nil, this side of the condition is a
+// parameter.
 type equality struct {
 	a, b *use
 	only []*use // the tables that the condition restricts; nil means all tables of the block
 }
 
-// bind sets bound for each table whose organisation_id equals a parameter, directly or through other tables.
+// bind sets the field bound of each table whose organisation_id must equal a parameter, either directly or because it must equal the
+// organisation_id of another such table.
 func (b *block) bind() {
 	var equalities []equality
 	for _, c := range b.conditions {
@@ -302,7 +309,8 @@ func (b *block) bind() {
 	}
 }
 
-// conjuncts returns the conditions that are joined by AND. It returns nil if nodes contains an OR.
+// conjuncts splits a condition at each AND and returns the parts. It returns nil if the condition contains an OR, because then no part has
+// to be true.
 func conjuncts(nodes []node) [][]node {
 	var atoms [][]node
 	var atom []node
@@ -369,8 +377,8 @@ func isParameter(nodes []node) bool {
 	return false
 }
 
-// column returns the table to which the column organisation_id in nodes belongs. It returns nil if nodes is not that column. A column
-// without an alias belongs to the only table of the block.
+// column returns the table to which the column in nodes belongs, such as videos for videos.organisation_id. It returns nil if nodes is
+// anything else than a column organisation_id. A column without the name of a table belongs to the only table of the block.
 func (b *block) column(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
 		return nil

@@ -46,7 +46,8 @@ func CheckRouting(statement string) error {
 // organisationID is the name of the column by which distributed tables are sharded.
 const organisationID = "organisation_id"
 
-// checkAll checks all statements in a text. Statements are separated by ";". root is nil, or a block that contains all statements.
+// checkAll checks all statements in a text, which are separated by ";". The parameter root is nil, or a block that counts as the enclosing
+// query of all statements.
 func checkAll(statement string, root *block) error {
 	nodes, err := parse(statement)
 	if err != nil {
@@ -70,7 +71,7 @@ var (
 	volatileWords = regexp.MustCompile(`^(current_(date|time|timestamp)|localtime|localtimestamp)$`)
 )
 
-// checkFunctions returns an error if nodes contains a volatile function or keyword.
+// checkFunctions returns an error if nodes contains a function or keyword whose result depends on a clock, a random number or a sequence.
 func checkFunctions(nodes []node) error {
 	for i, n := range nodes {
 		if n.kind == groupNode {
@@ -87,7 +88,7 @@ func checkFunctions(nodes []node) error {
 	return nil
 }
 
-// checkOne checks one statement, or one query in a statement. outer is the enclosing query, or nil.
+// checkOne checks one statement, or one query in a statement. The parameter outer is the enclosing query, or nil.
 func checkOne(nodes []node, outer *block) error {
 	if len(nodes) == 0 {
 		return nil
@@ -141,7 +142,8 @@ func checkDefinition(nodes []node) error {
 	return nil
 }
 
-// checkWith checks WITH name [(columns)] AS [[NOT] MATERIALIZED] (query), … and the statement after the WITH clause. nodes begins after WITH.
+// checkWith checks the queries of a WITH clause and the statement after the clause. The clause has the form WITH name [(columns)] AS [[NOT]
+// MATERIALIZED] (query), …, and nodes begins after the word WITH.
 func checkWith(nodes []node, outer *block) error {
 	b := &block{outer: outer, names: map[string]bool{}}
 	if len(nodes) > 0 && nodes[0].is("recursive") {
@@ -199,7 +201,8 @@ func checkQuery(nodes []node, outer *block) error {
 	return nil
 }
 
-// checkSelect checks that a SELECT compares the organisation_id of each distributed table: see the first rule of CheckStatement.
+// checkSelect returns an error unless the conditions of a SELECT restrict each distributed table to one organisation: see the first rule of
+// CheckStatement.
 func checkSelect(nodes []node, outer *block) error {
 	clauses, err := cut(nodes, "select", "from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "returning")
 	if err != nil {
@@ -216,7 +219,8 @@ func checkSelect(nodes []node, outer *block) error {
 	return b.check(clauses)
 }
 
-// checkUpdate checks that an UPDATE compares the organisation_id of each distributed table, and that it does not change an organisation_id.
+// checkUpdate returns an error unless the conditions of an UPDATE restrict each distributed table to one organisation. It also returns an
+// error if the UPDATE changes an organisation_id.
 func checkUpdate(nodes []node, outer *block) error {
 	clauses, err := cut(nodes, "update", "set", "from", "where", "returning")
 	if err != nil {
@@ -240,7 +244,8 @@ func checkUpdate(nodes []node, outer *block) error {
 	return b.check(clauses)
 }
 
-// checkDelete checks that a DELETE compares the organisation_id of each distributed table: see the first rule of CheckStatement.
+// checkDelete returns an error unless the conditions of a DELETE restrict each distributed table to one organisation: see the first rule of
+// CheckStatement.
 func checkDelete(nodes []node, outer *block) error {
 	clauses, err := cut(nodes, "delete", "from", "using", "where", "returning")
 	if err != nil {
@@ -300,7 +305,8 @@ func checkInsert(nodes []node, outer *block) error {
 	return nil
 }
 
-// selectsDistributed returns true if the FROM clause of a SELECT has a distributed table or a subquery for which the same is true.
+// selectsDistributed returns true if the FROM clause of a SELECT contains a distributed table, either directly or in a subquery of the FROM
+// clause.
 func selectsDistributed(nodes []node, outer *block) bool {
 	from, b := keywordAt(nodes, "from"), &block{outer: outer}
 	if from == len(nodes) {
@@ -311,7 +317,8 @@ func selectsDistributed(nodes []node, outer *block) bool {
 		slices.ContainsFunc(b.derived, func(d derived) bool { return selectsDistributed(d.query, outer) }))
 }
 
-// checkConflict checks the part of an INSERT after ON CONFLICT. distributed is true if the table of the INSERT is distributed.
+// checkConflict checks the part of an INSERT after ON CONFLICT. The parameter distributed is true if the table of the INSERT is
+// distributed.
 func checkConflict(nodes []node, distributed bool) error {
 	if distributed && (len(nodes) == 0 || nodes[0].kind != groupNode || !namesOrganisation(nodes[0].kids)) {
 		return fmt.Errorf("the conflict target of an INSERT lacks %s", organisationID)
@@ -348,7 +355,8 @@ func hasQuery(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isQuery() || hasQuery(n.kids) })
 }
 
-// cut splits a statement at keywords and returns the nodes after each keyword. It returns an error if a keyword occurs twice.
+// cut splits a statement at the given keywords. It returns the nodes that follow each keyword, up to the next one, by keyword. It returns
+// an error if a keyword occurs twice.
 func cut(nodes []node, keywords ...string) (map[string][]node, error) {
 	clauses := map[string][]node{}
 	current := ""
@@ -373,9 +381,9 @@ var (
 	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+|citus_\w+)$`)
 )
 
-// isDistributed returns true if the class of a table is store.Distributed, so that statements must compare its organisation_id. This is
-// also the class of the partitions of snapshots_daily. It returns an error if the table is unknown: neither in store.Tables nor such a
-// partition nor a system table.
+// isDistributed returns true if a table has the class store.Distributed, so that statements must compare its organisation_id. The
+// partitions of snapshots_daily have this class too. It returns an error if the table is neither in store.Tables, nor a partition of
+// snapshots_daily, nor a system table.
 func isDistributed(table string) (bool, error) {
 	described, known := store.Tables[table]
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {

@@ -27,7 +27,7 @@ const (
 	groupNode
 )
 
-// is returns true if the node is one of keywords, which must be in lower case.
+// is returns true if the node is a word without quotes and equals one of the keywords, which must be in lower case.
 func (n node) is(keywords ...string) bool {
 	if n.kind != wordNode || n.quoted {
 		return false
@@ -35,7 +35,7 @@ func (n node) is(keywords ...string) bool {
 	return slices.Contains(keywords, n.text)
 }
 
-// isMark returns true if the node is the punctuation mark s.
+// isMark returns true if the node is a punctuation mark with the text s.
 func (n node) isMark(s string) bool { return n.kind == markNode && n.text == s }
 
 // isName returns true if the node is a word or a quoted name.
@@ -70,7 +70,7 @@ type parser struct {
 // rest returns the part of the statement that is not read yet.
 func (p *parser) rest() string { return p.s[p.at:] }
 
-// nodes reads all nodes up to the end of the statement or, if group is true, up to the closing parenthesis.
+// nodes reads nodes up to the end of the statement. If the parameter group is true, it reads only up to the closing parenthesis.
 func (p *parser) nodes(group bool) ([]node, error) {
 	var out []node
 	for {
@@ -134,7 +134,7 @@ func (p *parser) skipBlanks() error {
 	return nil
 }
 
-// single reads one node that is not a group.
+// single reads one node that is not a group in parentheses.
 func (p *parser) single() (node, error) {
 	c := p.s[p.at]
 	switch {
@@ -171,7 +171,7 @@ func (p *parser) single() (node, error) {
 	return node{kind: markNode, text: string(c)}, nil
 }
 
-// quoted reads a text between quotes and returns the text. A doubled quote in the text means one quote.
+// quoted reads a text in quotes and returns it without the quotes. Two quotes in a row inside the text stand for one quote.
 func (p *parser) quoted(quote byte) (string, error) {
 	var text strings.Builder
 	for p.at++; p.rest() != ""; p.at++ {
@@ -187,7 +187,7 @@ func (p *parser) quoted(quote byte) (string, error) {
 	return "", errors.New("a quote is not closed")
 }
 
-// while reads bytes as long as the function is returns true for them, and returns the read bytes.
+// while reads bytes up to the first byte for which the function in the parameter is returns false. It returns the bytes before that byte.
 func (p *parser) while(is func(byte) bool) string {
 	start := p.at
 	for p.rest() != "" && is(p.s[p.at]) {
@@ -215,7 +215,8 @@ func split(nodes []node, separates func(node) bool) [][]node {
 	return append(parts, nodes[start:])
 }
 
-// keywordAt returns the index of the first node that is one of keywords, outside of parentheses. It returns len(nodes) if there is none.
+// keywordAt returns the index of the first node that is one of the keywords. It does not look into parentheses. It returns len(nodes) if no
+// node is a keyword.
 func keywordAt(nodes []node, keywords ...string) int {
 	for i, n := range nodes {
 		if n.is(keywords...) && (i <= 0 || !nodes[i-1].isMark(".")) {

@@ -26,9 +26,9 @@ type Values struct {
 	binary [][]byte // on PostgreSQL: the values in PostgreSQL's binary format; nil for NULL
 	plain  []any    // on SQLite: the values of the current row
 
-	textBytes int64 // number of bytes of all texts that were read from this and all earlier rows
+	textBytes int64 // number of bytes of all texts that were read so far, from the present row and all rows before it
 
-	// The following blocks contain the values and texts to which the methods returned pointers.
+	// The following fields hold the values to which the methods have returned pointers. They stay valid when the next row is read.
 	integers blocks[int64]
 	instants blocks[Instant]
 	floats   blocks[float64]
@@ -38,7 +38,8 @@ type Values struct {
 	texts    *strings.Builder
 }
 
-// blocks allocates values in blocks, because one allocation for each value of a long list would take longer than reading the values.
+// blocks stores values of one type. It allocates memory for many values at once, because one allocation for each value of a long list would
+// take longer than reading the values.
 type blocks[T any] struct{ block []T }
 
 // add stores a value and returns a pointer to it.
@@ -50,7 +51,7 @@ func (b *blocks[T]) add(value T) *T {
 	return &b.block[len(b.block)-1]
 }
 
-// optional adds value to the blocks b and returns a pointer to it. It returns nil if known is false.
+// optional stores value in b and returns a pointer to it. If known is false, it stores nothing and returns nil.
 func optional[T any](b *blocks[T], value T, known bool) *T {
 	if !known {
 		return nil
@@ -252,7 +253,8 @@ func (v *Values) Date(i int) (Date, bool) {
 	return Date(int32(bits.BigEndian.Uint32(b))) + postgresEpoch, true //nolint:gosec // the bits of a signed integer
 }
 
-// known returns ok, which says whether the value in column i was read. It panics if ok is false although the value is not NULL.
+// known returns the parameter ok, which is true if the value in column i had the expected type. It panics if ok is false and the value is
+// not NULL, because the column then has another type.
 func (v *Values) known(i int, ok bool) bool {
 	switch {
 	case ok:
@@ -264,7 +266,7 @@ func (v *Values) known(i int, ok bool) bool {
 	return ok
 }
 
-// Select is a SELECT with the function that is called for each of its rows.
+// Select is a SELECT statement, and the function that is called for each row of its result.
 type Select struct {
 	Query *gorm.DB // must not belong to a transaction; nil if the SELECT was made by FixedQuery.Select
 	Each  func(*Values) error
@@ -317,14 +319,15 @@ func (q FixedQuery) Select(arg func(name string) any, each func(*Values) error) 
 	return Select{Each: each, text: q.text, args: args}
 }
 
-// EachRow runs the SELECT q and calls f for each row. It reads the values without conversions by GORM or database/sql, which would take most
-// of the time of a long list. It stops at the first error. q must not belong to a transaction.
+// EachRow runs the SELECT q and calls f for each row. It does not let GORM or database/sql convert the values, because for a long list
+// these conversions would take most of the time. It stops at the first error. The query q must not belong to a transaction.
 func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) error {
 	return d.EachRowOf(ctx, Select{Query: q, Each: f})
 }
 
-// EachRowOf does the same as EachRow for several statements, which run one after the other. On PostgreSQL, it sends them together and waits
-// for the database only once. A statement sees all changes that were committed before it began.
+// EachRowOf runs several SELECT statements one after the other, and calls the function of each statement for its rows. On PostgreSQL, it
+// sends all statements together and waits for the database only once. Each statement sees the changes that were committed before this
+// statement began, so two statements can see different data.
 func (d *DB) EachRowOf(ctx context.Context, selects ...Select) error {
 	statements := make([]statement, len(selects))
 	for i, s := range selects {
@@ -349,7 +352,7 @@ type statement struct {
 	each  func(*Values) error
 }
 
-// Statement returns the SQL and the arguments of the SELECT q.
+// Statement returns the SQL text and the arguments of the SELECT that GORM would run for q.
 func Statement(q *gorm.DB) (query string, args []any, err error) {
 	// The dry run only builds the statement. It has no logger, because GORM would write the statement for the logger.
 	q = q.Session(&gorm.Session{DryRun: true, Logger: logger.Discard}).Find(&struct{}{})
@@ -415,7 +418,7 @@ func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, statements []s
 		results := sentBatch{direct.SendBatch(ctx, batch)}
 		for _, s := range statements {
 			if err := eachPostgresRow(ctx, results, s.query, s.args, s.each); err != nil {
-				_ = results.Close() // the first error says what failed
+				_ = results.Close() // ignore the error of Close, because the first error says what failed
 				return err
 			}
 		}
@@ -423,10 +426,10 @@ func (postgresDialect) eachRow(ctx context.Context, pool *sql.DB, statements []s
 	})
 }
 
-// sentBatch are the results of statements that were sent together.
+// sentBatch contains the results of statements that were sent to PostgreSQL together, in the order of the statements.
 type sentBatch struct{ pgx.BatchResults }
 
-// Query returns the rows of the next statement of the batch.
+// Query returns the rows of the batch's next statement. It ignores its arguments, because the statements are already sent.
 func (b sentBatch) Query(context.Context, string, ...any) (pgx.Rows, error) {
 	return b.BatchResults.Query()
 }
