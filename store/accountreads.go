@@ -24,7 +24,7 @@ type AccountQuery struct {
 	Window         db.Window
 }
 
-// AccountOrders are the columns by which accounts can be ordered. Each has an index.
+// AccountOrders are the columns by which accounts can be ordered. Each column has an index.
 var AccountOrders = db.SortColumns{
 	"created_at":             db.SortBy("accounts", "created_at", db.IntegerColumn),
 	"username":               db.SortBy("accounts", "username", db.TextColumn),
@@ -52,7 +52,7 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 
 // ListAccounts returns a list of the accounts that match query.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
-	v, err := o.version(ctx) // before all other data, so that a later change changes the version
+	v, err := o.version(ctx) // read before all other data: if the data change in between, a client that compares versions sees the change
 	if err != nil {
 		return nil, db.Translate(err)
 	}
@@ -68,7 +68,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		if err != nil {
 			return nil, err
 		}
-		if spec.Sequence == nil { // there are too many members to read all of them
+		if spec.Sequence == nil { // the collections have too many members to read all of them
 			if filtered, err = o.accountsInCollections(ctx, query, matching); err != nil {
 				return nil, err
 			}
@@ -131,8 +131,8 @@ func (o *Org) accountsInCollections(ctx context.Context, query AccountQuery, q *
 	return q.Session(&gorm.Session{}), nil
 }
 
-// completeAccounts sets the fields of accounts that are not columns of the table. The parameter maxBytes and the results are those of
-// db.ListSpec.Complete.
+// completeAccounts sets the fields of accounts that are not columns of the table. If the labels take more than maxBytes in JSON, it may
+// leave out the last accounts. It returns the number of completed accounts, and the number of bytes that their labels take in JSON.
 func (o *Org) completeAccounts(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
 	now := o.s.db.Now()
 	for i := range accounts {

@@ -32,7 +32,7 @@ type Account struct {
 	Removed      bool // the account was tracked, and its tracking was stopped
 	TrackingType *TrackingType
 	TrackedAt    *db.Instant
-	DiscoveredAt *db.Instant // time of the last complete list of the account's videos: see ingest; nil before the first complete list
+	DiscoveredAt *db.Instant // when a source last listed all of the account's videos that are to be tracked; nil before the first such list
 	CheckedAt    *db.Instant // time of the last successful fetch of the account
 	Private      bool
 	Empty        bool // the account has no videos
@@ -64,10 +64,11 @@ type Account struct {
 	Labels []*Label `gorm:"-"`
 }
 
-// AccountKey returns the key that maps of accounts use for the account with this handle on platform p.
+// AccountKey returns the key of an account in maps of accounts: the platform, "/" and the handle.
 func AccountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
 
-// insertAccounts returns the statements that insert accounts that the organisation does not have, with their current handles.
+// insertAccounts returns the statements that insert new accounts and mark their handles as current. The organisation must not have these
+// accounts yet.
 func insertAccounts(tx *gorm.DB, accounts []Account) []db.Write {
 	rows := make([][]any, len(accounts))
 	for i := range accounts {

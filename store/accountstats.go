@@ -189,16 +189,16 @@ func MultiplierWrites(tx *gorm.DB, of map[db.RowKey]AccountStats) []db.Write {
    AND videos.outlier_multiplier IS DISTINCT FROM `+multiplier)
 }
 
-// DayStamp is the day for which account statistics are stored, and the fetch after which they are computed.
+// DayStamp says for which day account statistics are stored, and which fetch changed them.
 type DayStamp struct {
 	Day       db.Date
 	FetchedAt *db.Instant // time of the fetch; nil if the statistics changed without a fetch
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// AccountDayWrites returns the statements that write the accounts' current statistics to their rows of the day stamp.Day in account_days. If an
-// account already has a row of a later day, its last row is updated instead, because the current statistics then include later answers. An updated row keeps the
-// source of its newest fetch.
+// AccountDayWrites returns the statements that write the accounts' current statistics to their rows of the day stamp.Day in account_days.
+// If an account already has a row of a later day, the account's last row is updated instead, because the current statistics then include
+// fetches of that later day. An updated row keeps the source of its newest fetch.
 func AccountDayWrites(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Write {
 	if len(accounts) == 0 {
 		return nil

@@ -22,14 +22,15 @@ type TrackAccountsRequest struct {
 	CollectionIDs   []uuid.UUID // existing collections to which the accounts are added
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
-	Lane            queue.Lane  // lane of the accounts' scheduled fetches
-	// Immediate is how many of the accounts, counted from the first, are fetched in the interactive lane. Enqueue is how many of the accounts,
-	// counted from the first, are added to the queue. The accounts after these are saved but not fetched.
+	Lane            queue.Lane  // priority of the accounts' scheduled fetches
+	// Immediate is how many of the accounts, counted from the first, are fetched with the highest priority, the interactive lane. Enqueue is
+	// how many of the accounts, counted from the first, are added to the fetch queue. The accounts after these are saved but not fetched.
 	Immediate, Enqueue int
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
 	// DefaultPreview is used.
 	Preview int
-	// Unsupported returns why no configured source can fetch the account of a link, or "". If Unsupported is nil, that is not known.
+	// Unsupported returns why no configured source can fetch the account of a link, or "". If Unsupported is nil, all accounts are treated as
+	// fetchable.
 	Unsupported func(link.Link) string
 }
 
@@ -47,8 +48,8 @@ type TrackedAccount struct {
 // KindAccount is the kind of a target in the fetch queue if the target is an account.
 const KindAccount = queue.KindAccount
 
-// accountTarget returns the name of an account's target in the queue. This is the platform's own id if it is known. Otherwise it is the
-// source's id after SourceIDMark, or the handle after "@".
+// accountTarget returns the name of an account in the fetch queue. The name is the platform's own id if the id is known. Otherwise it is
+// the source's id after SourceIDMark, or the handle after "@".
 func accountTarget(a *Account) string {
 	switch {
 	case a.ExternalID != nil:
@@ -59,7 +60,7 @@ func accountTarget(a *Account) string {
 	return "@" + a.Username
 }
 
-// IsAccountID returns true if the name of an account's target is the platform's own id.
+// IsAccountID returns true if an account's name in the fetch queue is the platform's own id, and not a handle or the id of a source.
 func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }
@@ -131,8 +132,8 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 	return out, err
 }
 
-// AccountEntry returns the queue entry of an account, which is due now. If immediate is true, the entry is in the interactive lane.
-// Otherwise it is in the lane r.Lane.
+// AccountEntry returns the entry with which an account is added to the fetch queue, due now. The entry has the highest priority, the
+// interactive lane, if immediate is true. Otherwise it has the priority r.Lane.
 func AccountEntry(a *Account, r TrackAccountsRequest, immediate bool, now db.Instant) queue.Entry {
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
 		Lane: r.Lane, BaseLane: r.Lane, NextAt: now, Subject: a.ID, Depth: ListDepths[r.Type], Preview: r.Preview}
@@ -167,8 +168,8 @@ func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	return out, resolver.Save(t.Tx)
 }
 
-// startAccounts marks accounts as tracked and adds them to the organisation's totals. restarted is how many of the accounts were stopped
-// before.
+// startAccounts marks accounts as tracked and adds them to the organisation's totals. The parameter restarted is how many of the accounts
+// were stopped and are now tracked again.
 func (t Tracking) startAccounts(ids []uuid.UUID, kind TrackingType, restarted int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -215,8 +216,9 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
 }
 
-// StopAccounts stops the tracking of accounts, and of their videos that are not also tracked by their own links. It returns the refs that
-// name no tracked account, in the order of refs. If all is true and one of the refs names no tracked account, StopAccounts stops nothing.
+// StopAccounts stops the tracking of accounts, and of their videos that are not also tracked by their own links. It returns those refs that
+// name no tracked account, in their order. If the parameter all is true and one of the refs names no tracked account, StopAccounts stops
+// nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (unmatched []AccountRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil

@@ -10,11 +10,11 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// maxCounts is the maximum number of counts that a Store has in its cache.
+// maxCounts is the maximum number of lists whose number of rows a Store has in its cache.
 const maxCounts = 10_000
 
-// listKey is the key of what a Store has in a cache about a list: a hash of what selects the rows of the list, and the version of the
-// organisation's data. The id of the organisation is part of what selects the rows.
+// listKey identifies a list in the caches of a Store. It has a hash of the SQL statement and arguments that select the rows, which include
+// the id of the organisation, and the version of the organisation's data.
 type listKey struct {
 	list    [sha256.Size]byte
 	version int64

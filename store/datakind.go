@@ -69,7 +69,8 @@ func RequireDataKind(tx *gorm.DB, kind DataKind) error {
 	return CheckDataKind(tx, kind) // another transaction may have decided the kind in the meantime
 }
 
-// CheckDataKind returns the same errors as RequireDataKind, but stores nothing. It is for transactions that store no numbers.
+// CheckDataKind returns a *DataKindError if the database has numbers of the other kind. Unlike RequireDataKind, it stores nothing, so it is
+// for transactions that store no numbers.
 func CheckDataKind(tx *gorm.DB, kind DataKind) error {
 	have, err := dataKind(tx)
 	if err != nil || have == kind || have == NoData {

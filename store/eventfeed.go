@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// eventFeed is a row of event_feeds. It says whether an organisation's events are recorded, and up to which position events were recorded
-// and deleted.
+// eventFeed is a row of event_feeds. It says whether an organisation's events are recorded. Position is the position of the newest event,
+// and the events up to the position Deleted are missing.
 type eventFeed struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Enabled        bool
@@ -24,7 +24,7 @@ type eventFeed struct {
 	ReadAt         db.Instant
 }
 
-// feedReadAccuracy is how old eventFeed.ReadAt can be before the next read of the feed updates it.
+// feedReadAccuracy is the accuracy of eventFeed.ReadAt. A read of the feed updates ReadAt only if the stored time is older than this.
 const feedReadAccuracy = time.Hour
 
 // enableFeed starts the recording of the organisation's events. If an earlier recording has ended, the events between its end and now are

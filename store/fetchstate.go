@@ -13,9 +13,9 @@ import (
 // FetchStatus says whether a video or account can be fetched.
 type FetchStatus = queue.FetchStatus
 
-// FetchState is the fetch status of a video or account of an organisation, with its reason and times. It is stored with the organisation's
-// row and not only with the shared target, so that it never shows what was fetched for other organisations. Methods that read videos and
-// accounts call asOf.
+// FetchState is the fetch status of a video or account of an organisation, with its reason and times. Each organisation stores its own
+// FetchState. So it never shows fetches from before this organisation tracked the video. Methods that read videos and accounts call asOf,
+// which sets the status delayed.
 type FetchState struct {
 	FetchStatus   FetchStatus // "" for an untracked account to which videos are linked
 	FetchReason   string      // the first part of the sentence that explains the status; "" if the status explains itself
@@ -23,7 +23,7 @@ type FetchState struct {
 	NextFetchAt   *db.Instant // when the next fetch is due; nil if no fetch is planned
 }
 
-// asOf replaces the stored status by the status at the time now. If the next fetch is late, this can be the status delayed.
+// asOf replaces the stored status by the status at the time now. If the next fetch is late, the new status can be delayed.
 func (s *FetchState) asOf(now db.Instant) {
 	if status := queue.StatusOf(s.FetchStatus, s.NextFetchAt, now); status != s.FetchStatus {
 		s.FetchStatus, s.FetchReason = status, ""
@@ -113,7 +113,7 @@ func (s *FetchState) FetchDetail(kind string) *string {
 // isStopped returns true if status is the status of videos and accounts whose tracking was stopped.
 func isStopped(status *FetchStatus) bool { return status != nil && *status == queue.FetchStopped }
 
-// withStatus adds to q the condition that the fetch status of a row of table is status at the time now.
+// withStatus adds a condition to the query q: at the time now, a row of the table must have the given fetch status.
 func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *gorm.DB {
 	late := lateSince(now)
 	switch status {
@@ -127,8 +127,8 @@ func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *g
 	}
 }
 
-// statusSQL is a SQL expression for the fetch status of a row. Its parameters are queue.Waiting, a time, and queue.FetchDelayed. A fetch
-// that was due before this time is late.
+// statusSQL is a SQL expression for the fetch status of a row. It has three parameters: queue.Waiting, the result of lateSince, and
+// queue.FetchDelayed. A fetch that was due before that time is late.
 const statusSQL = "CASE WHEN fetch_status IN ? AND next_fetch_at < ? THEN ? ELSE fetch_status END"
 
 // lateSince returns now minus queue.DelayedAfter. A fetch that was due before this time, and is still due at now, is late.

@@ -22,7 +22,7 @@ type VideoPoints struct {
 type PointsQuery struct {
 	Since, Until db.Instant // only videos whose counts were last fetched in this time, and only points that were fetched since then; both inclusive
 	From         db.Date    // first day of the points
-	Window       db.Window  // window of the list of videos
+	Window       db.Window  // which part of the list of videos is returned
 }
 
 // pointOrders are the columns by which ListPoints orders videos.
@@ -80,7 +80,7 @@ func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, from db.Da
 	return points, db.Translate(err)
 }
 
-// readPoint returns the point of a row with pointColumns.
+// readPoint returns the point in a row. The columns of the row begin with pointColumns.
 func readPoint(row *db.Values) Point {
 	p := Point{Day: row.Day(0), Provenance: Provenance{Source: row.OptionalText(MetricCount + 1), FetchedAt: row.OptionalInstant(MetricCount + 2)}}
 	for i, count := range p.Fields() {

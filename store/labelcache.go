@@ -20,7 +20,8 @@ const (
 
 // labelCache has the labels of organisations: all their collections with all members. The labels of an organisation are stored with the
 // version of the labels for which they were read. A caller first reads the current version from the database and asks for the labels of
-// this version. So it gets no older labels, no matter which process has changed them. A labelCache is safe for concurrent use.
+// this version. So the caller never gets labels from before a change, even if another process made the change. A labelCache is safe for
+// concurrent use.
 type labelCache struct {
 	mu      sync.Mutex
 	byOrg   *simplelru.LRU[uuid.UUID, cachedLabels] // the least recently used organisation is dropped first
@@ -43,8 +44,8 @@ func newLabelCache(orgs int) (*labelCache, error) {
 }
 
 // get returns the labels of an organisation for a version of the labels, or nil if the cache does not have them. If load is true, the
-// caller should read the labels with all members and call put. The first request for a version gets false: the next change often follows
-// soon, and reading only the members of one page takes less time.
+// caller should read the labels with all members and call put. For the first request for a version, load is false, because the next change
+// often follows soon, and the caller needs less time to read only the members of one page.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +53,7 @@ func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	switch {
 	case ok && known.version == version:
 		return known.labels, known.labels == nil && !known.tooMany
-	case !ok || known.version < version: // a slow request can have an older version than the cache
+	case !ok || known.version < version: // the version of a slow request can be older than the version in the cache
 		c.add(org, cachedLabels{version: version})
 	}
 	return nil, false

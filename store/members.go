@@ -10,7 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file adds and removes direct members of collections. The file labels.go decides which other videos a collection contains.
+// This file adds videos and accounts to collections and removes them. A collection also contains all videos of its accounts, and all videos
+// with one of its hashtags: see labels.go.
 
 // collectionAccount is a row of collection_accounts: an account that was added to a collection.
 type collectionAccount struct {

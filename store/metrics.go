@@ -15,7 +15,7 @@ type Counts struct {
 	Bookmarks *int64
 }
 
-// Sums are sums of the metrics of videos.
+// Sums are the counts of several videos added up. An unknown count adds nothing.
 type Sums struct {
 	Views     int64
 	Likes     int64
@@ -48,7 +48,8 @@ var metrics = [MetricCount]struct {
 // MetricColumns repeats format for each metric, separated by ", ". It replaces {m} in format by the name of the metric's column.
 func MetricColumns(format string) string { return JoinMetrics(format, ", ") }
 
-// JoinMetrics repeats format for each metric, with a separator. It replaces {m} in format by the name of the metric's column.
+// JoinMetrics repeats format for each metric, and puts the separator between the copies. It replaces {m} in format by the name of the
+// metric's column.
 func JoinMetrics(format, separator string) string {
 	var parts [MetricCount]string
 	for i, m := range metrics {
@@ -66,7 +67,8 @@ func MetricNames(prefix string) []string {
 	return names
 }
 
-// MetricDefinitions returns the column of each metric with a prefix and its type, such as "latest_views bigint".
+// MetricDefinitions returns, for each metric, the name of its column with a prefix before it and the SQL type after it, such as
+// "latest_views bigint".
 func MetricDefinitions(prefix string) []string {
 	columns := MetricNames(prefix)
 	for i := range columns {
@@ -83,7 +85,7 @@ func (c *Counts) All() (all [MetricCount]*int64) {
 	return all
 }
 
-// Fields returns the addresses of the counts in the order of the metrics.
+// Fields returns pointers to the fields of c in the order of the metrics, so that a caller can set them.
 func (c *Counts) Fields() (fields [MetricCount]**int64) {
 	for i, m := range metrics {
 		fields[i] = m.count(c)
@@ -100,7 +102,7 @@ func (c *Counts) Values() []any {
 	return values
 }
 
-// Fields returns the addresses of the sums in the order of the metrics.
+// Fields returns pointers to the fields of s in the order of the metrics, so that a caller can change them.
 func (s *Sums) Fields() (fields [MetricCount]*int64) {
 	for i, m := range metrics {
 		fields[i] = m.sum(s)
@@ -133,7 +135,7 @@ func (s *Sums) Subtract(o Sums) {
 	}
 }
 
-// LatestCounts returns the latest counts of a video.
+// LatestCounts returns the counts of the last fetch of a video, which its record contains.
 func (v *Video) LatestCounts() Counts {
 	var c Counts
 	for i, field := range c.Fields() {
@@ -142,7 +144,7 @@ func (v *Video) LatestCounts() Counts {
 	return c
 }
 
-// LatestFields returns the addresses of the latest counts of a video in the order of the metrics.
+// LatestFields returns pointers to the fields with the latest counts of a video, in the order of the metrics.
 func (v *Video) LatestFields() (fields [MetricCount]**int64) {
 	for i, m := range metrics {
 		fields[i] = m.latest(v)

@@ -91,7 +91,8 @@ func (o *Org) AccountStatistics(ctx context.Context) (Statistics, error) {
 	return o.statistics(ctx, "accounts", "tracked")
 }
 
-// statistics counts the tracked and stopped rows of table by platform. tracked is the SQL condition that a row is tracked.
+// statistics counts the tracked and stopped rows of table by platform. The parameter tracked is a SQL condition that is true for tracked
+// rows.
 func (o *Org) statistics(ctx context.Context, table, tracked string) (Statistics, error) {
 	s := Statistics{ByPlatform: map[link.Platform]int64{}, ByStatus: map[FetchStatus]int64{}}
 	var rows []struct {

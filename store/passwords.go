@@ -11,7 +11,7 @@ import (
 var passwordCost = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 // hashing limits how many password hashes are computed at the same time. It contains one value for each hash that is being computed. Its
-// capacity is the number of processors, so that concurrent requests cannot use up the memory.
+// capacity is the number of processors, so that many requests at the same time cannot use up the memory.
 var hashing = make(chan struct{}, runtime.NumCPU())
 
 // HashPassword returns the argon2id hash of a password in its encoded form, which includes salt and cost.

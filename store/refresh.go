@@ -45,7 +45,8 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
-	// If the target was created before the platform's own id was known, its name can still be the account's handle.
+	// The name of an account in the fetch queue is usually the platform's own id. If the account was added to the queue before this id was
+	// known, its name there can still be the handle.
 	subscribed, err := o.subscribedAs(ctx, KindAccount, a.Platform, a.ID)
 	if err != nil {
 		return Refreshed{}, err
@@ -58,8 +59,8 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	})
 }
 
-// subscribedAs returns the name of the target to which the organisation subscribes for a video or account. subject is the id of the video
-// or account in the store. It returns "" if the organisation has no such subscription.
+// subscribedAs returns the name that a video or account of the organisation has in the fetch queue. The parameter subject is the id of the
+// video or account in the store. subscribedAs returns "" if the queue has no subscription of the organisation for it.
 func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform, subject uuid.UUID) (string, error) {
 	var ids []string
 	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
@@ -81,9 +82,9 @@ func (o *Org) requireTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, m
 	return missing
 }
 
-// refresh adds the entry e to the queue, in the interactive lane and due now. It adds nothing if the time updated is less than
-// queue.RefreshPause ago. The parameter updated is the time of the last successful fetch, or nil. The function check returns an error if
-// the video or account is not tracked any more.
+// refresh adds the entry e to the fetch queue with the highest priority, due now. The parameter updated is the time of the last successful
+// fetch, or nil. If this time is less than queue.RefreshPause ago, refresh adds nothing. The function check returns an error if the video
+// or account is not tracked any more.
 func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, check func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()
 	if updated != nil && now < updated.Add(queue.RefreshPause) {

@@ -20,7 +20,8 @@ const (
 	maxSequenceRows = 500_000
 )
 
-// sequenceCache has the orders of lists of collections. It is safe for concurrent use.
+// sequenceCache has, for lists of the videos or accounts of collections, the ids of all rows in the order of the list. It is safe for
+// concurrent use.
 type sequenceCache struct {
 	mu     sync.Mutex
 	byList *simplelru.LRU[listKey, *db.Sequence] // the least recently used list is dropped first; nil for a list with too many rows
@@ -42,7 +43,7 @@ func (c *sequenceCache) get(key listKey) (s *db.Sequence, ok bool) {
 	return c.byList.Get(key)
 }
 
-// put stores the order of a list, or that the list has too many rows if s is nil.
+// put stores the order of a list. If s is nil, put stores that the list has too many rows for the cache.
 func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,9 +57,8 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 // sequence returns the order of all rows of a list of collections, or nil if the list has too many rows. The key says which list it is. The
 // function list returns the query that selects the rows.
 //
-// The database can find the members of a collection, or read all rows of the organisation in the order of a column, but it has no index of
-// the members of a collection in an order. So all members are read once for each version of the organisation's data. The caller must have
-// read the version in the key before.
+// The database has no index that contains the members of a collection in the order of a column. So sequence reads all members once for each
+// version of the organisation's data. The caller must have read the version in the key before it calls sequence.
 func (o *Org) sequence(ctx context.Context, key listKey, order db.Order, sort db.SortColumns, list func() (*gorm.DB, error)) (*db.Sequence, error) {
 	if s, ok := o.s.sequences.get(key); ok {
 		return s, nil

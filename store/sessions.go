@@ -118,8 +118,8 @@ func (s *Store) insertSecret(tx *gorm.DB, table string, token uuid.UUID, life ti
 	return secret, tx.Table(table).Create(&secretRow{Hash: hash[:], TokenID: token, CreatedAt: now, ExpiresAt: now.Add(life)}).Error
 }
 
-// authenticateSecret returns the token and the organisation of a secret in the table sessions or login_links. Its errors are those of
-// AuthenticateSession.
+// authenticateSecret returns the token and the organisation of a secret in the table sessions or login_links. It returns ErrTokenUnknown
+// for an unknown secret, ErrTokenExpired if the secret or its token has expired, and ErrTokenRevoked if the token was revoked.
 func (s *Store) authenticateSecret(ctx context.Context, table, secret string) (Identity, error) {
 	if decoded, err := base64.RawURLEncoding.DecodeString(secret); err != nil || len(decoded) != sessionSecretBytes {
 		return Identity{}, ErrTokenUnknown

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// These errors are returned for setup links.
+// These errors say why a setup link cannot be created or used. A setup link creates the first organisation.
 var (
 	ErrSetUp     = errors.New("an organisation exists, so the setup is done")
 	ErrSetupLink = errors.New("setup link unknown, used or expired")
@@ -50,7 +50,7 @@ func (s *Store) CheckSetupLink(ctx context.Context, secret string) error {
 	return db.Translate(err)
 }
 
-// Setup is what a setup link has created.
+// Setup has the organisation, token and session that SetUp has created.
 type Setup struct {
 	Organisation Organisation
 	Secret       string // secret of the first token, which has all scopes and does not expire

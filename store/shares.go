@@ -18,7 +18,7 @@ type sharePage struct {
 	OpenedAt       *db.Instant `gorm:"->"` // when a visitor last opened the page; nil if nobody has
 }
 
-// Share is a public or protected collection, and its organisation.
+// Share is what a share page shows: a public or protected collection, and its organisation.
 type Share struct {
 	Organisation Organisation
 	Collection   Collection  // the collection, without hashtags and counts
@@ -52,7 +52,8 @@ func (c Collection) shareExpired(now db.Instant) bool {
 	return c.ShareExpiresAt != nil && *c.ShareExpiresAt <= now
 }
 
-// ShareOpenedInterval is the accuracy of Org.ShareOpenedAt. A share page that many visitors open is thus written rarely.
+// ShareOpenedInterval is the accuracy of Org.ShareOpenedAt. If many visitors open a share page, its time is thus written at most once in
+// this interval.
 const ShareOpenedInterval = 10 * time.Minute
 
 // ShareOpened stores that a visitor opens a share page now. It writes nothing if share.OpenedAt is less than ShareOpenedInterval ago.

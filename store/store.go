@@ -52,7 +52,7 @@ type Store struct {
 	labels         *labelCache
 	sequences      *sequenceCache
 	versionQuery   db.FixedQuery // the query versionQuery
-	maxSequence    int           // maximum number of rows of a list in sequences
+	maxSequence    int           // maximum number of rows of a list whose order is kept in sequences
 }
 
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate

@@ -16,7 +16,7 @@ type Thumbnail struct {
 	Platform   link.Platform `gorm:"primaryKey"`
 	ExternalID string        `gorm:"primaryKey"` // the platform's own id of the video
 	URL        string        // address of the picture, as a source gave it last
-	Attempts   int           // how often DueThumbnails has returned this address
+	Attempts   int           // number of times that DueThumbnails has returned the address URL
 	NextAt     *db.Instant   // when the picture is fetched next; nil if it is not fetched any more
 }
 

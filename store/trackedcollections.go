@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// collections returns the ids of the collections of a request. For each name that no root collection has, it creates a root collection. It
-// returns a *NotFoundError if an id in r is unknown.
+// collections returns the ids of the collections of a request. If no root collection has one of the names in r, it creates a root
+// collection with this name. It returns a *NotFoundError if an id in r is unknown.
 func (t Tracking) collections(r collectionRefs) ([]uuid.UUID, error) {
 	ids := slices.Compact(slices.SortedFunc(slices.Values(r.IDs), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
 	if len(ids) > 0 {

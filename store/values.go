@@ -56,13 +56,13 @@ type SchemaError = db.SchemaError
 // ClockError reports that the store's clock may be wrong. In that case, rows are not deleted by their age.
 type ClockError = db.ClockError
 
-// Engine describes the database engine.
+// Engine has the name, version and current time of the database engine.
 type Engine = db.Engine
 
 // Retention says for how many days the points of histories are kept.
 type Retention = db.Retention
 
-// The defaults of Retention.
+// The default numbers of days for which the daily and weekly points of histories are kept.
 const (
 	DailyDays  = db.DailyDays
 	WeeklyDays = db.WeeklyDays
