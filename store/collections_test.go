@@ -34,7 +34,8 @@ func read(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
 	return c
 }
 
-// below returns a patch that moves a collection below parent, or to the root if parent is nil.
+// below returns a patch that makes a collection a child of the collection with the given id. If the id is nil, the collection becomes a
+// root collection.
 func below(parent *uuid.UUID) store.CollectionPatch {
 	return store.CollectionPatch{Parent: &store.ParentChange{To: parent}}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// eventsAfter returns up to limit events of an organisation after a position.
+// eventsAfter returns the next events of an organisation after a position, the oldest first, at most limit.
 func eventsAfter(t *testing.T, o *store.Org, after *store.Position, limit int) []store.Event {
 	t.Helper()
 	list, err := o.ListEvents(t.Context(), store.EventQuery{Window: store.Window{Limit: limit, After: after}})
@@ -24,7 +24,7 @@ func eventsAfter(t *testing.T, o *store.Org, after *store.Position, limit int) [
 	return list.Rows
 }
 
-// typesOf returns the types of events.
+// typesOf returns the type of each event.
 func typesOf(events []store.Event) []store.EventType {
 	types := make([]store.EventType, len(events))
 	for i, e := range events {

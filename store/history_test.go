@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// drawSeries draws a history of up to two years, mostly growing, with gaps, lower counts and missing counts.
+// drawSeries draws a random history of up to two years. Its counts mostly grow, and some fall or are missing. Some days have no point.
 func drawSeries(t *rapid.T, today store.Date) storetest.Series {
 	s := storetest.Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	base := rapid.SampledFrom([]int64{0, 1000, 9_000_000_000_000_000_000}).Draw(t, "base")

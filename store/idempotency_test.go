@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// begin calls BeginKey for a request and returns the result.
+// begin calls BeginKey and fails the test if BeginKey returns an error.
 func begin(t *testing.T, o *store.Org, operation, key, fingerprint string) store.IdempotencyKey {
 	t.Helper()
 	k, err := o.BeginKey(t.Context(), operation, key, []byte(fingerprint))

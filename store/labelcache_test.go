@@ -14,7 +14,6 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// labelNames returns the names of labels.
 func labelNames(labels []*store.Label) []string {
 	names := make([]string, len(labels))
 	for i, l := range labels {

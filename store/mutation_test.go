@@ -52,7 +52,7 @@ func mutate(t *testing.T, statements []string) {
 	require.Greater(t, mutants, len(statements)/2, "the patterns match too few statements")
 }
 
-// groups returns the start and end positions of the first group in each match of a pattern.
+// groups returns, for each match of a pattern in s, the start and end of the pattern's first capture group.
 func groups(pattern *regexp.Regexp, s string) [][]int {
 	var at [][]int
 	for _, m := range pattern.FindAllStringSubmatchIndex(s, -1) {

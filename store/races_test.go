@@ -15,7 +15,7 @@ import (
 )
 
 // Each test in this file begins a second transaction between two statements of the first one. The second transaction may finish before the
-// first one, or may have to wait for it. The result must be correct in both cases.
+// first transaction, or may have to wait until the first transaction ends. The result must be correct in both cases.
 
 func TestTrack_keepsDataConsistentIfTheVideoIsConcurrentlyTrackedAndStopped(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// launchOf tracks n videos and adds every second of them to a new collection Launch. Some of the videos have counts.
+// launchOf tracks n videos and adds every second video to a new collection with the name Launch. It returns the id of the collection and
+// the ids of its videos. Some of the videos have counts.
 func launchOf(t *testing.T, db *storetest.DB, o *store.Org, n int) (collection uuid.UUID, members []uuid.UUID) {
 	t.Helper()
 	collection = storetest.Collection(t, o, "Launch", nil).ID

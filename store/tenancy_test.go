@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// things are ids, links and names that a call can have as arguments. They belong to the calling organisation or to another organisation, or
-// are unknown.
+// things has ids, links and names that a test passes to the methods of Org. They belong to the calling organisation or to another
+// organisation, or are unknown.
 type things struct {
 	video, account, collection, report, token uuid.UUID
 	webhook, delivery                         uuid.UUID
@@ -80,8 +80,8 @@ func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things 
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// normalise returns an answer as text in which placeholders replace the things x and all other ids. So answers of different organisations
-// can be compared.
+// normalise returns an answer as text in which placeholders replace the things x and all other ids. So the test can compare the answers
+// that different organisations get.
 func normalise(t *testing.T, a answer, x things) string {
 	t.Helper()
 	raw, err := json.Marshal(a)

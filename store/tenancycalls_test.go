@@ -366,7 +366,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 	}},
 }
 
-// rowsOf returns the rows of a list as an answer.
+// rowsOf returns an answer with the rows of a list and the text of the error.
 func rowsOf[R any](list *store.List[R], err error) answer {
 	if err != nil {
 		return answered(err, nil)

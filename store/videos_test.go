@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// library is an organisation with many kinds of videos. It has the videos, hashtags and collections that queries must find.
+// library is an organisation for tests of queries, with many kinds of videos. It has the videos, hashtags and collections that queries must
+// find.
 type library struct {
 	org         *store.Org
 	videos      []store.Video // all videos, including the stopped ones
@@ -201,7 +202,8 @@ func inOrder(o store.Order) func(a, b store.Video) int {
 	}
 }
 
-// answer returns the videos that the query q must return, in the order of the query.
+// answer returns the videos of lib that the query q must return, in the order of the query. The test compares them with the result of the
+// store.
 func (lib library) answer(q store.VideoQuery) []store.Video {
 	out := slices.Clone(lib.videos)
 	out = slices.DeleteFunc(out, func(v store.Video) bool { return !lib.matches(q, v) })
