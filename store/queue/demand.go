@@ -7,7 +7,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Demand is the number of scheduled targets of a platform and kind in a lane and at a pace.
+// Demand is the number of scheduled targets that have the same platform, kind, lane (priority) and pace (how often they are fetched).
 type Demand struct {
 	Platform link.Platform
 	Kind     Kind

@@ -12,26 +12,28 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// The interactive lane is fair between organisations: 500 links of one organisation must not delay a single link of another. Each target in
-// the lane has a number, its turn, and the target with the lowest turn is claimed first. The turns of one organisation's targets are
-// consecutive numbers, which begin with the turn that is served now. So organisations that wait at the same time are served alternately,
-// and an organisation that starts to wait is served next. This algorithm is called start-time fair queueing. Here, each
-// target counts the same.
+// The interactive lane is fair between organisations: if one organisation sends 500 links, a single link of a second organisation must not
+// wait for all of them. Each target in the lane has a number, its turn, and the target with the lowest turn is claimed first. The turns of
+// one organisation's targets are consecutive numbers, which begin with the turn that is served now. So organisations that wait at the same
+// time are served alternately, and an organisation that starts to wait is served next. This algorithm is called start-time fair queueing.
+// In this implementation, each target has the same weight.
 
-// orgTurn is a row of org_turns: the last turn of an organisation in the queue of a source.
+// orgTurn is a row of org_turns: the turn that was last given to a target of an organisation in the interactive lane of a source. A turn is
+// the position of a target in this lane.
 type orgTurn struct {
 	Route          string    `gorm:"primaryKey"`
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Turn           int64
 }
 
-// Place identifies the targets of one organisation in the interactive lane of a source's queue.
+// Place says where a target needs a turn: in the interactive lane of the source Route, among the targets of one organisation.
 type Place struct {
 	Route        string
 	Organisation uuid.UUID // the zero UUID if the target gets no turn
 }
 
-// TakeTurns returns the next turn for each place, in the same order. The turn is 0 if the place has no organisation.
+// TakeTurns returns a new turn for each place, in the order of places. A turn is a target's position in the interactive lane of a source.
+// It is 0 if the place has no organisation.
 func TakeTurns(tx *gorm.DB, places []Place, now db.Instant) ([]int64, error) {
 	last, turns := map[Place]int64{}, make([]int64, len(places))
 	for i, p := range places {
@@ -63,8 +65,8 @@ func TakeTurns(tx *gorm.DB, places []Place, now db.Instant) ([]int64, error) {
 	}).Create(&rows).Error
 }
 
-// routeEntries sets the route of each entry to the first source for its platform and kind. It also sets the turns of entries in the
-// interactive lane.
+// routeEntries sets the field route of each entry to the source that is asked first for the entry's platform and kind. For entries in the
+// interactive lane, it also sets the field turn, the position in that lane.
 func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	var routes []Route
 	if err := tx.Find(&routes).Error; err != nil {
@@ -87,8 +89,8 @@ func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) e
 	return err
 }
 
-// lastTurn returns the turn of an organisation to which TakeTurns adds 1 for the next turn. The organisation's earlier turns count only
-// while targets wait in the interactive lane. If no target waits, the result is the present time in microseconds.
+// lastTurn returns the number after which the organisation's next turn follows. If targets wait in the interactive lane, the number depends
+// on the organisation's last turn and on the lowest waiting turn. If no target waits, it is the present time in microseconds.
 func lastTurn(tx *gorm.DB, p Place, now db.Instant) (int64, error) {
 	var lowest, given sql.NullInt64
 	err := tx.Raw(`SELECT (SELECT MIN(t.turn) FROM fetch_targets t WHERE t.bucket = ? AND t.route = ? AND t.lane = 0 AND t.next_at <= ? AND t.claimed_by IS NULL),

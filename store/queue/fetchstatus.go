@@ -18,7 +18,7 @@ type FetchStatus string
 const (
 	FetchPending     FetchStatus = "pending"     // no fetch has succeeded since tracking began
 	FetchOK          FetchStatus = "ok"          // the last fetch succeeded
-	FetchDelayed     FetchStatus = "delayed"     // the fetch is late: see DelayedAfter
+	FetchDelayed     FetchStatus = "delayed"     // the next fetch has been due for longer than DelayedAfter
 	FetchFailing     FetchStatus = "failing"     // at least FailingAfter consecutive attempts failed
 	FetchPrivate     FetchStatus = "private"     // a source says that the video or account is private
 	FetchRestricted  FetchStatus = "restricted"  // a source refuses the video or account because of its age or region restriction
@@ -39,7 +39,7 @@ const (
 	FailingAfter = 2
 )
 
-// Waiting are the stored statuses that count as delayed if the fetch has been due for longer than DelayedAfter.
+// Waiting has the stored statuses that StatusOf replaces by FetchDelayed if the next fetch has been due for longer than DelayedAfter.
 var Waiting = []FetchStatus{FetchPending, FetchOK}
 
 // FetchChange is the change of the fetch status that follows from one outcome.
@@ -51,12 +51,13 @@ type FetchChange struct {
 	Reason string
 	// Attempted is true if a source was asked.
 	Attempted bool
-	// NextAt is when the next fetch is expected. If NextAt is 0, that is when the target is due next.
+	// NextAt is when the next fetch is expected. If NextAt is 0, the next fetch is expected when the target is due next.
 	NextAt db.Instant
 }
 
-// saveDue returns the statements that store when the videos and accounts of entries are fetched next, except for entries that are Saved. If no
-// configured source can fetch an entry, the status FetchUnsupported and the reason are stored instead.
+// saveDue returns the statements that store, in the rows of the videos and accounts of entries, when they are fetched next. If no
+// configured source can fetch a video or account, they store the status FetchUnsupported and the reason instead. Entries with Saved are
+// left out, because their rows already have these values.
 func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	for _, of := range []struct {
 		kind  Kind
@@ -80,7 +81,8 @@ func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	return writes
 }
 
-// StatusOf returns the fetch status at the time now. stored is the stored status, and nextAt is when the next fetch is due.
+// StatusOf returns the fetch status at the time now: FetchDelayed if the next fetch is late, and otherwise the stored status. The parameter
+// nextAt is when the next fetch is due.
 func StatusOf(stored FetchStatus, nextAt *db.Instant, now db.Instant) FetchStatus {
 	if nextAt != nil && *nextAt < now.Add(-DelayedAfter) && slices.Contains(Waiting, stored) {
 		return FetchDelayed

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ErrLeaseLost reports that a lease has ended and that another process has leased the job or target since then.
+// ErrLeaseLost reports that the caller's lease of a job or target has ended and that another process has leased it since then.
 var ErrLeaseLost = errors.New("lease lost")
 
 // JobLease is the right of one process to run a job. If the process ends without returning the lease, the lease expires and another process
@@ -23,9 +23,9 @@ type JobLease struct {
 	lease time.Duration
 }
 
-// ClaimJob claims a due job for the duration lease. ok is false if the job is not due or if another process has leased it. A job that has
-// never run is due. If the clock may be wrong, ClaimJob returns a *ClockError, because a clock that is ahead would block the job for a long
-// time.
+// ClaimJob gives the caller the right to run a job for the duration lease, if the job is due. The result ok is false if the job is not due
+// or if another process has leased it. A job that has never run is due. If the clock may be wrong, ClaimJob returns a *ClockError, because
+// a clock that is ahead would block the job for a long time.
 func (s *Queue) ClaimJob(ctx context.Context, name string, lease time.Duration) (held JobLease, ok bool, err error) {
 	if err := s.db.SeeClock(ctx); err != nil {
 		return held, false, err
@@ -42,12 +42,14 @@ ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at, token = excluded.to
 	return held, len(taken) == 1, err
 }
 
-// Extend renews the lease. It returns ErrLeaseLost if the lease has ended and another process has leased the job.
+// Extend starts the lease again, so that it lasts for its full duration from now on. It returns ErrLeaseLost if the lease has ended and
+// another process has leased the job.
 func (l JobLease) Extend(ctx context.Context) error {
 	return l.set(ctx, l.s.db.Now().Add(l.lease), &l.token)
 }
 
-// Finish ends the lease. The job is due again at next. Finish returns ErrLeaseLost if another process has leased the job.
+// Finish ends the lease. The parameter next is the time at which the job is due again. Finish returns ErrLeaseLost if another process has
+// leased the job.
 func (l JobLease) Finish(ctx context.Context, next time.Time) error {
 	return l.set(ctx, db.InstantOf(next), nil)
 }

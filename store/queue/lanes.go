@@ -12,13 +12,15 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// A target's base lane is the most urgent lane of its subscribers. If an organisation subscribes, Enqueue raises the base lane. If an
-// organisation unsubscribes, or if an organisation's lane changes, UpdateLanes recomputes the base lane.
+// A target's base lane is the lane (priority) of its scheduled fetches: the most urgent lane of the organisations that track it. If a
+// further organisation tracks the target, Enqueue makes the base lane more urgent if needed. If an organisation stops tracking it, or the
+// lane of an organisation changes, UpdateLanes computes the base lane again.
 
 // RefreshPause is how long an organisation must wait after a fetch of a target before it can request the next fetch.
 const RefreshPause = 4 * time.Hour
 
-// These are the stored values of the tier and the subscription that LaneOf compares. An organisation with neither value has LaneBasic.
+// PremiumTier is the stored tier of organisations whose targets get LanePremium. NoSubscription is the stored subscription of organisations
+// that do not pay, whose targets get LaneFree. All other organisations get LaneBasic.
 const (
 	PremiumTier    = "premium"
 	NoSubscription = "none"
@@ -41,7 +43,8 @@ var laneSQL = fmt.Sprintf("CASE WHEN o.subscription = '%s' THEN %d WHEN o.tier =
 	NoSubscription, LaneFree, PremiumTier, LanePremium, LaneBasic)
 
 // UpdateLanes gives the given targets the most urgent lanes of their current subscribers. A target in the interactive lane stays there
-// until its fetch ends, and then gets its base lane. A target without a subscription does not change: Claim deletes it.
+// until its fetch ends, and then gets its base lane. A target that no organisation tracks any more stays unchanged, because Claim deletes
+// it later.
 func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	if len(targets) == 0 {
 		return nil
@@ -84,7 +87,7 @@ func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) erro
 }
 
 // SubscriptionsAfter returns the next batch of the organisation's subscriptions, ordered by subject id (the id of a video or account). The
-// batch begins after the subject id after.
+// parameter after is the subject id after which the batch begins.
 func SubscriptionsAfter(tx *gorm.DB, org, after uuid.UUID) (next []FetchSubscription, err error) {
 	// A batch is a range of subject ids, so it has all subscriptions of a video or account. The external_id of an account can change between
 	// two batches, but its subject id does not change.

@@ -10,9 +10,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ReserveQuota reserves units of a source's budget in a window before a call spends them. It returns false if the budget has too few units
-// left. All collectors share the budget, and it is never overdrawn. A limit of 0 means that the limit is unknown: the units are counted,
-// but never refused.
+// ReserveQuota reserves units of a source's budget before a call spends them. The parameter window names the period for which the budget
+// counts, and limit is the number of units in that period. It returns false if too few units are left. All collectors share the budget, and
+// it is never overdrawn. A limit of 0 means that the limit is unknown: the units are counted, but never refused.
 func (s *Queue) ReserveQuota(ctx context.Context, source, window string, units, limit int64) (bool, error) {
 	if limit > 0 && units > limit {
 		return false, nil
@@ -27,7 +27,8 @@ ON CONFLICT (source, win) DO UPDATE SET used = quota_windows.used + excluded.use
 	return len(used) == 1, err
 }
 
-// ReturnQuota gives back units that were reserved in a window and not spent. It does nothing if the window's count was deleted.
+// ReturnQuota gives back units that were reserved in a window and not spent. It does nothing if ForgetQuota has deleted the count of the
+// window.
 func (s *Queue) ReturnQuota(ctx context.Context, source, window string, units int64) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE quota_windows SET used = CASE WHEN used > ? THEN used - ? ELSE 0 END WHERE source = ? AND win = ?`,
@@ -51,13 +52,14 @@ type Pause struct {
 	Class        string
 	Detail       string
 	BlockedUntil db.Instant
-	Strikes      int // number of pauses since the last successful call; 0 if the pause began because a budget was used up, and not because a call was refused
+	Strikes      int // number of pauses since the last successful call; always 0 for a pause that began because a budget was used up and not because a call was refused
 }
 
 // TableName returns the name of the table for GORM.
 func (Pause) TableName() string { return "source_pauses" }
 
-// PauseSource stops all calls of a source until p.BlockedUntil. A longer pause stays unchanged.
+// PauseSource stops all calls to the source p.Source until p.BlockedUntil. If the source already has a pause that ends later, that pause
+// stays unchanged.
 func (s *Queue) PauseSource(ctx context.Context, p Pause) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Clauses(clause.OnConflict{
@@ -81,8 +83,8 @@ func (s *Queue) Pauses(ctx context.Context) (map[string]Pause, error) {
 	return pauses, nil
 }
 
-// ResumeSource deletes a source's pause after a successful call that began at asOf. It returns true if it deleted a pause. A pause that
-// ends after asOf stays, because another call was refused meanwhile.
+// ResumeSource deletes a source's pause after a successful call. The parameter asOf is when the call began. A pause that ends later than
+// asOf stays, because it began after the call: a later call was refused. ResumeSource returns true if it deleted a pause.
 func (s *Queue) ResumeSource(ctx context.Context, source string, asOf db.Instant) (resumed bool, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		done := tx.Where("source = ? AND blocked_until <= ?", source, asOf).Delete(&Pause{})
@@ -92,7 +94,8 @@ func (s *Queue) ResumeSource(ctx context.Context, source string, asOf db.Instant
 	return resumed, err
 }
 
-// LiftPause deletes a source's pause if it began because a budget was used up. It is called after units were given back.
+// LiftPause deletes a source's pause if the pause began because a budget was used up. It is called after reserved units were given back to
+// the budget.
 func (s *Queue) LiftPause(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", source).Delete(&Pause{}).Error })
 }

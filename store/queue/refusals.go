@@ -8,7 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Refusals counts the calls that a source has refused with one error class since the source's last good answer.
+// Refusals says how many calls a source has refused with errors of one class, such as a refused credential, since its last successful
+// answer.
 type Refusals struct {
 	Source string
 	Class  string
@@ -17,7 +18,8 @@ type Refusals struct {
 	Calls   int
 }
 
-// NoteRefusal counts a refused call for a target and returns the new count of its source and class. All collectors share the count.
+// NoteRefusal adds one to the refused calls of a source and an error class, and returns the new count. The parameter target identifies the
+// target of the refused call. All collectors share the count.
 func (s *Queue) NoteRefusal(ctx context.Context, source, class, target string) (Refusals, error) {
 	var r Refusals
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Route is the first source to ask for the targets of a platform and kind.
+// Route says which source is asked first for the targets of a platform and kind.
 type Route struct {
 	Platform link.Platform `gorm:"column:source;primaryKey"`
 	Kind     Kind          `gorm:"primaryKey"`
@@ -20,8 +20,8 @@ type Route struct {
 // TableName returns the name of the table for GORM.
 func (Route) TableName() string { return "fetch_routes" }
 
-// PublishRoutes stores the first source for each platform and kind. New targets start with the first source. A target whose route is not
-// one of sources starts again with the first source.
+// PublishRoutes stores the first source for each platform and kind. New targets of the platform and kind are fetched by this source. The
+// parameter sources has the names of all sources. A target whose next source is not one of them starts again with the first source.
 func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []string) error {
 	for _, r := range routes {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -39,8 +39,8 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 	return nil
 }
 
-// resetRoutes changes the route of targets to r.Route if their route is not one of sources. Each transaction changes one range of external
-// ids.
+// resetRoutes sets the column route, the source to ask next, to r.Route in the targets whose route is not one of sources. Each transaction
+// changes one range of external ids.
 func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) error {
 	for after, last := "", false; !last; {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -64,8 +64,8 @@ func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) erro
 	return nil
 }
 
-// AssignRoutes sets the route of each target without a route to the first source for the target's platform and kind. A target can have no
-// route if an organisation began to track it while the first collector called PublishRoutes.
+// AssignRoutes sets the column route, the source to ask next, of each target without a route to the first source for the target's platform
+// and kind. A target has no route if an organisation began to track it while the first collector called PublishRoutes.
 func (s *Queue) AssignRoutes(ctx context.Context) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE fetch_targets SET route = r.route FROM fetch_routes r
@@ -73,5 +73,5 @@ func (s *Queue) AssignRoutes(ctx context.Context) error {
 	})
 }
 
-// reroutedAtOnce is the maximum number of rows that one transaction of resetRoutes locks.
+// reroutedAtOnce is the maximum number of rows that the function resetRoutes locks in one transaction.
 const reroutedAtOnce = 5000

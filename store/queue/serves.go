@@ -11,7 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Form describes targets that a collector can fetch: the targets of one platform and kind that are known by their handle, or by their id.
+// Form is a class of targets, for which a collector says whether it can fetch them: the targets of one platform and kind that have a
+// handle, or those that have only an id.
 type Form struct {
 	Platform link.Platform
 	Kind     Kind
@@ -37,13 +38,14 @@ func formsText(forms []Form) string {
 	return strings.Join(texts, " ")
 }
 
-// servesFor is how long the forms of a collector are valid after its last heartbeat.
+// servesFor is how long after a collector's last heartbeat it still counts as running, so that its sources and the targets that it can
+// fetch are taken into account.
 const servesFor = 10 * time.Second
 
 // Served says what the running collectors can fetch.
 type Served struct{ forms map[string]bool }
 
-// Served returns what the running collectors can fetch. Each collector stores this in the database with its heartbeat.
+// Served returns what the running collectors can fetch. Each collector writes to the database with each heartbeat what it can fetch.
 func (s *Queue) Served(ctx context.Context) (Served, error) {
 	var texts []string
 	err := s.db.Read(ctx).Raw(`SELECT serves FROM collectors WHERE seen_at >= ? AND serves <> ''`, s.db.Now().Add(-servesFor)).Scan(&texts).Error
@@ -68,11 +70,11 @@ type Source struct {
 	Budgets []Budget `json:"budgets"`
 }
 
-// Budget is a budget of a source in its current window.
+// Budget is the number of units of a source that may be spent in the current window, the period for which the budget counts.
 type Budget struct {
 	Name   string    `json:"name"`
 	Limit  int64     `json:"limit"`  // units in the window; 0 if no limit is known
-	Window string    `json:"window"` // id of the window; "" if the spent units are not counted
+	Window string    `json:"window"` // name of the window under which the spent units are counted; "" if they are not counted
 	Ends   time.Time `json:"ends"`   // end of the window
 }
 

@@ -9,20 +9,21 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// SourceToken is a credential that a platform replaces when it is used. An exchange of the token returns a new token, and the old token may
-// become invalid. Sealed is the token as the source has encrypted it. The store never decrypts it.
+// SourceToken is a credential of a platform that must be exchanged for a new one from time to time. After an exchange, the old token may be
+// invalid. Sealed is the token in encrypted form. The source encrypts and decrypts it, the store does not.
 type SourceToken struct {
 	Source  string `gorm:"primaryKey"`
 	Account string `gorm:"primaryKey"` // name of the account to which the token belongs
 	Sealed  []byte
-	// Version rises with every exchange. A change to an older version of the token is ignored.
+	// Version rises with every exchange. A process that read the token before an exchange cannot change the new token, because the versions
+	// differ.
 	Version   int64
 	HeldUntil db.Instant
 	UpdatedAt db.Instant `gorm:"autoUpdateTime:false"`
 }
 
-// KeepSourceToken returns the stored token of a source's account. If no token is stored yet, it first stores sealed. Concurrent calls all
-// return the same token.
+// KeepSourceToken returns the stored token of a source's account. If no token is stored yet, it stores the encrypted token sealed and
+// returns it. Concurrent calls all return the token of the call that stored first.
 func (s *Queue) KeepSourceToken(ctx context.Context, source, account string, sealed []byte) (SourceToken, error) {
 	var kept SourceToken
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -57,8 +58,8 @@ func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
 	return err
 }
 
-// changeSourceToken updates the row of the token t if the row still has the version t.Version and fulfils the SQL condition. It returns
-// true if it updated the row.
+// changeSourceToken sets the columns in the parameter to in the row of the token t. It does so only if the row still has the version
+// t.Version and fulfils the SQL condition, whose only argument is argument. It returns true if it updated the row.
 func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, to map[string]any) (bool, error) {
 	var changed int64
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -14,12 +14,13 @@ import (
 
 // This file reads the statistics of the queue for operators. The statistics contain no names of organisations, videos or accounts.
 
-// FreshWithin are the durations for which QueueCounts.Fresh counts targets, in rising order.
+// FreshWithin has the durations for which QueueCounts.Fresh counts the targets that were fetched within the duration. They are in rising
+// order.
 var FreshWithin = [...]time.Duration{time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 36 * time.Hour,
 	2 * 24 * time.Hour, 7 * 24 * time.Hour}
 
-// FetchedBy is the time within which a requested target should be fetched: one day, which is the interval of the schedule, and half a day
-// to spare.
+// FetchedBy is the time after a request within which a target should be fetched for the first time. The schedule fetches each target once a
+// day, and half a day is added as a reserve.
 const FetchedBy = 36 * time.Hour
 
 // QueueCounts counts the targets of one platform, kind, lane and state.
@@ -33,12 +34,12 @@ type QueueCounts struct {
 	Due       int64       // number of targets that are due
 	OldestDue *db.Instant // due time of the target that is due longest; nil if no target is due
 	Never     int64       // number of targets that were never fetched
-	Overdue   int64       // number of targets that were never fetched and were requested longer than FetchedBy ago
+	Overdue   int64       // number of targets that were never fetched, although they were requested more than FetchedBy ago
 	// Fresh has a number for each duration in FreshWithin: how many targets were last fetched within this duration before now.
 	Fresh [len(FreshWithin)]int64
 }
 
-// QuotaUse is the number of units of a budget that are reserved in a window.
+// QuotaUse says how many units of a source's budget are reserved or spent in one window, the period for which the budget counts.
 type QuotaUse struct {
 	Source string // the name of the source, a slash, and the name of the budget
 	Window string `gorm:"column:win"`
@@ -58,7 +59,8 @@ type Collecting struct {
 	At db.Instant
 	// Queue has one entry for each platform, kind, lane and state that has targets.
 	Queue []QueueCounts
-	// Pauses are the pauses of sources and budgets, by name. If BlockedUntil has passed, the pause is over, but no call has succeeded since.
+	// Pauses are the pauses of sources and budgets, by name. A pause whose BlockedUntil has passed is over, but is still listed, because no
+	// call to the source has succeeded since.
 	Pauses map[string]Pause
 	Quotas []QuotaUse
 	// Statuses counts the targets by fetch status. The counts of FetchStopped have no platform, because stopped videos and accounts have no
@@ -70,8 +72,8 @@ type Collecting struct {
 	Sources []Source
 }
 
-// Collecting reads the state of the queue and of the collectors. It reads the whole queue, which takes some tenths of a second for a
-// million targets on PostgreSQL, and seconds on SQLite. So callers cache the result.
+// Collecting reads the state of the queue and of the collectors. It reads the whole queue. For a million targets, this takes some tenths of
+// a second on PostgreSQL, and seconds on SQLite. So callers should keep the result for a while.
 func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 	c := Collecting{At: s.db.Now()}
 	var err error
@@ -94,8 +96,9 @@ func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 	return c, db.Translate(err)
 }
 
-// targetStatusSQL is a SQL expression for the fetch status of a target. Its parameters are Waiting, the time since which a fetch that is still
-// due is late, and FetchDelayed. A new target without a route is unsupported, because the collectors have published routes and none is for it.
+// targetStatusSQL is a SQL expression for the fetch status of a target. It has three parameters: Waiting, the time before which a due fetch
+// counts as late, and FetchDelayed. A new target has the status "unsupported" if its column route, the source to ask, is empty although
+// collectors have stored the sources for their targets: then no source can fetch it.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
 // statusCounts counts the targets by platform, kind and fetch status, and the stopped videos and accounts of all organisations.
@@ -141,8 +144,8 @@ type TargetStatus struct {
 	Detail    string // why the last attempt gave no numbers; it never contains a credential
 }
 
-// TargetsWithStatus returns up to limit targets with a fetch status, ordered by platform, kind and the platform's id. It reads the queue
-// until it has found them.
+// TargetsWithStatus returns up to limit targets with a fetch status, ordered by platform, kind and the platform's id. It reads the targets
+// of the queue one after the other until it has found limit targets, so it can take long.
 func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit int) ([]TargetStatus, error) {
 	now := s.db.Now()
 	found := []TargetStatus{}

@@ -20,14 +20,15 @@ type InsertRows func(table string, columns []string, rows [][]any) error
 
 // bulkLoader is a dialect that can insert rows faster than with INSERT statements.
 type bulkLoader interface {
-	// bulkTx runs f in a transaction and passes the fast insert function to f: see DB.BulkTx.
+	// bulkTx runs f in a transaction. It passes to f the engine's fastest function to insert rows.
 	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
-	// grown updates the planner's statistics of a table that has grown to the given number of rows: see DB.Grown.
+	// grown updates the query planner's statistics of a table that now has the given number of rows, if they are outdated.
 	grown(tx *gorm.DB, table string, rows int64) error
 }
 
-// Grown updates the statistics of the engine's query planner if a table has many more rows than the planner expects. rows is the present
-// number of rows. A bulk load calls Grown before it inserts rows that refer to the table.
+// Grown updates the statistics of the engine's query planner if a table has many more rows than the planner expects. The parameter rows is
+// the present number of rows. Call Grown before many rows are inserted into a second table with a foreign key to the table. Otherwise the
+// checks of the foreign key can be slow.
 func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.grown(tx, table, rows)
@@ -35,18 +36,19 @@ func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
 	return nil
 }
 
-// BulkTx runs f in one transaction, and repeats the transaction after conflicts like Tx. insert is the engine's fastest way to insert rows.
+// BulkTx runs f in one transaction and, like Tx, repeats it after conflicts. It passes to f the function insert, which is the engine's
+// fastest way to insert rows.
 func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) error) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.bulkTx(ctx, d, f)
 	}
 	return insertTx(ctx, d, f, func(tx *gorm.DB, text string, args []any) error {
-		_, err := tx.Statement.ConnPool.ExecContext(ctx, text, args...) // GORM would read the long text once more
+		_, err := tx.Statement.ConnPool.ExecContext(ctx, text, args...) // do not use GORM, which would parse the long text once more
 		return err
 	})
 }
 
-// insertTx runs f in a transaction whose insert function uses INSERT statements, which exec runs.
+// insertTx runs f in a transaction. It passes to f an insert function that uses INSERT statements and runs them with exec.
 func insertTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error, exec func(tx *gorm.DB, text string, args []any) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {
@@ -55,7 +57,8 @@ func insertTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows)
 	})
 }
 
-// insertError returns err with the table's name, translated as GORM translates errors. It returns nil if err is nil.
+// insertError converts an error of the driver to an error of GORM, as GORM does for its own statements, and adds the table's name. It
+// returns nil if err is nil.
 func insertError(tx *gorm.DB, table string, err error) error {
 	if err == nil {
 		return nil
@@ -69,7 +72,8 @@ func insertError(tx *gorm.DB, table string, err error) error {
 // parametersAtOnce is the maximum number of parameters of one INSERT of insertMany. More parameters do not make the INSERT faster.
 const parametersAtOnce = 4000
 
-// insertMany inserts rows with as few statements as parametersAtOnce allows. exec runs a statement.
+// insertMany inserts rows with INSERT statements of many rows each, which it runs with exec. A statement has at most parametersAtOnce
+// parameters.
 func insertMany(table string, columns []string, rows [][]any, exec func(text string, args []any) error) error {
 	if len(rows) == 0 {
 		return nil
@@ -99,8 +103,8 @@ func insertMany(table string, columns []string, rows [][]any, exec func(text str
 	return nil
 }
 
-// bulkTx runs f in a transaction whose insert function uses COPY. Citus reports the internal error XX000 for rows that break a constraint in a
-// COPY. So bulkTx then repeats the transaction with INSERT, which reports the constraint.
+// bulkTx runs f in a transaction with an insert function that uses COPY. If copied rows break a constraint, Citus reports only the internal
+// error XX000. So bulkTx then repeats the transaction with INSERT statements, for which Citus reports the constraint.
 func (postgresDialect) bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error {
 	err := copyTx(ctx, d, f)
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && d.sharded && e.Code == "XX000" {
@@ -126,8 +130,9 @@ func copyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) e
 	})
 }
 
-// grown runs ANALYZE if the table has at least doubled since its last ANALYZE. Otherwise PostgreSQL may check foreign keys to the table with
-// a plan for an empty table. That plan uses an index on the organisation only, so each check would read all rows of the organisation.
+// grown runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Without it, PostgreSQL may check
+// foreign keys to the table with a query plan for an empty table. That plan uses an index on the organisation only, so each check would
+// read all rows of the organisation.
 func (postgresDialect) grown(tx *gorm.DB, table string, rows int64) error {
 	var planned float64
 	if err := tx.Raw("SELECT reltuples FROM pg_class WHERE oid = CAST(? AS regclass)", table).Scan(&planned).Error; err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Citus is an extension of PostgreSQL that divides the rows of distributed tables between several PostgreSQL servers, by organisation_id. A
-// database of Citus is opened like every other database of PostgreSQL. It differs in these places:
+// database of Citus is opened like every other database of PostgreSQL. The code differs for Citus in these places:
 //
 //   - A statement about rows of several organisations runs once for each organisation: see OrgRows and Insert.
 //   - The versions of several organisations are raised one after the other: see raise.

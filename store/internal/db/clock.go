@@ -11,9 +11,9 @@ import (
 )
 
 // Rows are deleted by their age, so a clock that is years ahead would delete all rows. Two checks prevent that. On PostgreSQL, the store's
-// clock must agree with the clock of the database. On every engine, the store's time is regularly written to the database. If the clock has
-// jumped since the last written time, nothing is deleted until the clock has run for a week without a jump. Operators can correct the clock
-// in that week.
+// clock must agree with the clock of the database. On every engine, the store's time is regularly written to the database. If the present
+// time is too far from the last written time, the clock has jumped. Then nothing is deleted until the clock has run for a week without a
+// further jump. Operators can correct the clock in that week.
 
 const (
 	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. If the store's clock goes back by
@@ -53,8 +53,8 @@ func (d *DB) CheckClock(ctx context.Context) error {
 	return err
 }
 
-// SeeClock checks the store's clock like CheckClock. It also writes the store's time to the database if the last written time is at least
-// an hour old.
+// SeeClock returns a *ClockError if the store's clock may be wrong, like CheckClock. It also writes the store's time to the database if the
+// last written time differs by an hour or more.
 func (d *DB) SeeClock(ctx context.Context) error {
 	state, err := d.clockCondition(ctx)
 	if now := d.Now(); state.Name != "" && now.Sub(state.SeenAt).Abs() >= clockWriteInterval {
@@ -70,8 +70,9 @@ func (d *DB) SeeClock(ctx context.Context) error {
 	return err
 }
 
-// clockCondition returns the state of the store's clock, and a *ClockError if the clock may be wrong. SeenAt of the state is still the time
-// that was last written to the database. If the caller must not write the state to the database, Name of the state is empty.
+// clockCondition returns the state of the store's clock, and a *ClockError if the clock may be wrong. The field SeenAt of the state is the
+// time that was last written to the database, not the present time. If the caller must not write the state to the database, the field Name
+// is "".
 func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	if !d.realTime {
 		return clockState{}, nil

@@ -16,10 +16,10 @@ import (
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
-	// Now returns the time. It is the only clock that the DB reads.
+	// Now returns the time. The DB reads no clock in another way, so tests can set its time.
 	Now func() time.Time
-	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, jobs and retention fail while Now
-	// and the clock of PostgreSQL differ too much.
+	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, scheduled jobs and the deletion
+	// of old rows fail while Now and the clock of PostgreSQL differ too much.
 	RealTime bool
 	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. PostgreSQL also ends a statement or an
 	// idle transaction a few seconds after Timeout. If Timeout is set, the wait for a connection to PostgreSQL is limited too.
@@ -110,12 +110,12 @@ func (d *DB) ReadCommitted(ctx context.Context) *gorm.DB { return d.write.WithCo
 const (
 	// MaxAttempts is the maximum number of times that a transaction is run if it fails because of deadlocks or other conflicts.
 	MaxAttempts = 5
-	// repeatTimeout is how long a failed transaction is repeated at most. A transaction fails, for example, while another process has the
+	// repeatTimeout is the time after which a transaction is not tried again if it fails, for example because another process has the
 	// SQLite file locked.
 	repeatTimeout = 30 * time.Second
 )
 
-// Tx runs f in one writing transaction. If the engine reports a conflict, Tx runs f again, so f must have no effects outside of the
+// Tx runs f in one transaction that can write. If the engine reports a conflict, Tx runs f again, so f must have no effects outside of the
 // transaction. Tx fails when ctx ends, or after Options.Timeout if ctx has no deadline. It returns errors that Translate has converted.
 func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 	own, cancel := d.bounded(ctx)
@@ -158,15 +158,15 @@ func RepeatOnDuplicate(transaction func() error) error {
 	}
 }
 
-// NewID returns a new UUIDv7. Ids that are created later sort later.
+// NewID returns a new UUIDv7. Its order is the order of creation: an id that is created later is greater.
 func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
 // DeleteBatch is the maximum number of rows that one transaction of a clean-up deletes.
 const DeleteBatch = 500
 
-// DeleteInBatches calls f until f deletes fewer than batch rows. Each call of f is a separate transaction. f deletes up to batch rows of a
-// table and returns the number of deleted rows, which DeleteInBatches adds to deleted[table]. DeleteInBatches calls alive after each
-// transaction and stops if alive returns an error.
+// DeleteInBatches deletes rows of a table in several transactions. The function f runs in each of them: it deletes up to batch rows and
+// returns their number, which DeleteInBatches adds to deleted[table]. If f deletes fewer than batch rows, that transaction is the last one.
+// After each transaction, DeleteInBatches calls alive, and it stops if alive returns an error.
 func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, alive func() error, batch int64, f func(tx *gorm.DB) (int64, error)) error {
 	for {
 		var n int64

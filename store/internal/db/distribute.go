@@ -18,9 +18,10 @@ const oldestCitus = 13
 // ErrNoCitus reports that the database does not have the extension Citus.
 var ErrNoCitus = errors.New("the database does not have the extension Citus: run CREATE EXTENSION citus in the database on every node, and add the nodes with citus_add_node")
 
-// Distribute divides the tables between the nodes of a Citus cluster, as the classes in Tables require, and returns the names of the tables that
-// it has distributed now. It does nothing for tables that are distributed already. It returns ErrNoCitus if the database does not have the
-// extension, and an error if a table is distributed in another way. Servers and collectors must not run when Distribute runs for the first time.
+// Distribute divides the tables between the nodes of a Citus cluster, as the classes in Tables require, and returns the names of the tables
+// that it has distributed now. It skips tables that are distributed already. It returns ErrNoCitus if the database does not have the
+// extension, and an error if a table is distributed in another way. Servers and collectors must not run when Distribute runs for the first
+// time.
 func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 	if !d.sharded {
 		return nil, ErrNoCitus
@@ -46,7 +47,8 @@ func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 	return distributed, Translate(err)
 }
 
-// checkLayout returns an error if only a part of the tables is distributed. Rows that are written to the other tables would be lost.
+// checkLayout returns an error if Citus has distributed only a part of the tables. Rows that are written to the remaining tables before
+// these are distributed would be lost.
 func (d *DB) checkLayout(ctx context.Context) error {
 	if !d.sharded {
 		return nil
@@ -138,7 +140,8 @@ func (l layout) check() error {
 	return nil
 }
 
-// plan returns the names of the tables that are not distributed yet, and the statements that distribute them.
+// plan returns the names of the tables that are not distributed yet, and the SQL statements with which Distribute distributes them, in
+// order.
 //
 // The foreign keys of these tables are removed first and added again at the end. Citus refuses to distribute a table to which a local table
 // refers, and create_reference_table turns such local tables into local tables of Citus, which cannot be distributed.
@@ -158,7 +161,7 @@ func (l layout) plan() (missing, statements []string) {
 	for _, name := range references {
 		statements = append(statements, "SELECT create_reference_table('"+name+"')")
 	}
-	group := "none" // begin a new colocation group
+	group := "none" // the first table begins a new colocation group: Citus keeps rows of a group with the same organisation on the same node
 	for name, t := range l.tables {
 		if t.Type == string(Distributed) && (group == "none" || name < group) {
 			group = name

@@ -9,7 +9,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// The errors of all packages of the store. Compare them with errors.Is. Any other error is a fault of the database or of the program.
+// The errors of all packages of the store. Compare them with errors.Is. Any error that is not in this list, except a cancelled context, is
+// a fault of the database or of the program.
 var (
 	// ErrNotFound reports that the organisation does not have the requested object. A *NotFoundError names the object.
 	ErrNotFound = errors.New("not found")
@@ -19,7 +20,7 @@ var (
 	ErrUnavailable = errors.New("database unavailable")
 )
 
-// NotFoundError is an ErrNotFound with the kind and the names of the objects that were not found.
+// NotFoundError is an ErrNotFound that says which objects were not found.
 type NotFoundError struct {
 	Kind  string   // kind of the missing object, such as "video" or "collection"
 	Names []string // ids or links, as the caller wrote them

@@ -15,7 +15,7 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// statements are the methods of *sql.DB and *sql.Tx that run a statement.
+// statements is the interface of *sql.DB and *sql.Tx that GORM uses to run statements.
 type statements interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -23,7 +23,8 @@ type statements interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// inspected returns a pool that calls inspect before each statement. If inspect is nil, it returns pool unchanged.
+// inspected returns a pool that calls inspect with each statement before the statement runs, and does not run it if inspect returns an
+// error. If inspect is nil, it returns pool unchanged.
 func inspected(pool *sql.DB, inspect func(string) error) gorm.ConnPool {
 	if inspect == nil {
 		return pool
@@ -54,13 +55,13 @@ func (s inspectedStatements) QueryContext(ctx context.Context, query string, arg
 func (s inspectedStatements) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if err := s.inspect(query); err != nil {
 		cancelled, cancel := context.WithCancelCause(ctx)
-		cancel(err) // only the cause of a cancelled context can pass the error to the caller of *sql.Row
+		cancel(err) // a *sql.Row cannot be created with an error, but a query with a cancelled context returns the cause, which is err
 		return s.statements.QueryRowContext(cancelled, query, args...)
 	}
 	return s.statements.QueryRowContext(ctx, query, args...)
 }
 
-// inspectedPool is a pool whose statements and transactions are inspected.
+// inspectedPool is a connection pool for GORM. It calls inspect before each statement, also in transactions.
 type inspectedPool struct {
 	inspectedStatements
 	pool *sql.DB
@@ -87,20 +88,21 @@ type inspectedTx struct {
 // writtenTable matches the name of each table that a statement writes.
 var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?([a-z_]+)"?`)
 
-// unversioned are the distributed tables that a transaction can write without raising the organisation's version: organisation_totals
-// contains the version, and no answer of the API shows data of the other tables.
+// unversioned has the distributed tables that a transaction may write without raising the version of the organisation's data.
+// organisation_totals contains the version itself. The data of the two other tables is not shown in any answer of the API.
 var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
-// labelTables are the tables of collections and their members. A change of their rows can change the labels of videos and accounts.
+// labelTables has the tables of collections and their members. If their rows change, the labels of videos and accounts can change: the
+// collections that are shown with a video or account.
 var labelTables = map[string]bool{"collections": true, "collection_videos": true, "collection_accounts": true, "collection_hashtags": true}
 
 // changedTable matches a statement that creates, changes or drops a table.
 var changedTable = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+TABLE\b`)
 
-// txGuard returns an inspect function for the statements of one transaction. The function returns an error if a statement writes an
-// organisation's data before the transaction has raised the organisation's version. It also returns an error if a statement writes one of
-// labelTables before the transaction has raised the version of the labels, or changes a table before the transaction has set sequentialDDL.
-// Otherwise it returns the result of inspect for the statement.
+// txGuard returns a function that is called before each statement of one transaction. It returns an error in three cases: a statement
+// writes an organisation's data before the transaction has raised the version of the data; a statement writes one of labelTables before the
+// transaction has raised the version of the labels; a statement creates, changes or drops a table before the transaction has set
+// sequentialDDL. Otherwise it returns the result of inspect.
 func txGuard(inspect func(string) error) func(string) error {
 	marker, _, _ := strings.Cut(raised, "?")
 	labelMarker, _, _ := strings.Cut(raisedLabels, "?")
@@ -160,7 +162,8 @@ func (sqlLog) ParamsFilter(_ context.Context, query string, _ ...any) (string, [
 	return query, nil
 }
 
-// Trace logs a statement if it failed or was slow. fc returns the statement and its number of rows.
+// Trace logs a statement if it failed or was slow. The function fc returns the text of the statement and the number of rows that it read or
+// changed.
 func (l sqlLog) Trace(ctx context.Context, begin time.Time, fc func() (string, int64), err error) {
 	elapsed := time.Since(begin)
 	expected := err == nil || errors.Is(err, gorm.ErrRecordNotFound) || errors.Is(err, context.Canceled)

@@ -72,8 +72,8 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 			}
 			continue
 		}
-		// SQLite has no lock that lasts longer than a transaction, so two processes can begin the same migration. Then the second process fails.
-		// In its next attempt, it finds that the migration is applied.
+		// SQLite has no lock that lasts longer than a transaction, so two processes can begin the same migration. Then the second process
+		// fails. It tries again, and then finds that the migration is applied.
 		if failures++; failures == MaxAttempts || ctx.Err() != nil {
 			return applied, fmt.Errorf("migrate: %w", err)
 		}
@@ -133,8 +133,8 @@ func (d *DB) changeTables(ctx context.Context, f func(tx *gorm.DB) error) error 
 	})
 }
 
-// isLocked returns true if err means that another session held a lock for too long: the lock of a table on PostgreSQL, or of the file on
-// SQLite.
+// isLocked returns true if err means that a statement waited too long for a lock of another session: the lock of a table on PostgreSQL, or
+// of the file on SQLite.
 func isLocked(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "55P03"
@@ -143,7 +143,7 @@ func isLocked(err error) bool {
 	return ok && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }
 
-// pause waits for d. It returns the context's error if the context ends first.
+// pause waits for the duration d. If ctx ends before that, it returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

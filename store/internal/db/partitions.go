@@ -13,7 +13,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// DayRange is a range of days of snapshots_daily whose points are rolled up together.
+// DayRange is a range of days of snapshots_daily whose daily points retention replaces by weekly points together.
 type DayRange struct {
 	From   Date // first day of the range
 	Before Date // first day after the range
@@ -65,22 +65,25 @@ func (d *DB) months(ctx context.Context, before Date) ([]Date, error) {
 }
 
 var (
-	// ErrMonthBusy reports that DropMonth did not get its locks, or that the month has points that are not rolled up.
+	// ErrMonthBusy reports that DropMonth did not get its locks, or that the month still has daily points without a weekly point that
+	// replaces them.
 	ErrMonthBusy = errors.New("month in use")
-	// ErrMonthGone reports that another process has already dropped the month.
+	// ErrMonthGone reports that another process has already dropped the partition of the month.
 	ErrMonthGone = errors.New("month gone")
 )
 
 const (
 	// dropAttempts is how often one call of DropMonth tries to drop a month. The retention job calls DropMonth again after an hour.
 	dropAttempts = 3
-	// dropTimeout is the time limit of one attempt of DropMonth. The check before the drop reads the whole month.
+	// dropTimeout is the time limit of one attempt of DropMonth. It is long, because the check before the drop reads all points of the
+	// month.
 	dropTimeout = 10 * time.Minute
 )
 
-// DropMonth drops a month's partition and raises the versions of the organisations. check runs in the same transaction before the drop. If
-// check returns an error, the partition is not dropped. If DropMonth does not get its locks, it tries again a few times, with pauses in
-// which other sessions can use the tables. If the month was not dropped, it returns ErrMonthBusy or ErrMonthGone.
+// DropMonth drops a month's partition of snapshots_daily, and raises the versions of the organisations' data. The function check runs
+// before the drop in the same transaction. If it returns an error, the partition is not dropped. If DropMonth does not get its locks, it
+// tries again a few times, with pauses in which other sessions can use the tables. It returns ErrMonthBusy if it has not dropped the
+// partition, and ErrMonthGone if the partition does not exist any more.
 func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.tryDropMonth(ctx, orgs, month, check)
@@ -113,7 +116,7 @@ func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, che
 		if err := check(tx); err != nil {
 			return err
 		}
-		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // the drop changes answers, because histories interpolate the dropped days
+		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // the drop changes answers of the API, because histories then have computed points for the dropped days
 			return err
 		}
 		return tx.Exec("DROP TABLE " + partition).Error
@@ -158,8 +161,8 @@ func (d *DB) PrepareDays(ctx context.Context) error {
 	return d.MakeDays(ctx, today-31, today+62)
 }
 
-// MakeDays creates the monthly partitions of snapshots_daily for the days from..to. If it does not get its locks, it tries again until ctx
-// ends.
+// MakeDays creates the monthly partitions of snapshots_daily for all days between its parameters from and to, both included. If it does not
+// get its locks, it tries again until ctx ends.
 func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	for {
 		err := d.EnsureDays(ctx, from, to)
@@ -172,8 +175,8 @@ func (d *DB) MakeDays(ctx context.Context, from, to Date) error {
 	}
 }
 
-// EnsureDays creates the monthly partitions of snapshots_daily for the days from..to that do not exist yet. If it does not get a lock
-// within lockTimeout, it returns an ErrUnavailable.
+// EnsureDays creates the missing monthly partitions of snapshots_daily for all days between its parameters from and to, both included. If
+// it does not get a lock within lockTimeout, it returns an ErrUnavailable.
 func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 	if !d.dialect.partitioned() {
 		return nil
@@ -190,9 +193,9 @@ func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 	return nil
 }
 
-// makeMonth creates the partition of a month if it does not exist. The partition is vacuumed often, because histories are read from its
-// index alone only after a vacuum. makeMonth uses ATTACH PARTITION, whose lock conflicts only with transactions that write videos. CREATE
-// TABLE … PARTITION OF would lock snapshots_daily against reads too.
+// makeMonth creates the partition of a month if it does not exist. The partition is set to be vacuumed often, because PostgreSQL can read
+// histories from the index alone, without the table, only after a vacuum. makeMonth uses ATTACH PARTITION, whose lock conflicts only with
+// transactions that write videos. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads too.
 func (d *DB) makeMonth(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(7261350812)").Error; err != nil { // only one process at a time creates a partition

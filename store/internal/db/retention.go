@@ -2,9 +2,9 @@ package db
 
 import "cmp"
 
-// Retention says for how many days the points of histories are kept. A zero field means its default.
+// Retention says for how many days the points of histories are kept. If a field is 0, its default is used.
 type Retention struct {
-	Daily  Date // number of days for which the point of each day is kept; older history has one point a week
+	Daily  Date // number of days for which the point of each day is kept; for older days, only one point a week is kept
 	Weekly Date // number of days for which the point of each week is kept
 }
 

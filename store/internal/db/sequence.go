@@ -14,8 +14,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Sequence is the order of all rows of a list: their ids, with the values of the ordering column. A caller keeps it in memory, so that each page
-// of the list is read by the ids of its rows.
+// Sequence contains the ids of all rows of an ordered list, in order, with the values of the column by which the list is ordered. A caller
+// keeps it in memory. ReadList then takes the ids of a page from it and reads only these rows.
 type Sequence struct {
 	column SortColumn
 	order  Order
@@ -24,7 +24,7 @@ type Sequence struct {
 
 // sequenceRow is a row of a Sequence.
 type sequenceRow struct {
-	key sortKey // value of the ordering column
+	key sortKey // the row's value in the column by which the list is ordered
 	id  uuid.UUID
 }
 
@@ -62,7 +62,8 @@ func (s *Sequence) Len() int64 {
 	return int64(len(s.rows))
 }
 
-// compare compares two rows by the order of the list. It is the same order as that of SortColumn.window.
+// compare compares two rows by the order of the list, and returns a negative number if a comes before b. The order must be the same as that
+// of the SQL of SortColumn.window.
 func (s *Sequence) compare(a, b sequenceRow) int {
 	if a.key.null != b.key.null {
 		if a.key.null {
@@ -85,7 +86,7 @@ func (s *Sequence) compare(a, b sequenceRow) int {
 	return n
 }
 
-// float returns the value of a key of a FloatColumn.
+// float returns the floating-point number whose bits are in k.number. The key must be that of a FloatColumn.
 func (k sortKey) float() float64 {
 	return math.Float64frombits(uint64(k.number)) //nolint:gosec // the bits of the number
 }
@@ -107,8 +108,9 @@ func (s *Sequence) window(w Window) (rows []sequenceRow, more bool, err error) {
 	return s.rows[from:to], to < len(s.rows), nil
 }
 
-// readByID reads the rows in the window w of spec.Sequence by their ids. It leaves out rows that the query q no longer selects. If the texts of
-// the rows take more than w.MaxBytes, readByID reads only the first half of the rows, or a smaller part.
+// readByID takes the ids of the rows in the window w from spec.Sequence and reads these rows into l. It leaves out rows that the query q no
+// longer selects. If the texts of the rows take more than w.MaxBytes, it reads only the first half of the rows, and halves their number
+// again until the texts are small enough.
 func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], w Window) error {
 	l.Total = spec.Sequence.Len()
 	page, more, err := spec.Sequence.window(w)
@@ -123,7 +125,8 @@ func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	return err
 }
 
-// readPage reads the rows of page by their ids. It returns errEnough if page has several rows whose texts take more than maxBytes.
+// readPage reads the rows whose ids are in page into l. It returns errEnough if their texts take more than maxBytes, unless page has only
+// one row.
 func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], page []sequenceRow, maxBytes int64) error {
 	ids, at := make([]uuid.UUID, len(page)), make(map[uuid.UUID]int, len(page))
 	for i := range page {
@@ -153,7 +156,7 @@ func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	return nil
 }
 
-// keyOf returns the key of the row of a position.
+// keyOf converts the value in the position p to a sortKey.
 func (c SortColumn) keyOf(p Position) (sortKey, error) {
 	if p.Null {
 		return sortKey{null: true}, nil

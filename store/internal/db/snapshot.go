@@ -36,7 +36,7 @@ type StoredColumn struct {
 	key      int    // position in the primary key, counted from 1; 0 for other columns
 }
 
-// kinds has the Kind of each SQL type that the migrations of either engine use.
+// kinds maps each SQL type that the migrations of SQLite or PostgreSQL use to its Kind.
 var kinds = map[string]Kind{
 	"text": TextKind, "uuid": TextKind, "date": TextKind,
 	"integer": IntegerKind, "bigint": IntegerKind, "smallint": IntegerKind,
@@ -103,8 +103,8 @@ func (d *DB) columns(ctx context.Context, table string) ([]StoredColumn, error) 
 	return columns, Translate(rows.Err())
 }
 
-// Value returns the value of the column c in a row, in which the column has the index i. It returns nil for NULL, and otherwise a string,
-// int64, float64, bool or []byte, depending on c.Kind. The value is the same on both engines.
+// Value returns the value of the column c in a row. The parameter i is the index of the column in the row. The value is nil for NULL, and
+// otherwise a string, int64, float64, bool or []byte, depending on c.Kind. It is the same on both engines.
 func (c StoredColumn) Value(row *Values, i int) any {
 	var value any
 	known := false
@@ -138,7 +138,8 @@ func (c StoredColumn) Value(row *Values, i int) any {
 	return value
 }
 
-// Insertable converts a result of Value, which may come from the other engine, to a value for InsertRows.
+// Insertable converts a result of Value to a value that InsertRows can insert into the column c. The result can come from a database of the
+// other engine.
 func (c StoredColumn) Insertable(value any) (any, error) {
 	text, isText := value.(string)
 	switch {
@@ -156,7 +157,7 @@ type Snapshot struct {
 	each    func(ctx context.Context, query string, f func(*Values) error) error
 }
 
-// Snapshot calls f with a snapshot of the database. The statements of the snapshot have no time limit.
+// Snapshot calls f with a Snapshot, with which f can read the database as it is at this moment. The statements have no time limit.
 func (d *DB) Snapshot(ctx context.Context, f func(*Snapshot) error) error {
 	return Translate(d.dialect.snapshot(ctx, d.pools[len(d.pools)-1], func(each func(context.Context, string, func(*Values) error) error) error {
 		return f(&Snapshot{dialect: d.dialect, each: each})
@@ -258,8 +259,8 @@ func DeferForeignKeys(tx *gorm.DB) error {
 	return tx.Exec("PRAGMA defer_foreign_keys = ON").Error
 }
 
-// AnalyzeAll runs VACUUM (ANALYZE) on PostgreSQL after a load of many rows. It updates the statistics of the query planner, and histories
-// can then be read from their index alone. AnalyzeAll does nothing on SQLite.
+// AnalyzeAll runs VACUUM (ANALYZE) on PostgreSQL after a load of many rows. It updates the statistics of the query planner. After it,
+// PostgreSQL can read histories from their index alone, without the table. AnalyzeAll does nothing on SQLite.
 func (d *DB) AnalyzeAll(ctx context.Context) error {
 	if !d.dialect.rowLocks() {
 		return nil

@@ -20,7 +20,7 @@ const (
 	Coordinator TableClass = "coordinator"
 )
 
-// TableBound says what limits the size of a table.
+// TableBound says what the number of rows of a table depends on, so that no table can grow without limit.
 type TableBound string
 
 // The table bounds.
@@ -34,7 +34,7 @@ const (
 	ByTime TableBound = "time"
 )
 
-// Table describes a table of the schema.
+// Table says how a table of the schema is stored on Citus, and what limits its size.
 type Table struct {
 	Class TableClass
 	Bound TableBound
@@ -47,14 +47,15 @@ const (
 	DailyDays = 90
 	// WeeklyDays is the default of Retention.Weekly.
 	WeeklyDays = 730
-	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The oldest day that a caller can
-	// request may be between two points, and the earlier point is up to 13 days older.
+	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The counts of the oldest day
+	// that a caller can request may have to be computed from the weekly points before and after it. The point before it can be 13 days
+	// older.
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour
 	// EventRetention is how long an event and its deliveries are kept.
 	EventRetention = 7 * Day
-	// ShortLinkLife is how long the link to which a short link redirects is kept.
+	// ShortLinkLife is how long it is stored to which link a short link redirects.
 	ShortLinkLife = 30 * Day
 )
 
@@ -62,8 +63,8 @@ const (
 	// Day is 24 hours.
 	Day = 24 * time.Hour
 
-	// dailyRetention is DailyDays and 38 more days: 31 because PostgreSQL drops whole months, and 7 because whole weeks are rolled up.
-	// Both are for the default Retention.
+	// dailyRetention is DailyDays and 38 more days: 31 because PostgreSQL drops whole months, and 7 because only whole weeks are replaced
+	// by a weekly point. Both constants are for the default Retention.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.
@@ -74,7 +75,7 @@ const (
 	quotaRetention = 100 * Day
 	// leftoverRetention is how long rows without further use are kept, such as a source's pause that has ended.
 	leftoverRetention = 30 * Day
-	// collectorRetention is how long the row of a collector without a heartbeat is kept: see queue.Queue.Heartbeat.
+	// collectorRetention is how long the row of a collector is kept after its last heartbeat.
 	collectorRetention = 10 * time.Second
 )
 

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Instant is a point in time, in microseconds since 1970 UTC. Both engines store times with this precision.
+// Instant is a point in time: the number of microseconds since 1970-01-01 00:00 UTC. Both engines store times with this precision.
 type Instant int64
 
-// InstantOf returns t as an Instant. It drops fractions of a microsecond.
+// InstantOf converts the time t to an Instant. It drops fractions of a microsecond.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixMicro()) }
 
 // Time returns the instant as a time.Time in UTC.
 func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 
-// Add returns the instant that is d after i.
+// Add returns the instant that is the duration d later than i.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d.Microseconds()) }
 
-// Sub returns the duration from o to i.
+// Sub returns the duration i - o, which is positive if i is later than o.
 func (i Instant) Sub(o Instant) time.Duration { return time.Duration(i-o) * time.Microsecond }
 
 // Day returns the UTC day of the instant.
@@ -80,7 +80,7 @@ func (d *Date) Scan(src any) error {
 	return fmt.Errorf("cannot read a date from %T", src)
 }
 
-// scanText parses the first ten characters of s, because SQLite can append a time to the day.
+// scanText parses the day in the first ten characters of s. It ignores the rest, because SQLite can append a time of day.
 func (d *Date) scanText(s string) error {
 	if len(s) > len(time.DateOnly) {
 		s = s[:len(time.DateOnly)]
@@ -93,5 +93,5 @@ func (d *Date) scanText(s string) error {
 	return nil
 }
 
-// GormDataType makes GORM treat a Date as a date and not as a number.
+// GormDataType makes GORM treat a Date as a column of the SQL type date and not as a number.
 func (Date) GormDataType() string { return "date" }

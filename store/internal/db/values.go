@@ -22,7 +22,7 @@ func KeysOf(org uuid.UUID, ids []uuid.UUID) []RowKey {
 	return keys
 }
 
-// SortedKeys returns the keys of m, sorted by organisation and id. All transactions lock rows in this order.
+// SortedKeys returns the keys of m, sorted by organisation and id. All transactions lock rows in this order, so that they cannot deadlock.
 func SortedKeys[V any](m map[RowKey]V) []RowKey {
 	return slices.SortedFunc(maps.Keys(m), func(a, b RowKey) int {
 		return cmp.Or(slices.Compare(a.Org[:], b.Org[:]), slices.Compare(a.ID[:], b.ID[:]))
@@ -75,7 +75,7 @@ func LockRows(tx *gorm.DB, query, table string, args ...any) error {
 	return tx.Exec(query+ForUpdateOf(tx, table), args...).Error
 }
 
-// DoNothing returns the clause ON CONFLICT (key) DO NOTHING. key contains the column names of the key.
+// DoNothing returns the clause ON CONFLICT (…) DO NOTHING for the columns that are named in key.
 func DoNothing(key ...string) clause.OnConflict {
 	return clause.OnConflict{Columns: Columns(key), DoNothing: true}
 }
@@ -89,19 +89,19 @@ func Columns(names []string) []clause.Column {
 	return out
 }
 
-// Distinct returns ids sorted and without duplicates. All transactions lock rows in this order.
+// Distinct returns ids sorted and without duplicates. All transactions lock rows in this order, so that they cannot deadlock.
 func Distinct(ids []uuid.UUID) []uuid.UUID {
 	return slices.Compact(slices.SortedFunc(slices.Values(ids), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }))
 }
 
-// Assign sets *to to *from. It does nothing if from is nil.
+// Assign copies the value *from to *to. It does nothing if from is nil.
 func Assign[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// AssignPointer sets *to to from. It does nothing if from is nil.
+// AssignPointer makes the pointer *to equal to the pointer from. It does nothing if from is nil.
 func AssignPointer[T any](to **T, from *T) {
 	if from != nil {
 		*to = from

@@ -14,8 +14,9 @@ func Scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
 }
 
 // Change raises an organisation's version and then runs f in the same transaction. Every transaction that writes an organisation's data
-// must raise the version first, with Change or RaiseVersions. Readers detect changed data by the new version. The version's row lock also
-// serialises these transactions. Otherwise they could deadlock, because they write the same rows in different orders.
+// must raise the version first, with Change or RaiseVersions. A reader sees from a new version that the data may have changed. Raising the
+// version also locks its row until the transaction ends, so that these transactions run one after the other. Otherwise they could deadlock,
+// because they write the same rows in different orders.
 func (d *DB) Change(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		if err := RaiseVersions(tx, d.Now(), org); err != nil {
@@ -36,8 +37,8 @@ func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB
 	})
 }
 
-// nextVersion is the SQL value of an organisation's next version: the time in microseconds, or the last version plus one if that is
-// greater. So no version is used twice, even if the database is restored from a backup.
+// nextVersion is a SQL expression for an organisation's next version: the present time in microseconds, or the last version plus one if
+// that is greater. Both its parameters are the time. So no version is used twice, even if the database is restored from a backup.
 const nextVersion = "CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
 const (
@@ -45,8 +46,8 @@ const (
 	raisedLabels = "labels_version = " + nextVersion
 )
 
-// RaiseVersions raises the versions of organisations and of their labels. It locks the organisations in the order of their ids, so that
-// concurrent calls cannot deadlock.
+// RaiseVersions raises two versions of each organisation: that of its data, and that of its labels (the collections of its videos and
+// accounts). It locks the organisations in the order of their ids, so that concurrent calls cannot deadlock.
 func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raise(tx, raised+", "+raisedLabels, []any{now, now, now, now}, orgs)
 }
@@ -57,7 +58,8 @@ func RaiseVersionsOnly(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raise(tx, raised, []any{now, now}, orgs)
 }
 
-// raise runs an assignment for the rows of organisation_totals. args are the arguments of the assignment.
+// raise updates the rows of organisation_totals of the given organisations. The parameter assignment is the text after SET, and args has
+// its arguments.
 func raise(tx *gorm.DB, assignment string, args []any, orgs []uuid.UUID) error {
 	orgs = Distinct(orgs)
 	if len(orgs) <= 1 || isSharded(tx) { // statements for single rows lock the rows in the order of their ids

@@ -13,9 +13,10 @@ type Write struct {
 	Args      []any
 }
 
-// RunWrites runs statements in a transaction, in the order of writes. On PostgreSQL, it sends several statements as one, so that they take
-// one round trip. So no statement may read rows that another one writes, and no row may be written by two of them. A statement can insert
-// a row that refers to a row which another one inserts, because PostgreSQL checks foreign keys at the end.
+// RunWrites runs statements in a transaction, in the order of writes. On PostgreSQL, it combines several statements into one, so that it
+// waits for the database only once. So no statement may read rows that a different statement of writes changes, and two statements must not
+// write the same row. But a statement can insert a row with a foreign key to a row that a different statement inserts, because PostgreSQL
+// checks foreign keys at the end.
 func RunWrites(tx *gorm.DB, writes ...Write) error {
 	if len(writes) > 1 && hasWritesInWith(tx) {
 		writes = []Write{together(writes)}
@@ -28,7 +29,7 @@ func RunWrites(tx *gorm.DB, writes ...Write) error {
 	return nil
 }
 
-// together returns a statement of PostgreSQL that does the same as writes.
+// together combines the statements of writes into one statement of PostgreSQL, in whose WITH clause they run.
 func together(writes []Write) Write {
 	parts, args := make([]string, len(writes)), []any(nil)
 	for i, w := range writes {
