@@ -115,7 +115,7 @@ func (r *reader) each(start func(tableStart) error, row func(values []any) error
 	}
 }
 
-// add adds a line to the checksum.
+// add adds a line and its line feed to the checksum.
 func (r *reader) add(line []byte) {
 	r.sum.Write(line)
 	r.sum.Write([]byte{'\n'})

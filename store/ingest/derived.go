@@ -50,7 +50,8 @@ func SumWrites(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) []db.Write {
  FROM change WHERE organisation_totals.organisation_id = {org}`)
 }
 
-// growth sets the fields of Growth of the videos. The points of this fetch need not be stored yet.
+// growth computes the fields of Growth of the videos, without writing the videos to the database. The points of this fetch need not be
+// stored yet.
 func (w videoWriter) growth(videos []*store.Video) error {
 	if len(videos) == 0 {
 		return nil

@@ -101,8 +101,8 @@ func (a *address) youtubeWatch(word string) (Link, *Error) {
 // characters, like an id.
 func isYouTubePlayerWord(s string) bool { return s == "videoseries" || s == "live_stream" }
 
-// youtubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. tab is the
-// index of the path part after the channel. account returns the link of the channel.
+// youtubeChannelPage parses the path of a channel's page, such as /@handle/shorts, and returns the channel or one of its videos. The
+// parameter tab is the index of the path part after the channel, and the function account returns the link of the channel.
 func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Link, *Error) {
 	word := a.word(tab)
 	switch word {
@@ -232,7 +232,8 @@ func youtubeID(s string) (id string, ok bool) {
 }
 
 // isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, "-", "_", "." and
-// "·". least is the smallest number of characters of a name in ASCII. A name with other characters can be a single character.
+// "·". The parameter least is the smallest number of characters of a name that contains only ASCII characters. A name with other characters
+// can be a single character.
 func isYouTubeName(s string, least int) bool {
 	count, ascii := 0, true
 	for _, r := range s {

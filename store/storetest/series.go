@@ -62,7 +62,7 @@ func (s Series) Insert(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	}
 }
 
-// MergeCounts returns c with each nil count replaced by the same count of under.
+// MergeCounts returns the counts of c. Each count that is nil in c is taken from under.
 func MergeCounts(c, under store.Counts) store.Counts {
 	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
 		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
