@@ -57,7 +57,7 @@ test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=
 		test -short -shuffle=on -timeout=20m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: check
-check: gen-check lint test-all test-long dist-test ## run everything that CI runs: gen-check, lint, test-all, test-long, dist-test
+check: gen-check lint test-all test-long test-citus dist-test ## run everything that CI runs: gen-check, lint, test-all, test-long, test-citus, dist-test
 
 # The race detector needs a C compiler. The SQLite driver, which is C code translated to Go, is compiled without the race detector. With it,
 # the driver would take most of the time of the tests, and no more races of ReelTally would be found.
@@ -77,6 +77,10 @@ test-all: ## run every test except those of test-long, with the race detector, a
 test-long: ## run the simulations and the generated hostile answers, without the race detector
 	@CGO_ENABLED=0 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
 		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector
+
+.PHONY: test-citus
+test-citus: ## run the tests of the store with the statements for Citus, on PostgreSQL with a stand-in for the extension
+	@CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus exec $(WITH_POSTGRES) go test -short ./store ./store/queue ./store/ingest ./store/backfill
 
 .PHONY: e2e
 e2e: ## run only the end-to-end tests, which start the real programs on SQLite and PostgreSQL

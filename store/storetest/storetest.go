@@ -39,15 +39,18 @@ const PostgresURL = "REELTALLY_TEST_POSTGRES_URL"
 // Engines are the names of the engines on which every test of a database runs.
 var Engines = []string{"sqlite", "postgres"}
 
-// StoreEngines returns the names of the engines on which Each runs a test: Engines and, unless -short is set, "citus".
+// EngineVariable is the environment variable with which Each runs tests on the engine "citus" instead of on Engines.
+const EngineVariable = "REELTALLY_TEST_ENGINE"
+
+// StoreEngines returns the names of the engines on which Each runs a test: Engines, or only "citus" if EngineVariable is "citus".
 //
 // The engine "citus" is PostgreSQL with the statements for Citus. Its Guard refuses each statement that Citus might not send to a single
-// shard: see CheckRouting. The extension itself is not needed: the database has functions and views that stand in for those of Citus.
+// shard: see CheckRouting. The tests use a stand-in for the extension: see standIn.
 func StoreEngines() []string {
-	if testing.Short() {
-		return Engines
+	if os.Getenv(EngineVariable) == "citus" {
+		return []string{"citus"}
 	}
-	return append(slices.Clone(Engines), "citus")
+	return slices.Clone(Engines)
 }
 
 // SkipIfShort skips a test in short mode, which `make test` uses. It is for tests that take long or need programs other
