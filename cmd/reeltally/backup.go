@@ -52,7 +52,7 @@ func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// writeNewFile lets the function write write a backup to a new file that only its owner can read. Until the file is complete and on the
+// writeNewFile calls the function write with a new file that only its owner can read. Until the file is complete and on the
 // disk, its name has the suffix ".part". If writing fails, writeNewFile deletes the file.
 func writeNewFile(path string, write func(io.Writer) (backup.Summary, error)) (summary backup.Summary, err error) {
 	if _, err := os.Lstat(path); err == nil {

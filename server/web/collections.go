@@ -249,7 +249,7 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	return nil
 }
 
-// collectionTiles returns the tiles of a collection or report. Each tile shows one number: gained views, views, engagements or videos.
+// collectionTiles returns the tiles of a collection or report. Each tile shows one number: views, gained views, engagements or videos.
 func collectionTiles(s client.CollectionStatistics, c chart, points []point, p period) []tile {
 	tiles := []tile{
 		{Label: "Gained views", Value: s.ViewsGained, Percent: s.Increase, Spark: sparkline(points, 0, p.Start, p.End)},
