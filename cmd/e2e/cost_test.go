@@ -90,13 +90,21 @@ func (m *meter) file(name string) string { return filepath.Join("/proc", strconv
 // status returns the memory size with the given name, such as VmRSS, from the server's /proc/PID/status. It is in bytes.
 func (m *meter) status(t *testing.T, name string) int64 {
 	t.Helper()
+	size, err := m.size(name)
+	require.NoError(t, err)
+	return size
+}
+
+// size returns the same as status, or an error if the process has ended.
+func (m *meter) size(name string) (int64, error) {
 	text, err := os.ReadFile(m.file("status"))
-	require.NoError(t, err)
-	_, line, found := strings.Cut(string(text), name+":")
-	require.True(t, found, name)
-	kilobytes, err := strconv.ParseInt(strings.Fields(line)[0], 10, 64)
-	require.NoError(t, err)
-	return kilobytes << 10
+	if err != nil {
+		return 0, err
+	}
+	_, line, _ := strings.Cut(string(text), name+":")
+	number, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	kilobytes, err := strconv.ParseInt(number, 10, 64)
+	return kilobytes << 10, err
 }
 
 // reusable returns the size in bytes of the heap memory that is resident but that the server's Go runtime does not use. A request can use
