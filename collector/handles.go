@@ -42,7 +42,8 @@ type search struct {
 // searches contains one search for each video of a batch. The keys are the external ids of the videos.
 type searches map[string]*search
 
-// of returns the search for the target t. The first call for a target creates the search.
+// of returns the search for the video of the target t, which contains the handles that were tried for it. The first call for a target
+// creates an empty search.
 func (all searches) of(t source.Target) *search {
 	if all[t.ExternalID] == nil {
 		all[t.ExternalID] = &search{}

@@ -29,8 +29,8 @@ type scenario struct {
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// affects returns true if the platform changes the answers about the video with the given index: 0 for the video known, 1 for unfetched and
-// 2 for unaffected (see outcomes).
+// affects returns true if the platform changes the answers about the video with the given index. Index 0 is the video that was fetched
+// before, 1 is the video that was never fetched, and 2 is the video whose answers usually do not change: see outcomes.
 func (s scenario) affects(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }

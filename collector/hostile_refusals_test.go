@@ -36,8 +36,8 @@ func hostileTexts() []scenario {
 
 // errorStatuses returns scenarios whose answers have an HTTP error status.
 func errorStatuses() []scenario {
-	// Two kinds of sources have other expected outcomes. A vendor may define what a status means for a target. If YouTube refuses its method
-	// that returns only counts, the collector uses another method of YouTube.
+	// Two kinds of sources do not have the usual outcomes. A vendor may define what an HTTP status means for a target. If YouTube refuses a
+	// call of the method that returns only counts, the collector calls another method of YouTube.
 	vendors := func(f outcome) map[string]outcomes {
 		return map[string]outcomes{"ensembledata tiktok": allWith(f), "ensembledata instagram": allWith(f)}
 	}

@@ -7,8 +7,8 @@ import "net/netip"
 // not public, except NAT64 addresses of public IPv4 addresses.
 func IsPublic(addr netip.Addr) bool { return nonPublicReason(addr) == "" }
 
-// specialRanges lists the ranges of special-purpose addresses (from IANA's registries and one of a cloud) for which the package netip has
-// no method such as IsPrivate.
+// specialRanges lists the ranges of special-purpose addresses for which the package netip has no method such as IsPrivate. The ranges are
+// from IANA's registries, except one that a cloud provider uses for an internal service.
 var specialRanges = [...]struct {
 	prefix netip.Prefix
 	why    string // the reason for refusing the range, which completes the sentence "the address is …"

@@ -51,8 +51,9 @@ const (
 	handle
 )
 
-// NewAccountResolver returns a resolver for the authors that a fetch or request named at the time now. The parameter known has all records
-// of the organisation that one of the authors can match.
+// NewAccountResolver returns a resolver that finds the account record of each author. The authors were named by an answer of a source or by
+// a request of a caller at the time now. The parameter known must contain every account record of the organisation that can belong to one
+// of these authors.
 func NewAccountResolver(org uuid.UUID, now db.Instant, known []*Account) *AccountResolver {
 	b := &AccountResolver{org: org, now: now, rows: known, named: map[accountName][]*Account{}, changed: map[*Account]bool{}}
 	for _, row := range known {

@@ -65,8 +65,8 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum of the changes of the videos' views, each since the last day with known views of the video
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
 	ViewsFromAdded int64 // views of the videos that were added on this day
-	// ViewsFromKnown is the part of the change of Views since the day before that is neither in ViewsGained nor in ViewsFromAdded. It is the
-	// views that became known, minus the views that became unknown.
+	// ViewsFromKnown is the change of Views since the day before, without ViewsGained and ViewsFromAdded. It adds the views of videos that
+	// had no known views the day before, and subtracts the views of videos that have no known views any more.
 	ViewsFromKnown int64
 }
 
@@ -294,9 +294,9 @@ func (r *pointRow) point() Point {
 	return p
 }
 
-// restsOn returns copies of the points from which the counts of the days from..to are computed, with their qualities. These are the last
-// point on or before the day from, the points between the two days, and the first point on or after the day to. The parameter points has
-// all points of the video, the oldest first.
+// restsOn returns copies of the points from which the counts of the days from..to are computed. In the copies, Quality is set, which says
+// for example whether the counts were measured or interpolated. These points are the last one on or before the day from, those between the
+// two days, and the first one on or after the day to. The parameter points has all points of the video, the oldest first.
 func restsOn(points []Point, from, to db.Date) []Point {
 	kept := slices.Clone(points)
 	fill(Counts{}, kept, from, from)

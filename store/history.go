@@ -41,7 +41,8 @@ func StoredSource(source string, rounded bool) string {
 	return source
 }
 
-// cutRoundedMark removes the mark from a stored source. rounded is true if the source had the mark.
+// cutRoundedMark removes the mark with which the name of a source is stored if the source gave rounded counts. rounded is true if the name
+// had this mark.
 func (p *Provenance) cutRoundedMark() (rounded bool) {
 	if p.Source == nil {
 		return false

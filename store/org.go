@@ -67,8 +67,8 @@ type Version struct {
 	labels          int64 // version of the labels: it rises with every change of collections, and may rise with other changes
 }
 
-// At returns an Org whose lists use the version v and have the totals in v. Version must have returned v for this organisation. So a
-// request reads the version and the totals only once.
+// At returns an Org that takes the version of the organisation's data and the totals of lists from v, and does not read them again. v must
+// be a result of the method Version for this organisation. A request that calls Version and then At reads version and totals only once.
 func (o *Org) At(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
 // Remembering returns an Org that reads the version together with its first list or history. All later lists use this version and do not

@@ -30,8 +30,8 @@ func launchOf(t *testing.T, db *storetest.DB, o *store.Org, n int) (collection u
 	return collection, members
 }
 
-// TestVideos_ofACollectionHaveTheOrderOfTheDatabase compares each page of lists of a collection, in every order, with the list without the
-// collection, which the database orders. It reads pages by number and by cursor, with the order of the list in memory and without.
+// The test reads the list of a collection's videos in every order. Each page must have the order of the list of all videos, which the
+// database sorts. The test reads pages by number and by cursor, both when the order of the list is in memory and when it is not.
 func TestVideos_ofACollectionHaveTheOrderOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

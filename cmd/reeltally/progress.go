@@ -69,8 +69,8 @@ func (p *progress) timeLeft(done int64) time.Duration {
 	return (time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done))).Round(time.Second)
 }
 
-// set shows that done units of the task are finished. points is the number of history points written so far for the current organisation,
-// or 0 if the task does not count them.
+// set shows how far the task is. The parameter done is the number of its finished units. points is the number of history points written so
+// far for the current organisation, or 0 if the task does not count them.
 func (p *progress) set(ctx context.Context, done int64, points int) {
 	p.points.Store(int64(p.pointsBefore + points))
 	switch {

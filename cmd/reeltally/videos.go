@@ -55,8 +55,8 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
 }
 
-// linesOr returns the command-line arguments. If there are none, it returns the lines of standard input that are not blank. If there are
-// none either, it returns an error, in which what says what is missing.
+// linesOr returns the command-line arguments. If there are no arguments, it returns the lines of standard input that are not blank. If
+// there are no such lines, it returns an error. The parameter what names the missing thing in the error, for example "links".
 func linesOr(arguments []string, stdin io.Reader, what string) ([]string, error) {
 	if len(arguments) == 0 && stdin != nil {
 		in := bufio.NewScanner(stdin)

@@ -37,7 +37,7 @@ var (
 const (
 	// GoneConfirmed is how many consecutive answers must say that a target does not exist before the target counts as gone.
 	GoneConfirmed = 3
-	// RefusedParked is the number of consecutive answers that a target is private or restricted after which it is parked: it is then fetched
+	// After RefusedParked consecutive answers that say that a target is private or restricted, the target is parked: it is then fetched
 	// only once a week.
 	RefusedParked = 4
 	// FailedParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.

@@ -178,9 +178,10 @@ func (c Call) asksByHandle() bool {
 	return slices.ContainsFunc(c.templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos adds the newest videos of an account to r, the result with the account's profile. It stops when it has v.count videos or when
-// the list ends. If the budget of calls is used up before depth videos are found, the result has the class Temporary. The collector then
-// fetches the account again.
+// addVideos adds the newest videos of an account to r, the result with the account's profile. It requests up to v.count videos, which can
+// be more than the collector needs, or all videos if the list is shorter. The parameter depth is the number of videos that the collector
+// needs. If the budget of calls is used up before it has found so many, the result has the class Temporary, and the collector fetches the
+// account again.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllFor(l.Request) {

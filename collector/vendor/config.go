@@ -88,8 +88,9 @@ type Request struct {
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Call describes a kind of API call, for videos or accounts of one platform. A call for accounts requests one account at a time and can
-// have a List. If the answer with the profile also contains the list, the placeholder {count} is the number of videos to request.
+// Call describes a kind of API call, for videos or accounts of one platform. A call for accounts requests the profile of one account. Its
+// List says how to get the account's videos. If the answer with the profile also contains the videos, the request can have the placeholder
+// {count}, which is replaced by the number of videos to request.
 type Call struct {
 	Platform link.Platform `json:"platform"`
 	Kind     source.Kind   `json:"kind"`

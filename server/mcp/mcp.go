@@ -23,7 +23,8 @@ type Options struct {
 	Do func(*http.Request) Response
 	// Logger receives the causes of internal errors.
 	Logger *slog.Logger
-	// Sandbox is true if the data is made up. The instructions then say so. Each result says so if the HTTP response has ReelTally-Sandbox.
+	// Sandbox is true if the data is made up. The instructions that the server sends to the model then say that. The field does not change
+	// the results of tools: a result says that its data is made up if the API's response has the header ReelTally-Sandbox.
 	Sandbox bool
 	// AnyHost must be true if a proxy runs on this machine: loopback requests may then have any Host header. Without a proxy, AnyHost must
 	// be false, so that the handler refuses loopback requests whose Host header names another machine (DNS rebinding).

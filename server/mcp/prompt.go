@@ -21,7 +21,8 @@ var weeklyReport = &sdk.Prompt{
 	},
 }
 
-// maxCollectionRunes is the maximum length of the argument collection of weeklyReport. It is the maximum length of a collection's name.
+// maxCollectionRunes is the maximum number of characters of the argument "collection" of the prompt weeklyReport. It equals the maximum
+// length of a collection's name in the API.
 const maxCollectionRunes = 100
 
 // writeWeeklyReport returns the text of the prompt weeklyReport. It fails if end_date is not a day.

@@ -103,7 +103,8 @@ func known(n number) (float64, bool) {
 	return 0, false
 }
 
-// value returns the digits of a number for programs, as in the answer of the API. It returns "" for an unknown number.
+// value formats a number as the JSON of the API does: without thousands separators and abbreviations, so that programs can read it. It
+// returns "" for an unknown number.
 func value(n number) string {
 	f, ok := known(n)
 	if !ok {

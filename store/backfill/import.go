@@ -360,8 +360,8 @@ func (m *mergedVideo) wantsAccount() bool {
 	return m.in.AccountID != "" && m.in.Link.Handle == "" && m.before.Username == ""
 }
 
-// trackLinks tracks the videos of links. The parameter fresh has the same videos in the same order. trackLinks sets the field before of
-// each of them to the stored video.
+// trackLinks tracks the videos of links. The parameter fresh has the imported data of the same videos in the same order. trackLinks stores
+// the database row of each video in the field before of this video's data.
 func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil

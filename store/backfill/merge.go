@@ -170,7 +170,8 @@ type step struct {
 	store.Counts
 }
 
-// step converts the stored point to a step. A weekly point becomes a step on the Monday of its week.
+// step converts the stored point to a step: its counts are the last known counts from this day on. A weekly point becomes a step on the
+// Monday of its week.
 func (s *storedPoint) step() step {
 	day := s.Day
 	if s.Weekly {

@@ -236,7 +236,8 @@ func (d discovery) writeState(a *store.Account) error {
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(withState(a, map[string]any{})).Error
 }
 
-// withState adds the values of the account's fetch status to columns, the new values of an UPDATE by column name, and returns columns.
+// withState adds the columns of the account's fetch status to columns, and returns columns. The map has the new value of each column that
+// an UPDATE changes, by column name.
 func withState(a *store.Account, columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"] = a.FetchStatus, a.FetchReason
 	columns["last_attempt_at"], columns["next_fetch_at"] = a.LastAttemptAt, a.NextFetchAt

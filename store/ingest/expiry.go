@@ -19,7 +19,8 @@ var timedRows = []struct{ table, key, expired string }{
 	{"short_links", "platform, code", "resolved_at < ?"},
 	{"quota_windows", "source, win", "updated_at < ?"},
 	{"source_pauses", "source", "blocked_until < ?"},
-	// turn is about the time of the organisation's last request in microseconds: see queue.TakeTurns.
+	// The column turn is approximately the time, in microseconds, at which the organisation last requested a fetch from this source: see
+	// queue.TakeTurns.
 	{"org_turns", "route, organisation_id", "turn < ?"},
 	{"api_tokens", "id", "COALESCE(revoked_at, expires_at) < ?"},
 	{"sessions", "hash", "expires_at < ?"},

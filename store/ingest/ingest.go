@@ -254,7 +254,8 @@ func (w videoWriter) write(keys []db.RowKey) error {
 		store.OrganisationDayWrites(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
 }
 
-// writeStates writes only the fetch statuses to the videos with the given keys. Their outcomes must change nothing else of the videos.
+// writeStates writes the new fetch statuses of the videos with the given keys, and no other columns. The caller passes only videos of which
+// the fetch changed nothing but the status.
 func (w videoWriter) writeStates(keys []db.RowKey) error {
 	if len(keys) == 0 {
 		return nil

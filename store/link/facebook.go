@@ -210,8 +210,8 @@ func isFacebookName(s string) bool {
 	return true
 }
 
-// pageNumber returns the id in a page's title followed by the page's id, such as "Any-Title-100063551323670". It returns false if s does
-// not have this form.
+// pageNumber returns the id of a page from a text that consists of the page's title, a hyphen and the id, such as
+// "Any-Title-100063551323670". It returns false if s does not have this form.
 func pageNumber(s string) (id string, ok bool) {
 	i := strings.LastIndexByte(s, '-')
 	if i < 1 || !allOf(s[i+1:], 9, 20, isDigit) {

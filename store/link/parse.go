@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxBytes is the largest length of a link in bytes. Browsers and proxies truncate longer links.
+// maxBytes is the maximum length of a link in bytes. Links of videos and accounts are much shorter, and many programs do not accept longer
+// links.
 const maxBytes = 2048
 
 // maxParts is the largest number of parts between slashes in the path of a link. It limits the memory for parsing a link.

@@ -156,7 +156,8 @@ func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	return nil
 }
 
-// keyOf converts the value in the position p to a sortKey.
+// keyOf returns the sort key of the position p, at which a page of the list begins. It returns an error if the value in p cannot be a value
+// of the column.
 func (c SortColumn) keyOf(p Position) (sortKey, error) {
 	if p.Null {
 		return sortKey{null: true}, nil
