@@ -37,8 +37,8 @@ var (
 const (
 	// GoneConfirmed is how many consecutive answers must say that a target does not exist before the target counts as gone.
 	GoneConfirmed = 3
-	// After RefusedParked consecutive answers that say that a target is private or restricted, the target is parked: it is then fetched
-	// only once a week.
+	// RefusedParked is how often, without another answer in between, a source must say that a target is private or restricted until the target
+	// is parked: it is then fetched only once a week.
 	RefusedParked = 4
 	// FailedParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
 	FailedParked = 12
