@@ -71,6 +71,9 @@ func (s *Store) ShareOpened(ctx context.Context, share Share) error {
 // nobody has opened it, and if the hash belongs to no collection of the organisation.
 func (o *Org) ShareOpenedAt(ctx context.Context, hash string) (*db.Instant, error) {
 	var page sharePage
-	err := o.s.db.Read(ctx).Where("hash = ? AND organisation_id = ?", hash, o.id).Limit(1).Find(&page).Error
-	return page.OpenedAt, db.Translate(err)
+	err := o.s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error
+	if err != nil || page.OrganisationID != o.id {
+		return nil, db.Translate(err)
+	}
+	return page.OpenedAt, nil
 }

@@ -99,13 +99,31 @@ func normalise(t *testing.T, a answer, x things) string {
 
 // takesNoID are the methods whose arguments cannot name a record of another organisation.
 var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "At", "Remembering", "Remembered", "Tokens", "CreateToken",
-	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents"}
+	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "ShareOpenedAt"}
 
 // readsOnly are the methods of Org that write nothing.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "At", "Remembering", "Remembered",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
-	"Webhooks", "Webhook", "ListDeliveries", "ListEvents"}
+	"Webhooks", "Webhook", "ListDeliveries", "ListEvents", "ShareOpenedAt"}
+
+func TestShareOpenedAt_isNilForAnotherOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		shared, err := o.UpdateCollection(t.Context(), storetest.Collection(t, o, "launch", nil).ID, store.CollectionPatch{Access: new(store.AccessPublic)})
+		require.NoError(t, err)
+		share, err := db.Share(t.Context(), *shared.Hash)
+		require.NoError(t, err)
+		require.NoError(t, db.ShareOpened(t.Context(), share))
+		own, err := o.ShareOpenedAt(t.Context(), *shared.Hash)
+		require.NoError(t, err)
+		require.Equal(t, store.InstantOf(db.Clock.Now()), *own)
+		foreign, err := storetest.NewOrg(t, db).ShareOpenedAt(t.Context(), *shared.Hash)
+		require.NoError(t, err)
+		require.Nil(t, foreign)
+	})
+}
 
 func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	t.Parallel()

@@ -260,6 +260,10 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine t
 		r, err := o.CreateReport(ctx, newReport(x))
 		return answered(err, r)
 	}},
+	"ShareOpenedAt": {func(ctx context.Context, o *store.Org, x, _ things) answer { // see also TestShareOpenedAt_isNilForAnotherOrganisation
+		at, err := o.ShareOpenedAt(ctx, x.name)
+		return answered(err, at)
+	}},
 	"Report": {func(ctx context.Context, o *store.Org, x, _ things) answer {
 		r, err := o.Report(ctx, x.report)
 		return answered(err, r)
