@@ -60,7 +60,7 @@ func TestCreateCollection_createsACollectionThatCanBeRead(t *testing.T) {
 		require.JSONEq(t, fmt.Sprintf(`{"id":%q,"name":"Launch","organisation_id":%q,"access":"private","created_at":%q}`, id, c.org.ID, now), string(created.body))
 
 		token := decode[client.Authentication](c.send(http.MethodGet, "/authenticate", nil)).Token.ID
-		want := fmt.Sprintf(`{"id":%q,"name":"Launch","organisation_id":%q,"parent_id":null,"access":"private","hash":null,"display_settings":null,
+		want := fmt.Sprintf(`{"id":%q,"name":"Launch","organisation_id":%q,"parent_id":null,"access":"private","hash":null,"share_expires_at":null,"display_settings":null,
 			"created_by":%q,"created_at":%q,"hashtags":[]}`, id, c.org.ID, token, now)
 		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String(), nil).requireStatus(http.StatusOK).body))
 		require.JSONEq(t, want, string(c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=false", nil).requireStatus(http.StatusOK).body))
