@@ -5,9 +5,9 @@
 // leased to this collector for a limited time, and calls the source (package quota). It decides what each answer means (outcome.go, package
 // verify) and when the target is due next (package schedule). It stores the results and the time of the next fetch in one transaction.
 //
-// If a source cannot answer for a target, the target moves to the queue of the next source (attempt.go). If a collector dies, other
-// collectors free its targets after its heartbeat stops, or the leases of the targets expire. An answer that is stored twice changes
-// nothing.
+// If a source cannot answer for a target, the target moves to the queue of the next source (attempt.go). A collector that dies keeps no
+// targets: other collectors take them over when its heartbeat is missing or when their leases expire. If the same answer is stored a second
+// time, nothing changes.
 //
 // The main type is [Collector]. Start reading at worker.round. docs/architecture.md draws the path of one answer.
 package collector

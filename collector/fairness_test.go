@@ -206,7 +206,8 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	return w
 }
 
-// startSlowClock advances the test's clock clockSlowdown times slower than real time. On a busy machine, the clock can be even slower.
+// startSlowClock makes the test's clock run until the test ends, but clockSlowdown times slower than real time. On a busy machine, the clock
+// can be even slower.
 func (w *testSystem) startSlowClock() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())

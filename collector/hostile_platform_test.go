@@ -310,8 +310,8 @@ func (b *tampering) walk(v any, visit func(id string, item object)) {
 	}
 }
 
-// tamperedIDIn returns the id in tampering.tamperedIDs that is the value of a member of o. It returns "" if no member of o has such a
-// value.
+// tamperedIDIn returns the value of a member of the JSON object o, if this value is one of the ids in b.tamperedIDs. Otherwise it returns
+// "".
 func (b *tampering) tamperedIDIn(o object) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if id := scalarText(o[name]); id != "" && slices.Contains(b.tamperedIDs, id) {

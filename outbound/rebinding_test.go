@@ -17,9 +17,9 @@ import (
 	"github.com/reeltally/reeltally/outbound/outboundtest"
 )
 
-// attacks has functions that simulate a hostile name server. The function with the key LABEL returns the answer to question n about the
-// host LABEL.rebind.example. n counts from 0. A look-up asks two questions, one for IPv4 and one for IPv6, so question n belongs to look-up
-// n/2.
+// attacks has functions that simulate a hostile name server. The function with the key LABEL answers the DNS queries for the host
+// LABEL.rebind.example. The parameter n is the number of earlier queries for this host. Each look-up of a host sends two queries, one for
+// IPv4 and one for IPv6, so n/2 is the number of earlier look-ups.
 var attacks = map[string]func(n int64) outboundtest.Answer{
 	"per-question":  func(n int64) outboundtest.Answer { return answerOf(rotate(n, "93.184.215.14", "127.0.0.1")) },
 	"per-lookup":    func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "127.0.0.1")) },

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,14 +40,13 @@ type identities struct {
 	authenticate  func(ctx context.Context, secret string) (store.Identity, error) // looks up a secret in the database
 	addressLimits *addressLimits                                                   // rate limits for requests without a valid token
 	now           func() time.Time
-	log           *slog.Logger
+	later         *laterWrites
 
 	known      *lru.Cache[tokenHash, knownIdentity] // results of the last look-ups of valid tokens
 	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens, in a separate cache so that they do not evict valid tokens
 	used       *lru.Cache[uuid.UUID, time.Time]     // for each token id, the last use of the token that was written to the database
 	inFlight   singleflight.Group                   // look-ups in progress, so that requests with the same token share one look-up
 	newLookUps chan struct{}                        // semaphore with maxNewLookUps slots for look-ups of tokens not accepted before
-	writes     sync.WaitGroup                       // look-ups and writes that can outlast their request, so that Server.Close waits for them
 }
 
 // knownIdentity is the result of looking up a valid token.
@@ -66,8 +63,8 @@ type refusedToken struct {
 
 // newIdentities returns an identities value with empty caches. It looks up secrets with the function authenticate, and counts requests
 // without a valid secret in limits.
-func newIdentities(s *store.Store, authenticate func(context.Context, string) (store.Identity, error), limits *addressLimits, now func() time.Time, log *slog.Logger) *identities {
-	return &identities{store: s, authenticate: authenticate, addressLimits: limits, now: now, log: log,
+func newIdentities(s *store.Store, authenticate func(context.Context, string) (store.Identity, error), limits *addressLimits, now func() time.Time, later *laterWrites) *identities {
+	return &identities{store: s, authenticate: authenticate, addressLimits: limits, now: now, later: later,
 		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),
 		newLookUps: make(chan struct{}, maxNewLookUps)}
 }
@@ -97,7 +94,7 @@ func (i *identities) find(ctx context.Context, token, address string) (store.Ide
 	})
 	select {
 	case <-ctx.Done():
-		i.writes.Go(func() { <-result }) // makes Server.Close wait for the look-up, which continues
+		i.later.running.Go(func() { <-result }) // makes Server.Close wait for the look-up, which continues
 		return store.Identity{}, ctx.Err()
 	case f := <-result:
 		if f.Err != nil {
@@ -172,11 +169,6 @@ func (i *identities) recordUse(ctx context.Context, token uuid.UUID, now time.Ti
 		return
 	}
 	i.used.Add(token, now)
-	i.writes.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if err := i.store.TokenUsed(ctx, token, now); err != nil {
-			i.log.WarnContext(ctx, "cannot write the time of a token's last use to the database", "token_id", token, "error", err)
-		}
-	})
+	i.later.add(ctx, "last use of a token",
+		func(ctx context.Context) error { return i.store.TokenUsed(ctx, token, now) }, "token_id", token)
 }

@@ -19,8 +19,8 @@ const (
 	// maxPageBytes is the maximum size, in bytes, of the JSON of one page of a list. A page that would be larger has fewer rows than
 	// requested.
 	maxPageBytes = 32 << 20
-	// maxRowBytes is an upper bound for the size, in bytes, of the JSON of one row of a list without its texts and without the ids and
-	// names of its collections. It includes the member display_username, which repeats the username.
+	// maxRowBytes is an upper bound for the number of bytes of one row's JSON. It does not include the row's texts and the ids and names of its
+	// collections, whose lengths are known. It includes display_username, because the server computes this text from the username.
 	maxRowBytes = 3 << 10
 	// listBufferBytes is how many bytes of a list response are buffered before they are sent. If an error occurs before the first bytes are
 	// sent, the server can still send an error response.

@@ -177,18 +177,25 @@ func TestSDKs_retryReadAllPagesAndHaveTypedErrors(t *testing.T) {
 	}
 }
 
-// maxExampleLines is the maximum number of lines in the example that prints the top videos with their histories.
-const maxExampleLines = 15
-
-func TestSDKs_examplesRun(t *testing.T) {
-	t.Parallel()
-	storetest.SkipIfShort(t)
+// newAppWithVideos returns an app and one of its callers, who tracks three videos with 1234 views each.
+func newAppWithVideos(t *testing.T) (*app, *caller) {
+	t.Helper()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for n := range 3 {
 		c.track(videoURL(n))
 	}
 	a.fetch(views(1234))
+	return a, c
+}
+
+// maxExampleLines is the maximum number of lines in the example that prints the top videos with their histories.
+const maxExampleLines = 15
+
+func TestSDKs_examplesRun(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	a, c := newAppWithVideos(t)
 	for _, s := range sdks {
 		folder, top := "../gen/typescript/examples/", "top-videos"
 		if s.name == "Python" {
@@ -214,12 +221,7 @@ func goExample(t *testing.T, c *caller, name string, args ...string) string {
 func TestSDKs_goExamplesRun(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	a := newApp(t, newSQLite(t))
-	c := a.newCaller(t, store.TierPremium)
-	for n := range 3 {
-		c.track(videoURL(n))
-	}
-	a.fetch(views(1234))
+	_, c := newAppWithVideos(t)
 	source, err := os.ReadFile("../gen/client/examples/top-videos/main.go")
 	require.NoError(t, err)
 	_, body, found := strings.Cut(string(source), "func main() {\n")
@@ -261,12 +263,7 @@ func main() {
 func TestSDKs_codeOfTheReadmesRuns(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	a := newApp(t, newSQLite(t))
-	c := a.newCaller(t, store.TierPremium)
-	for n := range 3 {
-		c.track(videoURL(n))
-	}
-	a.fetch(views(1234))
+	a, c := newAppWithVideos(t)
 	byLanguage := map[string]sdk{"js": sdks[0], "python": sdks[1]}
 	for readme, example := range map[string]string{"client": "top-videos/main.go", "typescript": "top-videos.mjs", "python": "top_videos.py"} {
 		text, err := os.ReadFile("../gen/" + readme + "/README.md")

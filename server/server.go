@@ -71,6 +71,7 @@ type Server struct {
 	cursorKey        []byte
 	now              func() time.Time
 	logger           *slog.Logger
+	later            *laterWrites
 	rates            RateStore
 	sandbox          atomic.Bool  // true if the numbers in the database are made up
 	draining         atomic.Bool  // true after Drain was called
@@ -134,8 +135,9 @@ func New(o Options) (*Server, error) {
 	s.inFlight = newSlots(maxRequestsPerOrganisation, 0)
 	s.served = &servedReader{queue: o.Store.Queue, now: o.Now}
 	limits := newAddressLimits(s.rates, o.Now, o.Logger)
-	s.identities = newIdentities(o.Store, o.Store.Authenticate, limits, o.Now, o.Logger)
-	s.sessions = newIdentities(o.Store, o.Store.AuthenticateSession, limits, o.Now, o.Logger)
+	s.later = &laterWrites{log: o.Logger}
+	s.identities = newIdentities(o.Store, o.Store.Authenticate, limits, o.Now, s.later)
+	s.sessions = newIdentities(o.Store, o.Store.AuthenticateSession, limits, o.Now, s.later)
 	if s.contract, err = embeddedContract(); err != nil {
 		return nil, err
 	}
@@ -155,6 +157,5 @@ func (s *Server) Drain() { s.draining.Store(true) }
 // Close waits until all background writes to the database have finished, for example the write of a token's last use. Call Close after the
 // last request was answered.
 func (s *Server) Close() {
-	s.identities.writes.Wait()
-	s.sessions.writes.Wait()
+	s.later.running.Wait()
 }

@@ -44,11 +44,10 @@ func (b pageBackend) Share(ctx context.Context, hash string) (store.Share, error
 	return share, b.problem(ctx, err)
 }
 
-// ShareOpened stores that a visitor opens a share page now.
+// ShareOpened stores that a visitor opens a share page now. It does not wait for the write.
 func (b pageBackend) ShareOpened(ctx context.Context, share store.Share) {
-	if err := b.s.store.ShareOpened(ctx, share); err != nil {
-		b.s.logger.WarnContext(ctx, "cannot write the time of a share page's last visit to the database", "collection_id", share.Collection.ID, "error", err)
-	}
+	b.s.later.add(ctx, "last visit of a share page",
+		func(ctx context.Context) error { return b.s.store.ShareOpened(ctx, share) }, "collection_id", share.Collection.ID)
 }
 
 // ShareOpenedAt returns when a visitor last opened the share page of the organisation with the given hash, or nil if nobody has.

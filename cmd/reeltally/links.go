@@ -17,8 +17,8 @@ type linksCommand struct{}
 // maxLine is the length in bytes of the longest accepted line of standard input. Valid links are much shorter.
 const maxLine = 64 << 10
 
-// Run prints, for each link in standard input, what the link refers to. It ends when the input or ctx ends. A read from a terminal cannot
-// be cancelled, so the goroutine that reads can still run after Run has returned.
+// Run prints, for each link in standard input, what the link refers to. It ends when the input or ctx ends. If ctx
+// ends, the goroutine that reads the input can run on until the process ends, because a read from a terminal cannot be cancelled.
 func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	done := make(chan error, 1)
 	go func() { done <- describeLines(p.Stdin, p.Stdout) }()

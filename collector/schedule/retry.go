@@ -47,9 +47,9 @@ const (
 	Weekly = 7 * 24 * time.Hour
 )
 
-// After returns the time of the next fetch of a target that waits for the duration wait after now. A wait of less than a day is changed at
-// random by up to a tenth. After a longer wait, the next fetch is at the target's fixed time of the day, at most half a day earlier or
-// later.
+// After returns the time of the next fetch of a target: now plus wait, with a small change. A wait of less than a day is made longer or
+// shorter at random, by at most a tenth. After a longer wait, the fetch is at the target's fixed time of the day, at most half a day before
+// or after now plus wait.
 func After(t queue.Target, wait time.Duration, now time.Time) time.Time {
 	if wait < 24*time.Hour {
 		return now.Add(Jitter(wait))

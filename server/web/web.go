@@ -67,7 +67,7 @@ type Backend interface {
 	// Share returns the public or protected collection with the given hash. For an unknown hash, for a private collection and for a share page
 	// that has expired, the error is a *Problem with status 404.
 	Share(ctx context.Context, hash string) (store.Share, error)
-	// ShareOpened stores that a visitor opens a share page now.
+	// ShareOpened stores that a visitor opens a share page now. It does not wait for the write.
 	ShareOpened(ctx context.Context, share store.Share)
 	// ShareOpenedAt returns when a visitor last opened the share page with the given hash, to within store.ShareOpenedInterval. It returns nil
 	// if nobody has opened the page, and if it does not belong to the organisation of id.

@@ -14,9 +14,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Histories have a point for each day at first. Retention replaces the old daily points of each week by one weekly point (this is called
-// roll-up), and later deletes the weekly point. store.Retention has the ages at which this happens. The weekly point is the last daily
-// point of the week. If the last daily point lacks a count, that count comes from an earlier day of the week.
+// At first, a history has a point for each day. When the points of a week are old enough, retention replaces them by one weekly point, which
+// is called roll-up. Later it deletes the weekly point too. The ages are in store.Retention. The weekly point is a copy of the last daily
+// point of the week. If that point lacks a count, the count is copied from the last day of the week that has it.
 //
 // A weekly point is written before its daily points are deleted. On SQLite, the same transaction deletes the daily points. On PostgreSQL, a
 // separate transaction drops the table partition of a month after it has checked that all points of the month have a weekly point. Each

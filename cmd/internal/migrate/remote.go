@@ -195,7 +195,7 @@ func detailOf(response *http.Response, body []byte) string {
 	return strings.ToValidUTF8(strings.TrimSpace(text), "?")
 }
 
-// pagination has the length of a list and the number of its pages.
+// pagination is the part of a response that says how many rows and pages the whole list has.
 type pagination struct {
 	Total      int64 `json:"total"`
 	TotalPages int   `json:"total_pages"`

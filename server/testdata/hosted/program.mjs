@@ -1,5 +1,5 @@
-// This program could belong to a customer of a hosted service. It calls every operation of the service's API, which ReelTally has
-// too. Only the address and the token are those of the server under test.
+// This program stands for one that a customer has written for the hosted service. It calls every operation of that service's API. ReelTally
+// has the same operations, so the test runs the program unchanged, with the address and a token of ReelTally.
 import assert from "node:assert";
 
 async function call(method, path, body) {

@@ -3,6 +3,7 @@ package db
 import (
 	"database/sql/driver"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -64,11 +65,9 @@ func (l OrgRows) Exec(tx *gorm.DB, statement string, args ...any) error {
 
 // Writes returns the statements that Exec runs: on Citus one for each organisation in the list, otherwise a single statement.
 func (l OrgRows) Writes(tx *gorm.DB, statement string, args ...any) (writes []Write) {
-	_ = l.each(tx, func(part OrgRows, org string, orgArg []any) error {
-		text, all := part.statement(tx, statement, org, orgArg, args)
-		writes = append(writes, Write{text, all})
-		return nil
-	})
+	for _, part := range l.parts(tx) {
+		writes = append(writes, part.statement(tx, statement, args))
+	}
 	return writes
 }
 
@@ -76,32 +75,33 @@ func (l OrgRows) Writes(tx *gorm.DB, statement string, args ...any) (writes []Wr
 // the placeholders in statement. If the statement has an ORDER BY, organisation_id must come first in it, because on Citus the query runs
 // once for each organisation.
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
-	return found, l.each(tx, func(part OrgRows, org string, orgArg []any) error {
+	for _, w := range l.Writes(tx, statement, args...) {
 		var rows []T
-		text, all := part.statement(tx, statement, org, orgArg, args)
-		err := tx.Raw(text, all...).Find(&rows).Error // not Scan, which formats all parameters for the log
-		if found == nil {
-			found = rows
-		} else {
-			found = append(found, rows...)
+		if err := tx.Raw(w.Statement, w.Args...).Find(&rows).Error; err != nil { // not Scan, which formats all parameters for the log
+			return nil, err
 		}
-		return err
-	})
+		found = append(found, rows...)
+	}
+	return found, nil
 }
 
-// each calls f once with the whole list and with "NAME.organisation_id", the SQL text for the organisation of a row. On Citus, each calls f
-// once for each organisation, in the order of their ids, with the organisation's rows of the list, and with a placeholder and its argument
-// for the organisation.
-func (l OrgRows) each(tx *gorm.DB, f func(part OrgRows, org string, orgArg []any) error) error {
+// listPart is a list of rows, or the rows of one organisation in it, for which a statement runs once. The SQL text org is the organisation of
+// a row: on Citus a placeholder with the argument orgArg, otherwise the column of the list.
+type listPart struct {
+	OrgRows
+	org    string
+	orgArg []any
+}
+
+// parts returns the whole list as one part. On Citus, it returns a part for each organisation, in the order of their ids.
+func (l OrgRows) parts(tx *gorm.DB) (parts []listPart) {
 	if !isSharded(tx) {
-		return f(l, l.Name+".organisation_id", nil)
+		return []listPart{{OrgRows: l, org: l.Name + ".organisation_id"}}
 	}
-	for _, part := range l.byOrg() {
-		if err := f(part, "?", part.Rows[0][:1]); err != nil {
-			return err
-		}
+	for _, rows := range l.byOrg() {
+		parts = append(parts, listPart{rows, "?", rows.Rows[0][:1]})
 	}
-	return nil
+	return parts
 }
 
 // byOrg divides the list into one list for each organisation. The result is ordered by the ids of the organisations.
@@ -118,35 +118,36 @@ func (l OrgRows) byOrg() []OrgRows {
 	return parts
 }
 
-// statement returns the complete text of a statement that uses the list, and the arguments of the text. It replaces each {org} in the
-// statement by the SQL text org, whose arguments are orgArg. The arguments of the list come first.
-func (l OrgRows) statement(tx *gorm.DB, statement, org string, orgArg, args []any) (text string, all []any) {
-	text, all = WithRows(tx, l.Name, l.Columns, l.Rows)
-	for i, piece := range strings.Split(statement, orgMark) {
+// statement returns the complete statement that uses the rows of the part. Each {org} in the text is replaced by p.org.
+func (p listPart) statement(tx *gorm.DB, text string, args []any) Write {
+	list, all := p.With(tx)
+	w := Write{list, all}
+	for i, piece := range strings.Split(text, orgMark) {
 		if i > 0 {
-			text += org
-			all = append(all, orgArg...)
+			w.Statement += p.org
+			w.Args = append(w.Args, p.orgArg...)
 		}
 		n := strings.Count(piece, "?")
-		text += piece
-		all = append(all, args[:n]...)
+		w.Statement += piece
+		w.Args = append(w.Args, args[:n]...)
 		args = args[n:]
 	}
-	return text, all
+	return w
 }
 
 // WithRows returns the SQL text "WITH name(…) AS (…)" for a list of rows, and the parameters of that text. Each column is a name and a
 // type, such as "day date". Read the rows of such a query with Find of GORM and not with Scan, which formats all parameters for the log.
 func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (statement string, args []any) {
 	names, types := splitColumns(columns)
-	list := arraysQuery
+	var query string
 	switch {
 	case tx.Name() == "sqlite":
-		list = jsonQuery
+		query, args = jsonQuery(types, rows)
 	case isSharded(tx):
-		list = plainArraysQuery
+		query, args = arraysQuery("CAST(? AS %s[])", types, rows) // Citus refuses the subqueries in some statements
+	default:
+		query, args = arraysQuery("(SELECT CAST(? AS %s[]))", types, rows)
 	}
-	query, args := list(types, rows)
 	return "WITH " + name + "(" + strings.Join(names, ", ") + ") AS " + query + "\n", args
 }
 
@@ -213,24 +214,18 @@ func UpdateFrom(from string, columns []string) string {
 }
 
 // arraysQuery returns a query of PostgreSQL for the values of rows. It has one parameter for each column: an array of the column's values.
+// The parameter form is the SQL text of an array whose type is %s.
 //
-// Each array is in a subquery, so that the planner does not know its length and assumes a short list. It then looks up each row of the list
-// in an index of the joined table, and keeps the order of the list. If the planner knew that a list is long, it would read the rows of all
+// If form is a subquery, the planner does not know the length of the array and assumes a short list. It then looks up each row of the list in
+// an index of the joined table, and keeps the order of the list. If the planner knew that a list is long, it would read the rows of all
 // organisations in the joined table.
-func arraysQuery(types []string, rows [][]any) (query string, args []any) {
+func arraysQuery(form string, types []string, rows [][]any) (query string, args []any) {
 	arrays := make([]string, len(types))
 	for i, t := range types {
-		arrays[i] = "(SELECT CAST(? AS " + t + "[]))"
+		arrays[i] = fmt.Sprintf(form, t)
 		args = append(args, array{len(rows), func(row int) any { return binary(rows[row][i]) }})
 	}
 	return "(SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))", args
-}
-
-// plainArraysQuery returns the same query as arraysQuery, but with each array as a plain parameter instead of a subquery. Citus refuses the
-// subqueries in some statements.
-func plainArraysQuery(types []string, rows [][]any) (query string, args []any) {
-	query, args = arraysQuery(types, rows)
-	return strings.NewReplacer("(SELECT CAST(", "CAST(", "[]))", "[])").Replace(query), args
 }
 
 // array is an array parameter of PostgreSQL. It implements pgtype.ArrayGetter.

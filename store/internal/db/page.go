@@ -418,10 +418,11 @@ func columnsOf[R any](table string, columns []Column[R]) string {
 	return strings.Join(names, ", ")
 }
 
-// setColumns sets the fields of r from the values of row. The parameter from is the index in row of the value of the first column.
-func setColumns[R any](r *R, columns []Column[R], row *Values, from int) {
+// setColumns sets the fields of r to the values of columns in row. The values stand one after the other in row, the first one at the index
+// first.
+func setColumns[R any](r *R, columns []Column[R], row *Values, first int) {
 	for i, c := range columns {
-		c.Set(r, row, from+i)
+		c.Set(r, row, first+i)
 	}
 }
 

@@ -1,0 +1,165 @@
+package collect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/store"
+)
+
+const (
+	// readTimeout is the timeout of one read of the status.
+	readTimeout = 20 * time.Second
+	// responseTimeout is the maximum time for which a request waits for a read of the status. With this limit, /status and /metrics respond
+	// within two seconds even if the database does not respond.
+	responseTimeout = 1500 * time.Millisecond
+	// minCacheTime is the shortest time for which a status is cached.
+	minCacheTime = 5 * time.Second
+	// cacheFactor says how long a status is cached: this number times the duration of the read. A read scans the whole queue, which is
+	// expensive. With this factor, a process spends at most about 1/20 of the time on it.
+	cacheFactor = 20
+)
+
+// errNotRead is the error of Monitor.status while the first read of the status has not finished yet.
+var errNotRead = errors.New("the status is still being read for the first time")
+
+// Monitor serves the Status as Prometheus metrics and as JSON, from a cache. All methods are safe for concurrent use.
+type Monitor struct {
+	store    *store.Store
+	sources  []source.Source
+	gatherer prometheus.Gatherer
+	logger   *slog.Logger
+
+	mu         sync.Mutex
+	last       Status        // status of the last finished read
+	err        error         // error of the last finished read; errNotRead before the first read has finished
+	cacheUntil time.Time     // time until which last and err are returned without a new read
+	reading    chan struct{} // closed when the current read ends; nil if no read runs
+}
+
+// NewMonitor returns a monitor and adds its metrics to the registry. CountCalls must get the same registry. Programs that do not collect,
+// such as the server, pass no sources: the monitor then shows the sources of the running collectors.
+func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
+	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
+	registry.MustRegister(statusMetrics{m})
+	return m
+}
+
+// status returns the cached status, or reads a new status if the cache has expired. If this takes longer than responseTimeout, status
+// returns the result of the previous read. Status.At tells when a status was read.
+func (m *Monitor) status(ctx context.Context) (Status, error) {
+	reading := m.startReading(ctx)
+	timeout := time.NewTimer(responseTimeout)
+	defer timeout.Stop()
+	select {
+	case <-reading:
+	case <-timeout.C:
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last, m.err
+}
+
+// startReading starts a read of the status in the background, unless the cache is valid or a read is running. The returned channel is
+// closed when the read ends, or at once if the cache is valid.
+func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reading != nil {
+		return m.reading
+	}
+	done := make(chan struct{})
+	start := time.Now()
+	if start.Before(m.cacheUntil) {
+		close(done)
+		return done
+	}
+	m.reading = done
+	go func() {
+		defer close(done)
+		// The read does not stop when the request that started it ends, because further requests can wait for the same read.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		defer cancel()
+		s, err := ReadStatus(ctx, m.store, m.sources)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		cacheTime := max(minCacheTime, cacheFactor*time.Since(start))
+		if err != nil {
+			cacheTime = min(time.Minute, cacheTime) // errors are cached for at most a minute, to notice soon that the database works again
+		}
+		m.last, m.err, m.cacheUntil, m.reading = s, err, time.Now().Add(cacheTime), nil
+	}()
+	return done
+}
+
+// ServeHTTP responds with the Status as JSON. It responds with status code 503 if the Status cannot be read.
+func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var results map[string]map[string]int64
+	counted := make(chan error, 1)
+	go func() { // countResults also waits for the status, so both run at the same time
+		var err error
+		results, err = m.countResults()
+		counted <- err
+	}()
+	s, err := m.status(r.Context())
+	if countErr := <-counted; err == nil {
+		s.Sources, err = withResults(s.Sources, results), countErr
+	}
+	if err != nil {
+		m.logger.ErrorContext(r.Context(), "status could not be read", "error", err)
+		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(s); err != nil {
+		m.logger.DebugContext(r.Context(), "status could not be sent", "error", err)
+	}
+}
+
+// withResults returns a copy of sources with their results, which are counts by class such as "ok". The map results has these counts for
+// the name of each source.
+func withResults(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
+	out := slices.Clone(sources)
+	for i := range out {
+		if out[i].Results = results[out[i].Source]; out[i].Results == nil {
+			out[i].Results = map[string]int64{}
+		}
+	}
+	return out
+}
+
+// countResults returns how many results of sources CountCalls has counted in this process, by name of the source and class of the result.
+func (m *Monitor) countResults() (map[string]map[string]int64, error) {
+	families, err := m.gatherer.Gather()
+	if err != nil {
+		return nil, err
+	}
+	results := map[string]map[string]int64{}
+	for _, family := range families {
+		if family.GetName() != resultsMetric {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range metric.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if results[labels["source"]] == nil {
+				results[labels["source"]] = map[string]int64{}
+			}
+			results[labels["source"]][labels["class"]] += int64(metric.GetCounter().GetValue())
+		}
+	}
+	return results, nil
+}

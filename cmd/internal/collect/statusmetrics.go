@@ -1,0 +1,97 @@
+package collect
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// statusMetrics exports the Status of a Monitor as Prometheus metrics. It implements prometheus.Collector.
+type statusMetrics struct{ *Monitor }
+
+var (
+	targetsDesc = prometheus.NewDesc("reeltally_queue_targets", "Targets (videos and accounts) in the queue.", []string{"platform", "kind", "lane", "state"}, nil)
+	dueDesc     = prometheus.NewDesc("reeltally_queue_due", "Targets that are due.", []string{"platform", "kind", "lane"}, nil)
+	oldestDesc  = prometheus.NewDesc("reeltally_queue_oldest_due_seconds", "How long the oldest due target has been due; 0 if none is due.", []string{"platform", "kind", "lane"}, nil)
+	failingDesc = prometheus.NewDesc("reeltally_queue_failing", "Targets whose last fetch failed.", []string{"platform", "kind", "lane"}, nil)
+	withinDesc  = prometheus.NewDesc("reeltally_numbers_within", "Active targets whose numbers are at most le seconds old.", []string{"platform", "kind", "le"}, nil)
+	neverDesc   = prometheus.NewDesc("reeltally_numbers_never", "Active targets that were never fetched.", []string{"platform", "kind"}, nil)
+	usedDesc    = prometheus.NewDesc("reeltally_quota_used", "Units reserved in the current window.", []string{"source", "budget"}, nil)
+	limitDesc   = prometheus.NewDesc("reeltally_quota_limit", "Limit of units in the current window, if known.", []string{"source", "budget"}, nil)
+	resetsDesc  = prometheus.NewDesc("reeltally_quota_resets_timestamp_seconds", "End of the current window.", []string{"source", "budget"}, nil)
+	pausedDesc  = prometheus.NewDesc("reeltally_source_paused_until_timestamp_seconds", "End of the pause of a source or budget; missing if it is not paused.", []string{"source", "budget", "class"}, nil)
+	upDesc      = prometheus.NewDesc("reeltally_database_up", "1 if the database answered a read within 1.5 seconds, else 0.", nil, nil)
+	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
+)
+
+// Describe sends no descriptions, because the set of metrics depends on the targets and sources. Prometheus allows this, and then does not
+// check the metrics.
+func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the metrics of the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the
+// database are missing.
+func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	up := make(chan float64, 1)
+	go func() { up <- m.databaseUp() }()
+	s, err := m.status(context.Background())
+	gauge(upDesc, <-up)
+	if err != nil {
+		m.logger.Error("status could not be read", "error", err)
+		return
+	}
+	gauge(aliveDesc, float64(s.Collectors))
+	for _, q := range s.Queue {
+		for state, n := range q.Targets {
+			gauge(targetsDesc, float64(n), q.Platform, string(q.Kind), q.Lane, state)
+		}
+		gauge(dueDesc, float64(q.Due), q.Platform, string(q.Kind), q.Lane)
+		gauge(failingDesc, float64(q.Failing), q.Platform, string(q.Kind), q.Lane)
+		gauge(oldestDesc, valueOrZero(q.OldestDueSeconds), q.Platform, string(q.Kind), q.Lane)
+	}
+	for _, f := range s.Freshness {
+		gauge(neverDesc, float64(f.NeverFetched), f.Platform, string(f.Kind))
+		for _, age := range queue.FreshWithin {
+			gauge(withinDesc, float64(f.Within[ageName(age)]), f.Platform, string(f.Kind), seconds(age))
+		}
+	}
+	for name, p := range s.pauses {
+		source, budget, _ := strings.Cut(name, "/")
+		gauge(pausedDesc, float64(p.Until.Unix()), source, budget, p.Class)
+	}
+	for _, source := range s.Sources {
+		for _, b := range source.Budgets {
+			gauge(usedDesc, float64(b.Used), source.Source, b.Budget)
+			if b.Limit != nil {
+				gauge(limitDesc, float64(*b.Limit), source.Source, b.Budget)
+			}
+			if !b.ResetsAt.IsZero() {
+				gauge(resetsDesc, float64(b.ResetsAt.Unix()), source.Source, b.Budget)
+			}
+		}
+	}
+}
+
+// databaseUp returns 1 if the database answers a read within responseTimeout, else 0.
+func (m *Monitor) databaseUp() float64 {
+	ctx, cancel := context.WithTimeout(context.Background(), responseTimeout)
+	defer cancel()
+	if m.store.Ready(ctx) != nil {
+		return 0
+	}
+	return 1
+}
+
+// seconds formats a duration as a number of whole seconds, rounded down.
+func seconds(d time.Duration) string { return strconv.FormatInt(int64(d.Seconds()), 10) }
+
+// valueOrZero returns the value to which v points, or 0 if v is nil.
+func valueOrZero(v *float64) float64 { return *cmp.Or(v, new(0.0)) }

@@ -1,0 +1,112 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// soon is the longest time until the next attempt with which a failed target stays in the interactive lane. If the next attempt is later,
+// the target returns to its base lane, the lane of its scheduled fetches.
+const soon = 5 * time.Minute
+
+// acknowledge ends the leases of the targets and stores when they are due next. If an organisation requested a target after the target was
+// claimed, the target is due again at once, because the outcome may not have been written to the data of this organisation.
+func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
+	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
+		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
+			cmp.Compare(a.Target.ExternalID, b.Target.ExternalID))
+	})
+	turns, err := onwardTurns(tx, now, sorted)
+	if err != nil {
+		return err
+	}
+	rows := make([][]any, len(sorted))
+	for i, o := range sorted {
+		var fetched, details *db.Instant
+		var views *int64
+		handle := o.Handle
+		if o.Facts != nil {
+			db.Assign(&handle, o.Facts.Username)
+			if o.hasCounts() {
+				fetched, views = &fetchedAt, o.Facts.Views
+			}
+			if o.Details {
+				details = &fetchedAt
+			}
+		}
+		if o.account { // for an account, the column views contains the number of followers
+			fetched, views = &fetchedAt, o.followers
+		}
+		rows[i] = []any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt, o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect,
+			fetched, details, views, o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token}
+	}
+	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
+		"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
+	// The bucket and the token are columns of the list u. If they were parameters of the statement instead, PostgreSQL would compare each
+	// target of the claim with each row of u, and SQLite would read all targets of the bucket.
+	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
+  status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
+  fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
+  details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
+  views = COALESCE(u.views, fetch_targets.views),
+  handle = CASE WHEN u.handle = '' THEN fetch_targets.handle ELSE u.handle END,
+  route = CASE WHEN u.route = '' THEN fetch_targets.route ELSE u.route END, answers = u.answers,
+  turn = CASE WHEN u.turn > 0 THEN u.turn ELSE fetch_targets.turn END,
+  next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
+  lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
+ FROM u WHERE fetch_targets.bucket = u.bucket AND fetch_targets.source = u.source AND fetch_targets.kind = u.kind
+   AND fetch_targets.external_id = u.external_id AND fetch_targets.token = u.token`, append(args, now, now.Add(soon))...).Error
+	if err != nil {
+		return err
+	}
+	return noteTried(tx, now, sorted)
+}
+
+// targetStatus returns the new fetch status of the target, or "" if the status does not change. The parameter fetched is true if the
+// outcome has counts.
+func (o *Outcome) targetStatus(fetched bool) queue.FetchStatus {
+	c := o.fetchChange()
+	switch {
+	case c == nil:
+		return ""
+	case c.Status == queue.FetchOK && !fetched && o.Target.FetchedAt == nil:
+		return queue.FetchPending
+	}
+	return c.Status
+}
+
+// onwardTurns returns a number for each outcome. If the attempt continues with another source and the target is in the interactive lane,
+// the number is the target's turn: its position in the order of that source's interactive lane. Otherwise the number is 0.
+func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
+	places := make([]queue.Place, len(outcomes))
+	for i, o := range outcomes {
+		if o.Onward && o.Target.Lane == queue.LaneInteractive && o.Target.AskedBy != nil {
+			places[i] = queue.Place{Route: o.Route, Organisation: *o.Target.AskedBy}
+		}
+	}
+	return queue.TakeTurns(tx, places, now)
+}
+
+// noteTried stores in the subscriptions that the handles in TriedHandles of the outcomes were tried without success at the time now. So the
+// next fetches try other handles first.
+func noteTried(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
+	var tried [][]any
+	for _, o := range outcomes {
+		for _, handle := range o.TriedHandles {
+			tried = append(tried, []any{queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, handle})
+		}
+	}
+	if len(tried) == 0 {
+		return nil
+	}
+	list, args := db.WithRows(tx, "tried", []string{"bucket smallint", "source text", "kind text", "external_id text", "handle text"}, tried)
+	return tx.Exec(list+`UPDATE fetch_subscriptions SET handle_at = ? FROM tried WHERE fetch_subscriptions.bucket = tried.bucket AND fetch_subscriptions.source = tried.source
+ AND fetch_subscriptions.kind = tried.kind AND fetch_subscriptions.external_id = tried.external_id AND fetch_subscriptions.handle = tried.handle`,
+		append(args, now)...).Error
+}
