@@ -23,14 +23,15 @@ const (
 // sequenceCache has, for lists of the videos or accounts of collections, the ids of all rows in the order of the list. It is safe for
 // concurrent use.
 type sequenceCache struct {
-	mu     sync.Mutex
-	byList *simplelru.LRU[listKey, *db.Sequence] // the least recently used list is dropped first; nil for a list with too many rows
-	rows   int64                                 // number of rows of all lists in byList
+	mu      sync.Mutex
+	byList  *simplelru.LRU[listKey, *db.Sequence] // the least recently used list is dropped first; nil for a list with too many rows
+	rows    int64                                 // number of rows of all lists in byList
+	maxRows int64                                 // maximum of rows: the least recently used lists are dropped
 }
 
 // newSequenceCache returns an empty cache.
 func newSequenceCache() (*sequenceCache, error) {
-	c := &sequenceCache{}
+	c := &sequenceCache{maxRows: maxSequenceRows}
 	var err error
 	c.byList, err = simplelru.NewLRU(maxSequences, func(_ listKey, dropped *db.Sequence) { c.rows -= dropped.Len() })
 	return c, err
@@ -49,7 +50,7 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	defer c.mu.Unlock()
 	c.byList.Remove(key)
 	c.byList.Add(key, s)
-	for c.rows += s.Len(); c.rows > maxSequenceRows; {
+	for c.rows += s.Len(); c.rows > c.maxRows; {
 		c.byList.RemoveOldest()
 	}
 }

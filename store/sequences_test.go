@@ -105,8 +105,7 @@ func TestVideos_ofACollectionShowEveryChange(t *testing.T) {
 			{"add another video", func() error { return changed(writer.AddVideos(ctx, launch, []uuid.UUID{second})) }, []uuid.UUID{second, first}},
 			{"store counts", func() error {
 				db.Clock.Advance(48 * time.Hour)
-				_, views := 0, storetest.Views(9)
-				require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, views))
+				require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(9)))
 				return nil
 			}, []uuid.UUID{second, first}},
 			{"stop a video", func() error { storetest.Stop(t, writer, storetest.Clip(t, 1)); return nil }, []uuid.UUID{first}},
@@ -204,5 +203,39 @@ func TestVideos_ofACollectionWithLongTextsHaveShortPages(t *testing.T) {
 			query.Window.After = page.Next
 		}
 		require.Equal(t, all.Videos, got)
+	})
+}
+
+// The test removes a video behind the store's back, after the order of the list was read. The same happens if another process removes the
+// video between the two statements of a request.
+func TestVideos_ofACollectionLeaveOutARowThatWasRemovedSinceTheOrderWasRead(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		launch, members := launchOf(t, db, o, 6)
+		query := store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 10}}
+		page, err := o.Videos(t.Context(), query)
+		require.NoError(t, err)
+		require.Len(t, page.Videos, len(members))
+		db.Exec(t, "UPDATE videos SET removed = true WHERE organisation_id = ? AND id = ?", o.ID(), page.Videos[1].ID)
+		later, err := o.Videos(t.Context(), query)
+		require.NoError(t, err)
+		require.Equal(t, []uuid.UUID{page.Videos[0].ID, page.Videos[2].ID}, []uuid.UUID{later.Videos[0].ID, later.Videos[1].ID})
+		require.Len(t, later.Videos, 2)
+	})
+}
+
+func TestListsOfCollections_keepOnlyTheNewestListsInMemory(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		launch, members := launchOf(t, db, o, 10)
+		store.SetMaxSequenceRows(db.Store, int64(2*len(members)))
+		for _, column := range []string{"created_at", "latest_views", "latest_likes", "uploaded_at"} {
+			page, err := o.Videos(t.Context(), store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: column}, Window: store.Window{Limit: 3}})
+			require.NoError(t, err)
+			require.EqualValues(t, len(members), page.Total)
+		}
+		require.EqualValues(t, 2*len(members), store.SequenceRows(db.Store))
 	})
 }
