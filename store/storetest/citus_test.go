@@ -15,8 +15,8 @@ import (
 // refuses such lists: without Citus, the store uses them.
 func TestGuard_refusesListsOfSeveralOrganisationsOnCitus(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []string{"postgres", "citus"} {
-		t.Run(engine, func(t *testing.T) {
+	for name, engine := range map[string]string{"without Citus": "postgres", "on Citus": "citus"} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := storetest.New(t, engine)
 			for range 2 {
