@@ -275,7 +275,8 @@ func TestCollector_schedulesTheNextFetchAfterTheConfiguredInterval(t *testing.T)
 		later := 0
 		for _, next := range storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE kind = 'video'") {
 			wait := next.Sub(store.InstantOf(db.Clock.Now()))
-			require.LessOrEqual(t, wait, schedule.MaxInterval)
+			// Scheduled fetches are at a fixed time of the day. The first fetch was at another time, so the wait can be up to a day longer.
+			require.Less(t, wait, schedule.MaxInterval+24*time.Hour)
 			if wait > 25*time.Hour {
 				later++
 			}
