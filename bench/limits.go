@@ -58,7 +58,7 @@ func (b *bench) copyOut(expected int, query func(round int) string) step {
 	})
 }
 
-// copyAll copies the rows of a query out of the database and discards them. Unlike copyOut, it accepts any number of rows.
+// copyAll reads all rows of a query with COPY and discards them. It accepts any number of rows.
 func (b *bench) copyAll(ctx context.Context, query string) error {
 	_, err := b.db.PgConn().CopyTo(ctx, io.Discard, "COPY ("+query+") TO STDOUT")
 	return err

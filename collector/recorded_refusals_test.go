@@ -201,8 +201,8 @@ func (c *videoSet) end() {
 	c.logged.reset()
 }
 
-// resetCallCount returns how many calls the platform has received since the last reset. It also lets the platform answer correctly again
-// after the method refuse.
+// resetCallCount returns how many calls the platform has received since the last reset. If the platform was made to refuse calls, it
+// answers correctly again afterwards.
 func (c *videoSet) resetCallCount() int {
 	c.t.Helper()
 	c.active.Store(nil)

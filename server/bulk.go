@@ -175,8 +175,8 @@ type fetchPlan struct {
 	immediate int // number of videos or accounts that are fetched with the highest priority
 }
 
-// planFetches returns how many videos or accounts of a tracking request are fetched. If the organisation has no subscription, at most
-// previewAllowance are fetched. If the request has more than immediateLinks entries, none is fetched with the highest priority.
+// planFetches returns how many videos or accounts of a tracking request are fetched. If the organisation does not pay for a subscription,
+// at most previewAllowance are fetched. If the request has more than immediateLinks entries, none is fetched with the highest priority.
 func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPlan {
 	var p fetchPlan
 	for _, e := range entries {

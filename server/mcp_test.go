@@ -221,6 +221,7 @@ func (w mcpItems) calls() []call {
 		{"getOrganisationHistory", nil},
 		{"getVideoStatistics", nil},
 		{"getAccountStatistics", nil},
+		{"listEvents", map[string]any{"limit": 20}},
 		{"refreshVideo", map[string]any{"link": w.video}},
 		{"refreshAccount", map[string]any{"link": profile}},
 		{"createCollection", map[string]any{"name": "Autumn", "parent_id": w.collection, "hashtags": []string{"#leaves"}}},

@@ -154,7 +154,8 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 	return done, b.setupError(ctx, err)
 }
 
-// setupError converts an error of a setup link to a *web.Problem. If err is nil, the attempt does not count against the limit signIns.
+// setupError converts an error of an attempt to set up the server with a link to the *web.Problem that the page shows. If the attempt
+// succeeded, err is nil, and the attempt does not count against the limit of sign-ins for an IP address.
 func (b pageBackend) setupError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

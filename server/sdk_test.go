@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/oapi-codegen/nullable"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -385,5 +386,61 @@ func TestSDKs_goClientRetriesReadsAllPagesAndHasTypedErrors(t *testing.T) {
 	for _, err := range sdk.AllVideos(t.Context(), client.ListVideosOptions{Limit: 5001}) {
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, "invalid_request", failed.Code)
+	}
+}
+
+func TestSDKs_changeOnlyWhatIsGivenAndRemoveWhatIsNull(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	sdk, err := client.New(a.http.URL, c.token)
+	require.NoError(t, err)
+	parent, err := sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Parent"})
+	require.NoError(t, err)
+	change := map[string]func(collection, webhook uuid.UUID) string{
+		"Go": func(collection, webhook uuid.UUID) string {
+			require.NoError(t, sdk.UpdateCollection(t.Context(), collection, client.UpdateCollectionOptions{Name: "Changed"}))
+			kept, err := sdk.GetCollection(t.Context(), collection, client.GetCollectionOptions{})
+			require.NoError(t, err)
+			changed, err := sdk.UpdateWebhook(t.Context(), webhook, client.UpdateWebhookOptions{URL: "https://example.com/changed"})
+			require.NoError(t, err)
+			require.NoError(t, sdk.UpdateCollection(t.Context(), collection, client.UpdateCollectionOptions{
+				ParentID: nullable.NewNullNullable[uuid.UUID](), ShareExpiresAt: nullable.NewNullNullable[time.Time](), Hashtags: nullable.NewNullableWithValue([]string{}),
+			}))
+			_, err = sdk.UpdateWebhook(t.Context(), webhook, client.UpdateWebhookOptions{
+				Description: nullable.NewNullableWithValue(""), EventTypes: nullable.NewNullableWithValue([]client.EventType{}),
+			})
+			require.NoError(t, err)
+			return fmt.Sprintln(kept.ParentID, kept.ShareExpiresAt.Format("2006-01-02T15:04:05.000000-07:00"), changed.Description)
+		},
+	}
+	for _, s := range sdks {
+		change[s.name] = func(collection, webhook uuid.UUID) string {
+			return s.run(t, a.http.URL, c.token, "testdata/sdk/clear"+s.extension, collection.String(), webhook.String())
+		}
+	}
+	for name, changeWith := range change {
+		expires := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
+		created, err := sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: name, ParentID: parent.ID, Hashtags: []string{"sea"}})
+		require.NoError(t, err)
+		require.NoError(t, sdk.UpdateCollection(t.Context(), created.ID, client.UpdateCollectionOptions{ShareExpiresAt: nullable.NewNullableWithValue(expires)}))
+		webhook, err := sdk.CreateWebhook(t.Context(), client.CreateWebhookOptions{
+			URL: "https://example.com/" + name, Description: "note", EventTypes: []client.EventType{client.EventTypeVideoRemoved},
+		})
+		require.NoError(t, err)
+
+		printed := changeWith(created.ID, webhook.ID)
+		require.Equal(t, fmt.Sprintln(parent.ID, expires.Format("2006-01-02T15:04:05.000000-07:00"), "note"), printed, name)
+		cleared, err := sdk.GetCollection(t.Context(), created.ID, client.GetCollectionOptions{})
+		require.NoError(t, err)
+		require.Equal(t, "Changed", cleared.Name, name)
+		require.Nil(t, cleared.ParentID, name)
+		require.Nil(t, cleared.ShareExpiresAt, name)
+		require.Empty(t, cleared.Hashtags, name)
+		changed, err := sdk.GetWebhook(t.Context(), webhook.ID)
+		require.NoError(t, err)
+		require.Equal(t, "https://example.com/changed", changed.URL, name)
+		require.Empty(t, changed.Description, name)
+		require.Empty(t, changed.EventTypes, name)
 	}
 }

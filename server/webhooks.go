@@ -69,11 +69,14 @@ func (s *Server) GetWebhook(ctx context.Context, r api.GetWebhookRequestObject) 
 
 // UpdateWebhook answers PATCH /webhooks/{webhook_id}: it changes a webhook.
 func (s *Server) UpdateWebhook(ctx context.Context, r api.UpdateWebhookRequestObject) (api.UpdateWebhookResponseObject, error) {
-	c := store.WebhookChange{URL: r.Body.URL, Description: r.Body.Description, Enabled: r.Body.Enabled}
+	c := store.WebhookChange{URL: r.Body.URL, Enabled: r.Body.Enabled}
 	if r.Body.URL != nil {
 		if err := s.checkWebhookURL(*r.Body.URL); err != nil {
 			return nil, err
 		}
+	}
+	if description, err := r.Body.Description.Get(); err == nil {
+		c.Description = &description
 	}
 	if types, err := r.Body.EventTypes.Get(); err == nil {
 		c.Types = new(eventTypes(types))

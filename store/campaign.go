@@ -396,7 +396,8 @@ func (d *CampaignDay) countsOf(points []Point, next int) Counts {
 	return at.out[0].Counts
 }
 
-// finished sets ViewsFromKnown of all days. It returns the days of the period, beginning with the first day that has a video.
+// finished computes the last field of each day, ViewsFromKnown, and returns the days of the period. They begin with the first day that has a
+// video.
 func (t *tally) finished() []CampaignDay {
 	for n := 1; n < len(t.days); n++ {
 		d := &t.days[n]

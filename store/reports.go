@@ -81,7 +81,8 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	// The document has the number, and is made outside of the transaction. If another report takes the number, the document is made again.
+	// The report's document contains the report's number. It is made before the transaction, because making it can take long. If another
+	// report gets this number meanwhile, the document is made again with the next number.
 	err = db.RepeatOnDuplicate(func() error {
 		if row.Number, err = o.nextReport(o.q(ctx, "reports")); err != nil {
 			return db.Translate(err)

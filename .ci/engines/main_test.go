@@ -28,7 +28,7 @@ func goTest(t *testing.T, opts options, body string) (output string, err error) 
 	return out.String(), err
 }
 
-// replay passes events, one a line, to run and returns what run printed, and its error.
+// replay calls run with the given events of `go test -json`, one on each line. It returns what run printed, and the error of run.
 func replay(opts options, events ...string) (output string, err error) {
 	var out bytes.Buffer
 	err = run(strings.NewReader(strings.Join(events, "\n")+"\n"), &out, opts, nil)

@@ -47,6 +47,7 @@ var calls = []call{
 	{tool: "stop_video_by_id", arguments: []string{"ad_id={video}"}},
 	{tool: "stop_account_by_id", arguments: []string{"account_id={account}"}},
 	{tool: "track_accounts", arguments: []string{`links=["https://www.youtube.com/@harbour","https://www.youtube.com/@lighthouse"]`}},
+	{tool: "list_events", arguments: []string{"limit=5"}},
 	{tool: "stop_account", arguments: []string{"id=https://www.youtube.com/@harbour"}},
 	{tool: "stop_accounts", arguments: []string{`ids=["https://www.youtube.com/@lighthouse"]`}},
 }

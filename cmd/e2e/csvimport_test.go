@@ -215,14 +215,17 @@ func (s *stack) openInGnumeric(t *testing.T, file *csvFile, path, locale string)
 		}
 		switch begin.Name.Local {
 		case "row":
-			empty = true // Gnumeric also writes empty rows after the last row of a long sheet
+			empty = true
 		case "c":
+			cell.At, cell.Type, cell.Formula, cell.Value, cell.Text = "", "", "", "", ""
+			require.NoError(t, tokens.DecodeElement(&cell, &begin))
+			if cell.Formula+cell.Value+cell.Text == "" {
+				continue // Gnumeric also writes rows of empty cells after the last row of a long sheet
+			}
 			if empty {
 				rows++
 				empty = false
 			}
-			cell.At, cell.Type, cell.Formula, cell.Value, cell.Text = "", "", "", "", ""
-			require.NoError(t, tokens.DecodeElement(&cell, &begin))
 			file.cells++
 			column := strings.TrimRight(cell.At, "0123456789")
 			switch {
@@ -230,7 +233,7 @@ func (s *stack) openInGnumeric(t *testing.T, file *csvFile, path, locale string)
 				file.formulas++
 			case rows == 1 && slices.Contains(numericColumns, cell.Text):
 				numeric[column] = true
-			case rows > 1 && numeric[column] && (cell.Type == "" || cell.Type == "n") && cell.Value != "":
+			case rows > 1 && numeric[column] && (cell.Type == "" || cell.Type == "n"):
 				file.numbers++
 			case rows > 1 && numeric[column]:
 				file.otherwise++

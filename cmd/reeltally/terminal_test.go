@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 )
 
-// openTerminal opens a pseudo-terminal of 80 columns. Its end for the tested program is program. user collects the text that the terminal
-// shows, and a test types by writing to keyboard.
+// openTerminal opens a pseudo-terminal of 80 columns. The tested program reads from and writes to the file program. user collects the text
+// that the terminal shows. A test writes to keyboard what a person would type.
 func openTerminal(t *testing.T) (user *boottest.Output, keyboard io.Writer, program *os.File) {
 	t.Helper()
 	master, program, err := pty.Open()

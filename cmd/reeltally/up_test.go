@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -152,5 +153,26 @@ func TestUp_failsIfPortIsInUse(t *testing.T) {
 	require.Equal(t, 1, status)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, addressInUse+" is in use by another program: choose another address with --listen or REELTALLY_LISTEN")
+	require.Zero(t, u.Stop())
+}
+
+func TestUp_demoFetchesVideosOfEveryPlatform(t *testing.T) {
+	t.Parallel()
+	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
+	c, err := client.New(u.base, u.token)
+	require.NoError(t, err)
+	for _, link := range []string{
+		"https://www.tiktok.com/@nasa/video/7306132438047116586",
+		"https://www.instagram.com/reel/C1a2b3c4d5e/",
+		"https://www.youtube.com/shorts/dQw4w9WgXcQ",
+		"https://www.facebook.com/reel/1535656380759655",
+	} {
+		_, err := c.TrackVideo(t.Context(), client.TrackVideoOptions{Link: link})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			v, err := c.GetVideo(t.Context(), link)
+			return err == nil && v.LatestViews != nil
+		}, startTimeout, 500*time.Millisecond, link) // more often would exceed the rate limit
+	}
 	require.Zero(t, u.Stop())
 }

@@ -34,7 +34,7 @@ func newQuota() *quota {
 	return &quota{pacific: pacific, spent: map[string]int{}}
 }
 
-// charge spends one unit of a YouTube bucket. It returns false if no unit is left on this Pacific day.
+// charge spends one unit of a daily budget of YouTube, which begins at midnight Pacific time. It returns false if no unit is left today.
 func (q *quota) charge(bucket string, now time.Time) bool {
 	return q.take(bucket, now.In(q.pacific), dailyQuota)
 }

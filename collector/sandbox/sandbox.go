@@ -152,8 +152,8 @@ const (
 	sourceShortLinks     = "shortlinks"
 )
 
-// errorReplies has functions that create the answers of one source to calls with a fault. hostile gets the number of earlier calls with the
-// fault, which selects a variant, and the correct answer.
+// errorReplies has functions that create the wrong answers of one simulated source, in the format of its platform. hostile returns a
+// malformed or misleading answer: good is the correct answer, and n, the number of earlier hostile answers, selects one of the variants.
 type errorReplies struct {
 	rateLimited, quotaSpent, serverError func() reply
 	hostile                              func(n int, good reply) reply

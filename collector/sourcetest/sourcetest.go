@@ -60,8 +60,8 @@ type Answer struct {
 	Status  int            // HTTP status; 0 means 200
 	Body    string         // the body, in which the server replaces {{credential}} by Credential
 	Classes []source.Class // expected class of each target, or one class for all targets; nil if the platform refuses the whole call
-	// Facts are the data that the source must return for each target; nil for a target whose class is not source.OK. If Facts itself is
-	// nil, the Facts of the case OK are expected.
+	// Facts are the data that the source must return for each target. An element is nil if the target's class is not source.OK. If the
+	// list is nil, the source must return the same data as in the case OK.
 	Facts []*source.Facts
 	// RetryAt, Bucket and Class are the fields that the source.Failure must have if the platform refuses the call without the header
 	// Retry-After. If Class is "", classOf returns the class.

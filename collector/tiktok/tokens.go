@@ -39,7 +39,7 @@ func (c credentials) usable(now time.Time, refused string) bool {
 	return c.Access != "" && c.Access != refused && now.Before(c.Expires.Add(-minRemaining))
 }
 
-// fresh returns true if the access token is usable and it is not yet time to renew it.
+// fresh returns true if the access token is usable and it is not yet time to renew it. refused is the token that TikTok refused last.
 func (c credentials) fresh(now time.Time, refused string) bool {
 	return c.usable(now, refused) && now.Before(c.RenewAt)
 }

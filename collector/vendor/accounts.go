@@ -313,7 +313,7 @@ type page struct {
 	sandbox bool
 }
 
-// result returns the result of an account for a page that is an error.
+// result returns the result that the caller gets for an account if p is an error, such as "private".
 func (p page) result() source.Result {
 	return source.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
 }

@@ -1224,7 +1224,7 @@ type UpdateCollectionRequest struct {
 
 // UpdateWebhookRequest defines model for UpdateWebhookRequest.
 type UpdateWebhookRequest struct {
-	Description *string                        `json:"description,omitempty"`
+	Description nullable.Nullable[string]      `json:"description,omitempty"`
 	Enabled     *bool                          `json:"enabled,omitempty"`
 	EventTypes  nullable.Nullable[[]EventType] `json:"event_types,omitempty"`
 	URL         *string                        `json:"url,omitempty"`

@@ -2288,7 +2288,7 @@ type UpdateCollectionRequest struct {
 // UpdateWebhookRequest The members of a webhook to change.
 type UpdateWebhookRequest struct {
 	// Description A note about the webhook.
-	Description *string `json:"description,omitempty"`
+	Description nullable.Nullable[string] `json:"description,omitempty"`
 
 	// Enabled Whether events are sent.
 	Enabled *bool `json:"enabled,omitempty"`

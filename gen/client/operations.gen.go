@@ -1079,7 +1079,7 @@ func (c *ReelTally) UpdateCollection(ctx context.Context, collectionID Collectio
 // UpdateWebhookOptions are the options of UpdateWebhook.
 type UpdateWebhookOptions struct {
 	// Description A note about the webhook.
-	Description string
+	Description nullable.Nullable[string]
 
 	// Enabled Whether events are sent.
 	Enabled *bool
@@ -1093,5 +1093,5 @@ type UpdateWebhookOptions struct {
 
 // UpdateWebhook sends PATCH /webhooks/{webhook_id}: Change a webhook.
 func (c *ReelTally) UpdateWebhook(ctx context.Context, webhookID WebhookID, o UpdateWebhookOptions) (Webhook, error) {
-	return result[Webhook](c.Raw.UpdateWebhook(ctx, webhookID, UpdateWebhookRequest{Description: optional(o.Description), Enabled: o.Enabled, EventTypes: o.EventTypes, URL: optional(o.URL)}))
+	return result[Webhook](c.Raw.UpdateWebhook(ctx, webhookID, UpdateWebhookRequest{Description: o.Description, Enabled: o.Enabled, EventTypes: o.EventTypes, URL: optional(o.URL)}))
 }

@@ -156,7 +156,7 @@ func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 		o.Account.ID, o.Account.SourceID, handle, depth, queue.Bucket, o.Target.Platform, store.KindAccount, o.Target.ExternalID, o.Target.RequestedAt).Error
 }
 
-// discovery writes the outcome of one account to the data of one organisation.
+// discovery stores what a fetch of an account returned, such as its profile and its new videos, for one organisation that tracks the account.
 type discovery struct {
 	tx      *gorm.DB
 	org     uuid.UUID

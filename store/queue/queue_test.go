@@ -24,7 +24,7 @@ func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 	return lanes
 }
 
-// trackAtSlot tracks links in a lane. Each target is due at its slot in the daily schedule, and not at once.
+// trackAtSlot tracks links with a priority. Each video is due at its time in the daily schedule, and not at once.
 func trackAtSlot(t *testing.T, o *store.Org, lane queue.Lane, links ...link.Link) {
 	t.Helper()
 	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: lane, Enqueue: len(links), Scheduled: true})

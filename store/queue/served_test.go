@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dueNow returns true if a TikTok target of the kind is due now, or if it waits in the interactive lane.
+// dueNow returns true if a video or an account of TikTok is due to be fetched now, or if its fetch was requested with the highest priority.
 func dueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 	t.Helper()
 	now := int64(store.InstantOf(db.Clock.Now()))
@@ -93,7 +93,8 @@ func TestTrackAgain_waitsForTheRefreshPauseIfTheTargetWasStoppedBeforeItsFetch(t
 	})
 }
 
-// If an organisation that has the counts stops and tracks again during a fetch, the target is not fetched a second time.
+// An organisation has the counts of a video. While the video is fetched again, the organisation stops the video and tracks it again. No
+// second fetch may follow.
 func TestTrackAgain_causesNoSecondFetchWhileATargetIsFetched(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

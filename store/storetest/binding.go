@@ -276,8 +276,8 @@ type equality struct {
 	only []*use // the tables that the condition restricts; nil means all tables of the block
 }
 
-// bind sets the field bound of each table whose organisation_id must equal a parameter, either directly or because it must equal the
-// organisation_id of another such table.
+// bind finds the tables that a statement limits to one organisation, and sets their field bound. The statement compares their
+// organisation_id with a parameter, or with the organisation_id of another table that it compares with a parameter.
 func (b *block) bind() {
 	var equalities []equality
 	for _, c := range b.conditions {

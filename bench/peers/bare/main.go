@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// serve serves the answer from standard input until the process is killed.
+// serve reads an answer from standard input, and sends it as the response to every request until the process is killed.
 func serve() error {
 	var answer struct {
 		Header http.Header
