@@ -45,14 +45,14 @@ type lookUpCounter struct {
 func newAppWithLookUps(t *testing.T, db *storetest.DB, beforeEach func(), change ...func(*server.Options)) (*app, *lookUpCounter) {
 	t.Helper()
 	lookups := &lookUpCounter{beforeEach: beforeEach}
-	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(statement string) error {
+	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(statement string, args []any) error {
 		if strings.Contains(statement, "hash = ") {
 			lookups.Add(1)
 			if lookups.beforeEach != nil {
 				lookups.beforeEach()
 			}
 		}
-		return storetest.CheckStatement(statement)
+		return storetest.CheckStatement(statement, args...)
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

@@ -122,14 +122,14 @@ func (a *app) serve(s *httptest.Server) {
 }
 
 // inspect is called before each database statement runs. The statement fails if inspect returns an error.
-func (a *app) inspect(statement string) error {
+func (a *app) inspect(statement string, args []any) error {
 	if err := a.databaseError.Load(); err != nil {
 		return *err
 	}
 	if table := a.panicAt.Load(); table != nil && strings.Contains(statement, *table) {
 		panic("a bug at /usr/src with " + *table)
 	}
-	return a.Guard.Inspect(statement)
+	return a.Guard.Inspect(statement, args)
 }
 
 // breakDatabase makes every database statement fail with err. It also advances the clock by a second, so that cached tokens expire.

@@ -36,9 +36,9 @@ type Options struct {
 	Retention Retention
 	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
 	MustExist bool
-	// Inspect, if set, is called with each SQL statement before it runs. If Inspect returns an error, the statement is not run. Tests use
-	// Inspect to check every statement.
-	Inspect func(statement string) error
+	// Inspect, if set, is called with each SQL statement and its arguments before the statement runs. If Inspect returns an error, the
+	// statement is not run. Tests use Inspect to check every statement.
+	Inspect func(statement string, args []any) error
 }
 
 // Store is the database with the data of all organisations. Its methods can be called concurrently.

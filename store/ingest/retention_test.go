@@ -56,7 +56,7 @@ func openFailing(t *testing.T, db *storetest.DB, n int64) *store.Store {
 	t.Helper()
 	var left atomic.Int64
 	left.Store(1 << 30) // the statements that open the database must not fail
-	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(string) error {
+	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(string, []any) error {
 		if left.Add(-1) < 0 {
 			return errors.New("killed")
 		}

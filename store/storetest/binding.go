@@ -9,7 +9,8 @@ import (
 // block is one SELECT, UPDATE or DELETE of a checked statement, with its tables and with the conditions that may restrict these tables to
 // one organisation.
 type block struct {
-	outer      *block          // the enclosing query, or nil
+	outer      *block          // the enclosing query; for the outermost query a block without tables, whose field outer is nil
+	statement  *statementInfo  // only in the block whose field outer is nil: facts about the whole statement
 	routed     bool            // the block and the queries in it must also follow the rules of CheckRouting
 	names      map[string]bool // the key is the name of a query in the WITH clause; the value is true if the query is a list of parameters with a column organisation_id
 	uses       []*use          // the tables of the block
@@ -190,6 +191,7 @@ func (b *block) table(nodes []node, i int) (int, error) {
 			if u.distributed, err = isDistributed(u.alias); err != nil {
 				return 0, err
 			}
+			b.info().addTable(u.alias)
 		}
 	default:
 		return 0, fmt.Errorf("a FROM clause has %q in place of a table", n.text)
@@ -233,7 +235,8 @@ func isList(query []node) bool {
 	case query[from+1].is("unnest"):
 		return len(selected) == 1 && selected[0].isMark("*") && !slices.ContainsFunc(split(arguments, isComma), isNoArray)
 	case query[from+1].is("json_each"):
-		return isParameter(arguments) && !slices.ContainsFunc(split(selected, isComma), isNoMember)
+		_, isParameter := parameterOf(arguments)
+		return isParameter && !slices.ContainsFunc(split(selected, isComma), isNoMember)
 	}
 	return false
 }
@@ -272,8 +275,9 @@ func isCast(inside []node, as int) bool {
 // equality is a condition of the form a.organisation_id = b.organisation_id. If the field a or b is nil, this side of the condition is a
 // parameter.
 type equality struct {
-	a, b *use
-	only []*use // the tables that the condition restricts; nil means all tables of the block
+	a, b      *use
+	parameter int    // index of the argument of the parameter, if a or b is nil
+	only      []*use // the tables that the condition restricts; nil means all tables of the block
 }
 
 // bind finds the tables that a statement limits to one organisation, and sets their field bound. The statement compares their
@@ -284,12 +288,15 @@ func (b *block) bind() {
 		if c.using {
 			for _, joined := range c.only {
 				for _, earlier := range b.uses[:slices.Index(b.uses, c.only[0])] {
-					equalities = append(equalities, equality{earlier, joined, c.only})
+					equalities = append(equalities, equality{a: earlier, b: joined, only: c.only})
 				}
 			}
 		}
 		for _, atom := range conjuncts(c.where) {
 			if e, ok := b.equality(atom); ok {
+				if e.a == nil || e.b == nil {
+					b.info().addOrganisation(e.parameter)
+				}
 				e.only = c.only
 				equalities = append(equalities, e)
 			}
@@ -353,28 +360,39 @@ func (b *block) equality(atom []node) (equality, bool) {
 		return equality{}, false
 	}
 	var uses [2]*use
+	parameter := -1
 	for i, side := range sides {
-		if isParameter(side) {
+		if p, ok := parameterOf(side); ok {
+			parameter = p
 			continue
 		}
 		if uses[i] = b.column(side); uses[i] == nil {
 			return equality{}, false
 		}
 	}
-	return equality{a: uses[0], b: uses[1]}, uses[0] != uses[1]
+	return equality{a: uses[0], b: uses[1], parameter: parameter}, uses[0] != uses[1]
 }
 
-// isParameter returns true if nodes is a parameter: ?, $1, $1::type or CAST(? AS type).
-func isParameter(nodes []node) bool {
+// parameterOf returns the index of the argument if nodes is a parameter: ?, $1, $1::type or CAST(? AS type). Otherwise it returns false.
+func parameterOf(nodes []node) (index int, ok bool) {
 	switch {
 	case len(nodes) == 0:
-		return false
+		return 0, false
 	case nodes[0].kind == parameterNode:
-		return len(nodes) == 1 || len(nodes) == 3 && nodes[1].isMark("::")
+		return nodes[0].index, len(nodes) == 1 || len(nodes) == 3 && nodes[1].isMark("::")
 	case len(nodes) == 2 && nodes[0].is("cast"):
-		return isCast(nodes[1].kids, 1) && nodes[1].kids[0].kind == parameterNode
+		inside := nodes[1].kids
+		return parameterIndex(inside), isCast(inside, 1) && inside[0].kind == parameterNode
 	}
-	return false
+	return 0, false
+}
+
+// parameterIndex returns the index of the argument of the first node, or 0 if there is no node.
+func parameterIndex(nodes []node) int {
+	if len(nodes) == 0 {
+		return 0
+	}
+	return nodes[0].index
 }
 
 // column returns the table to which the column in nodes belongs, such as videos for videos.organisation_id. It returns nil if nodes is

@@ -39,15 +39,18 @@ func (g *Guard) Before(fragment string, do func()) {
 	g.pending = append(g.pending, interruption{fragment, do})
 }
 
-// Inspect records a statement and returns the error of CheckStatement or CheckRouting.
-func (g *Guard) Inspect(statement string) error {
+// Inspect records a statement with the given arguments and returns the error of CheckStatement or CheckRouting.
+func (g *Guard) Inspect(statement string, args []any) error {
 	if do := g.record(statement); do != nil {
 		do()
 	}
-	if err := CheckStatement(statement); err != nil || !g.Routed {
+	if err := CheckStatement(statement, args...); err != nil || !g.Routed {
 		return err
 	}
-	return CheckRouting(statement)
+	if err := recorded.record(statement); err != nil {
+		return err
+	}
+	return CheckRouting(statement, args...)
 }
 
 // record records a statement and returns the function to run before it, or nil.

@@ -1,9 +1,13 @@
 package storetest_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
@@ -225,6 +229,61 @@ func TestCheckRouting_refusesStatementsThatTakeTheOrganisationFromAList(t *testi
 	}
 }
 
+// On a real cluster of Citus, the first two statements failed with lists of two or more rows. With a list of one row they worked, because Citus
+// replaced the list by constants. So the guard must refuse lists of every length.
+func TestCheckRouting_refusesStatementsThatFailedOnARealCluster(t *testing.T) {
+	t.Parallel()
+	for name, statement := range map[string]string{
+		"rows locked with a list of values": `WITH wanted(organisation_id, id) AS (VALUES {rows}) SELECT v.* FROM wanted CROSS JOIN videos v WHERE v.organisation_id = wanted.organisation_id AND v.id = wanted.id FOR UPDATE OF v`,
+		"increases with a list of values": `WITH wanted(organisation_id, id) AS (VALUES {rows}) SELECT wanted.id, (SELECT MAX(d.views) FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id)
+ - (SELECT MIN(d.views) FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id) FROM wanted`,
+		"rows locked with a list in the FROM clause": `SELECT v.* FROM (VALUES {rows}) AS wanted(organisation_id, id), videos v WHERE v.organisation_id = wanted.organisation_id AND v.id = wanted.id FOR UPDATE OF v`,
+	} {
+		for length, rows := range []string{"(?, ?)", "(?, ?), (?, ?)", "(?, ?), (?, ?), (?, ?)"} {
+			t.Run(fmt.Sprintf("%s of length %d", name, length+1), func(t *testing.T) {
+				t.Parallel()
+				broken := strings.ReplaceAll(statement, "{rows}", rows)
+				require.ErrorContains(t, storetest.CheckRouting(broken), "is not bound to an organisation")
+				require.NoError(t, storetest.CheckRouting(strings.NewReplacer("v.organisation_id = wanted.organisation_id", "v.organisation_id = ?",
+					"d.organisation_id = wanted.organisation_id", "d.organisation_id = ?").Replace(broken)))
+			})
+		}
+	}
+}
+
+// The conditions of a statement can each be about one organisation, but not about the same organisation.
+func TestGuard_refusesParametersOfSeveralOrganisations(t *testing.T) {
+	t.Parallel()
+	a, b := uuid.New(), uuid.New()
+	for name, c := range map[string]struct {
+		statement string
+		args      []any // the only organisation is a
+		at        []int // indexes of the organisations in args; the test replaces one of them by b
+		routed    bool  // only CheckRouting refuses the statement
+	}{
+		"two conditions":             {`SELECT 1 FROM videos v JOIN accounts a ON a.organisation_id = ? WHERE v.organisation_id = ? AND v.title = ?`, []any{a, a, "title"}, []int{0, 1}, false},
+		"numbered parameters":        {`SELECT 1 FROM videos v WHERE v.title = $3 AND v.organisation_id = $2 AND EXISTS (SELECT 1 FROM accounts a WHERE a.organisation_id = $1)`, []any{a, &a, "title"}, []int{0, 1}, false},
+		"a subquery":                 {`SELECT (SELECT MAX(d.views) FROM snapshots_daily d WHERE d.organisation_id = ?) FROM videos v WHERE v.organisation_id = ?`, []any{a, a.String()}, []int{0, 1}, false},
+		"a union":                    {`SELECT id FROM videos WHERE organisation_id = ? UNION ALL SELECT id FROM accounts WHERE organisation_id = CAST(? AS uuid)`, []any{a, pgtype.UUID{Bytes: a, Valid: true}}, []int{0, 1}, false},
+		"a query of a WITH clause":   {`WITH x AS (SELECT id FROM videos WHERE organisation_id = ?) UPDATE accounts SET total_views = ? FROM x WHERE accounts.organisation_id = ? AND accounts.id = x.id`, []any{a, 5, a}, []int{0, 2}, false},
+		"a selected organisation":    {`INSERT INTO video_hashtags (tag, organisation_id, video_id) SELECT ?, ?, v.id FROM videos v WHERE v.organisation_id = ?`, []any{"tag", a, a}, []int{1, 2}, false},
+		"two rows of VALUES":         {`INSERT INTO videos (id, organisation_id) VALUES (?, ?), (?, ?)`, []any{1, a, 2, a}, []int{1, 3}, true},
+		"two statements in one text": {`DELETE FROM videos WHERE organisation_id = ?; DELETE FROM accounts WHERE organisation_id = ?`, []any{a, a}, []int{0, 1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, storetest.CheckRouting(c.statement, c.args...))
+			for _, i := range c.at {
+				mixed := slices.Clone(c.args)
+				mixed[i] = b
+				require.ErrorContains(t, storetest.CheckRouting(c.statement, mixed...), "parameters of several organisations")
+				err := storetest.CheckStatement(c.statement, mixed...)
+				require.Equal(t, c.routed, err == nil, "%v", err)
+			}
+		})
+	}
+}
+
 func FuzzCheckStatement(f *testing.F) {
 	for _, s := range []string{
 		`SELECT * FROM videos v LEFT JOIN accounts a ON a.id = v.id WHERE v.organisation_id = ?`,
@@ -246,7 +305,7 @@ func TestStore_refusesAStatementWithoutTheOrganisation(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierBasic, store.SubscriptionActive)
 		require.NoError(t, err)
-		inspected, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(s string) error {
+		inspected, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(s string, _ []any) error {
 			// Remove the condition on the organisation from the statement.
 			return storetest.CheckStatement(strings.Replace(s, "videos.organisation_id =", "videos.id <>", 1))
 		}})
@@ -262,10 +321,10 @@ func TestGuard_runsTheFunctionOfBeforeOnce(t *testing.T) {
 	t.Parallel()
 	g, calls := &storetest.Guard{}, 0
 	g.Before("FROM organisations", func() { calls++ })
-	require.NoError(t, g.Inspect("SELECT 1"))
+	require.NoError(t, g.Inspect("SELECT 1", nil))
 	require.Zero(t, calls)
-	require.NoError(t, g.Inspect("SELECT 1 FROM organisations"))
-	require.NoError(t, g.Inspect("SELECT 1 FROM organisations"))
+	require.NoError(t, g.Inspect("SELECT 1 FROM organisations", nil))
+	require.NoError(t, g.Inspect("SELECT 1 FROM organisations", nil))
 	require.Equal(t, 1, calls)
 	require.Len(t, g.Statements(), 3)
 	require.Empty(t, g.Statements(), "Statements resets the list")

@@ -20,8 +20,10 @@ import (
 //     organisation_id.
 //   - No value comes from a clock, a random function or a sequence of the database.
 //   - Every table is listed in db.Tables, and the parser can read the whole statement.
-func CheckStatement(statement string) error {
-	err := checkAll(statement, nil)
+//   - All parameters with which an organisation_id is compared have the same value. This is checked only if args has the arguments of the
+//     statement.
+func CheckStatement(statement string, args ...any) error {
+	err := checkAll(statement, &block{statement: &statementInfo{}}, args)
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, statement)
 	}
@@ -34,9 +36,10 @@ func CheckStatement(statement string) error {
 //   - Each distributed table has its organisation_id compared with a parameter, directly or through other tables of the same query. A comparison
 //     with a list or with a table of an enclosing query does not count. So a statement with FOR UPDATE, a subquery and a data-modifying statement
 //     with a list read the rows of a single organisation.
-//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table.
-func CheckRouting(statement string) error {
-	err := checkAll(statement, &block{routed: true})
+//   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table. All inserted rows are of the organisation with
+//     which the statement compares organisation_id.
+func CheckRouting(statement string, args ...any) error {
+	err := checkAll(statement, &block{routed: true, statement: &statementInfo{}}, args)
 	if err != nil {
 		return fmt.Errorf("the statement is possibly sent to several shards of Citus: %w: %s", err, statement)
 	}
@@ -46,9 +49,9 @@ func CheckRouting(statement string) error {
 // organisationID is the name of the column by which distributed tables are sharded.
 const organisationID = "organisation_id"
 
-// checkAll checks all statements in a text, which are separated by ";". The parameter root is nil, or a block that counts as the enclosing
-// query of all statements.
-func checkAll(statement string, root *block) error {
+// checkAll checks all statements in a text, which are separated by ";". The block root counts as the enclosing query of all statements. The
+// parameter args has the arguments of the statements, or nothing.
+func checkAll(statement string, root *block, args []any) error {
 	nodes, err := parse(statement)
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func checkAll(statement string, root *block) error {
 			return err
 		}
 	}
-	return nil
+	return root.statement.checkArguments(args)
 }
 
 // volatileFunctions and volatileWords match the functions and keywords whose result depends on a clock, a random number or a sequence.
@@ -298,6 +301,9 @@ func checkInsert(nodes []node, outer *block) error {
 	}
 	if err := checkOne(source, outer); err != nil {
 		return err
+	}
+	if distributed {
+		target.addInserted(nodes[columns].kids, source)
 	}
 	if distributed && outer.isRouted() && !source[0].is("values") && !selectsDistributed(source, outer) {
 		return fmt.Errorf("an INSERT into %s selects rows that are not of one organisation", target.uses[0].alias)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ type node struct {
 	text       string // words are in lower case, without quotes
 	quoted     bool   // the word is a quoted name, and so not a keyword
 	kids       []node // the nodes inside of a group
+	index      int    // for a parameter: the index of its value in the arguments of the statement
 	start, end int    // position in the statement, in bytes; end is exclusive
 }
 
@@ -65,6 +67,8 @@ func parse(statement string) ([]node, error) {
 type parser struct {
 	s  string // the statement
 	at int    // position of the next byte to read
+	// questions is the number of parameters "?" before the next byte to read.
+	questions int
 }
 
 // rest returns the part of the statement that is not read yet.
@@ -146,10 +150,13 @@ func (p *parser) single() (node, error) {
 		return node{kind: wordNode, quoted: true, text: strings.ToLower(text)}, err
 	case c == '?':
 		p.at++
-		return node{kind: parameterNode, text: "?"}, nil
+		p.questions++
+		return node{kind: parameterNode, text: "?", index: p.questions - 1}, nil
 	case c == '$' && len(p.rest()) > 1 && isDigit(p.s[p.at+1]):
 		p.at++
-		return node{kind: parameterNode, text: "$" + p.while(isDigit)}, nil
+		digits := p.while(isDigit)
+		number, err := strconv.Atoi(digits)
+		return node{kind: parameterNode, text: "$" + digits, index: number - 1}, err
 	case c == '$':
 		return node{}, errors.New("a string between dollar signs is not allowed")
 	case isDigit(c):

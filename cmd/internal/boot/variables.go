@@ -23,10 +23,11 @@ var Variables = []string{
 	"REELTALLY_YOUTUBE_BASE_URL", "REELTALLY_YOUTUBE_STATS_UNITS", "REELTALLY_YOUTUBE_UNITS",
 }
 
-// otherVariables are the environment variables that only docker-compose.yml reads. Programs find them in a shared file of variables, and
+// otherVariables are the environment variables that only docker-compose.yml and docker-compose.citus.yml read. Programs find them in a shared file of variables, and
 // ignore them.
 var otherVariables = []string{"REELTALLY_PORT", "REELTALLY_MEMORY", "REELTALLY_TOOL_MEMORY", "REELTALLY_POSTGRES_MEMORY",
-	"REELTALLY_POSTGRES_IMAGE", "REELTALLY_GO_IMAGE", "REELTALLY_BUSYBOX_IMAGE"}
+	"REELTALLY_POSTGRES_IMAGE", "REELTALLY_GO_IMAGE", "REELTALLY_BUSYBOX_IMAGE",
+	"REELTALLY_CITUS_IMAGE", "REELTALLY_CITUS_MEMORY", "REELTALLY_COORDINATOR_PORT"}
 
 // freePrefixes are the prefixes of the environment variables that only tests read. Programs ignore variables with these prefixes.
 var freePrefixes = []string{"REELTALLY_TEST_", "REELTALLY_FUZZ_"}

@@ -127,7 +127,7 @@ func TestMonitor_waitsBeforeNextReadAfterFailedRead(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	reads := 0
-	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now, Inspect: func(statement string) error {
+	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now, Inspect: func(statement string, _ []any) error {
 		if !strings.Contains(statement, "FROM fetch_targets") {
 			return nil
 		}
@@ -169,7 +169,7 @@ func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
 	hang, blocked := make(chan struct{}), atomic.Bool{}
-	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now, Inspect: func(statement string) error {
+	st, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: time.Now, Inspect: func(statement string, _ []any) error {
 		if blocked.Load() && strings.Contains(statement, "FROM fetch_targets") {
 			<-hang
 		}

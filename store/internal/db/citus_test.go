@@ -14,17 +14,12 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// On Citus, a COPY of a row that exists already fails with the internal error XX000. A trigger imitates this here.
+// On Citus, a COPY of a row that exists already fails with the internal error XX000, as with the stand-in for Citus.
 func TestChangeInBulk_reportsADuplicateAlthoughCitusReportsAnInternalError(t *testing.T) {
 	t.Parallel()
 	d := storetest.New(t, "citus")
 	o := storetest.NewOrg(t, d)
 	video := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
-	d.Exec(t, `CREATE FUNCTION fail_copy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
- IF current_query() ILIKE 'copy%' THEN RAISE EXCEPTION 'failed' USING ERRCODE = 'XX000'; END IF;
- RETURN NEW;
-END $$`)
-	d.Exec(t, "CREATE TRIGGER fail_copy BEFORE INSERT ON video_hashtags FOR EACH ROW EXECUTE FUNCTION fail_copy()")
 	load := func(tags ...string) error {
 		return d.Store.DB().ChangeInBulk(t.Context(), o.ID(), func(_ *gorm.DB, insert db.InsertRows) error {
 			rows := make([][]any, len(tags))
@@ -37,6 +32,26 @@ END $$`)
 	require.NoError(t, load("cat", "dog"))
 	require.ErrorIs(t, load("bird", "dog"), store.ErrDuplicate)
 	require.ElementsMatch(t, []string{"cat", "dog"}, storetest.Column[string](t, d, "SELECT tag FROM video_hashtags"))
+}
+
+// Citus refuses a partition that a transaction creates, attaches or drops in its parallel mode.
+func TestInspect_refusesChangesOfTablesInParallelMode(t *testing.T) {
+	t.Parallel()
+	d := storetest.New(t, "citus")
+	for _, change := range []string{
+		"CREATE TABLE snapshots_daily_202001 PARTITION OF snapshots_daily FOR VALUES FROM ('2020-01-01') TO ('2020-02-01')",
+		"ALTER TABLE snapshots_daily ATTACH PARTITION snapshots_daily_202001 FOR VALUES FROM ('2020-01-01') TO ('2020-02-01')",
+		"DROP TABLE snapshots_daily_202001",
+	} {
+		require.ErrorContains(t, d.Store.DB().ReadCommitted(t.Context()).Exec(change).Error, "outside of a transaction")
+		require.ErrorContains(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error { return tx.Exec(change).Error }), "a transaction changes a table without")
+	}
+	require.NoError(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error {
+		if err := tx.Exec("SET LOCAL citus.multi_shard_modify_mode = 'sequential'").Error; err != nil {
+			return err
+		}
+		return tx.Exec("CREATE TABLE snapshots_daily_202001 PARTITION OF snapshots_daily FOR VALUES FROM ('2020-01-01') TO ('2020-02-01')").Error
+	}))
 }
 
 func TestDistribute_distributesEveryTableAsItsClassRequires(t *testing.T) {

@@ -30,10 +30,12 @@ type Options struct {
 	Retention Retention
 	// MustExist makes Open fail if the SQLite file does not exist. Otherwise Open creates the file.
 	MustExist bool
-	// Inspect, if set, is called with each statement before the statement runs. If it returns an error, the statement is not run. Tests use it
-	// to check every statement.
-	Inspect func(statement string) error
+	// Inspect, if set, is called before each statement. Tests use it to check every statement.
+	Inspect Inspector
 }
+
+// Inspector is a function that gets a statement and its arguments before the statement runs. If it returns an error, the statement is not run.
+type Inspector = func(statement string, args []any) error
 
 // DB is an open database. Its methods can be called concurrently.
 type DB struct {
@@ -44,7 +46,7 @@ type DB struct {
 	timeout    time.Duration
 	logger     *slog.Logger
 	retention  Retention
-	inspect    func(statement string) error
+	inspect    Inspector
 	partitions partitionCache
 }
 

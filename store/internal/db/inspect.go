@@ -25,35 +25,35 @@ type statements interface {
 
 // inspected returns a pool that calls inspect with each statement before the statement runs, and does not run it if inspect returns an
 // error. If inspect is nil, it returns pool unchanged.
-func inspected(pool *sql.DB, inspect func(string) error) gorm.ConnPool {
+func inspected(pool *sql.DB, inspect Inspector) gorm.ConnPool {
 	if inspect == nil {
 		return pool
 	}
-	return &inspectedPool{inspectedStatements{pool, inspect}, pool}
+	return &inspectedPool{inspectedStatements{pool, outsideTx(inspect)}, pool, inspect}
 }
 
 // inspectedStatements runs a statement only if inspect returns no error for it.
 type inspectedStatements struct {
 	statements
-	inspect func(string) error
+	inspect Inspector
 }
 
 func (s inspectedStatements) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if err := s.inspect(query); err != nil {
+	if err := s.inspect(query, args); err != nil {
 		return nil, err
 	}
 	return s.statements.ExecContext(ctx, query, args...)
 }
 
 func (s inspectedStatements) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if err := s.inspect(query); err != nil {
+	if err := s.inspect(query, args); err != nil {
 		return nil, err
 	}
 	return s.statements.QueryContext(ctx, query, args...)
 }
 
 func (s inspectedStatements) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if err := s.inspect(query); err != nil {
+	if err := s.inspect(query, args); err != nil {
 		cancelled, cancel := context.WithCancelCause(ctx)
 		cancel(err) // a *sql.Row cannot be created with an error, but a query with a cancelled context returns the cause, which is err
 		return s.statements.QueryRowContext(cancelled, query, args...)
@@ -64,7 +64,8 @@ func (s inspectedStatements) QueryRowContext(ctx context.Context, query string, 
 // inspectedPool is a connection pool for GORM. It calls inspect before each statement, also in transactions.
 type inspectedPool struct {
 	inspectedStatements
-	pool *sql.DB
+	pool    *sql.DB
+	inspect Inspector
 }
 
 // BeginTx begins a transaction for GORM. The statements of the transaction are inspected.
@@ -99,15 +100,26 @@ var labelTables = map[string]bool{"collections": true, "collection_videos": true
 // changedTable matches a statement that creates, changes or drops a table.
 var changedTable = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+TABLE\b`)
 
+// outsideTx returns a function that is called before each statement outside of a transaction. It returns an error if the statement creates,
+// changes or drops a table, because sequentialDDL is set only in transactions. Otherwise it returns the result of inspect.
+func outsideTx(inspect Inspector) Inspector {
+	return func(statement string, args []any) error {
+		if changedTable.MatchString(statement) {
+			return fmt.Errorf("a statement changes a table outside of a transaction with %s: %s", sequentialDDL, statement)
+		}
+		return inspect(statement, args)
+	}
+}
+
 // txGuard returns a function that is called before each statement of one transaction. It returns an error in three cases: a statement
 // writes an organisation's data before the transaction has raised the version of the data; a statement writes one of labelTables before the
 // transaction has raised the version of the labels; a statement creates, changes or drops a table before the transaction has set
 // sequentialDDL. Otherwise it returns the result of inspect.
-func txGuard(inspect func(string) error) func(string) error {
+func txGuard(inspect Inspector) Inspector {
 	marker, _, _ := strings.Cut(raised, "?")
 	labelMarker, _, _ := strings.Cut(raisedLabels, "?")
 	var done, labelsDone, sequential atomic.Bool
-	return func(statement string) error {
+	return func(statement string, args []any) error {
 		if strings.Contains(statement, sequentialDDL) {
 			sequential.Store(true)
 		}
@@ -127,7 +139,7 @@ func txGuard(inspect func(string) error) func(string) error {
 				return fmt.Errorf("a transaction writes %s before it raises the version of the organisation's labels: %s", table, statement)
 			}
 		}
-		return inspect(statement)
+		return inspect(statement, args)
 	}
 }
 

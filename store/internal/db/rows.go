@@ -336,7 +336,7 @@ func (d *DB) EachRowOf(ctx context.Context, selects ...Select) error {
 			return err
 		}
 		if d.inspect != nil {
-			if err := d.inspect(query); err != nil {
+			if err := d.inspect(query, args); err != nil {
 				return Translate(err)
 			}
 		}

@@ -1,0 +1,114 @@
+package storetest
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// statementInfo has facts about a whole statement that the checks of its queries collect.
+type statementInfo struct {
+	tables        map[string]bool // names of all tables in the statement
+	organisations []int           // indexes of the arguments that are organisations
+}
+
+// info returns the facts about the statement to which the block belongs.
+func (b *block) info() *statementInfo {
+	for b.outer != nil {
+		b = b.outer
+	}
+	return b.statement
+}
+
+// addTable records that the statement names a table.
+func (i *statementInfo) addTable(name string) {
+	if i.tables == nil {
+		i.tables = map[string]bool{}
+	}
+	i.tables[name] = true
+}
+
+// addOrganisation records that the argument with the given index is an organisation.
+func (i *statementInfo) addOrganisation(argument int) {
+	i.organisations = append(i.organisations, argument)
+}
+
+// addInserted records the parameters that an INSERT writes to the column organisation_id. The nodes in columns are the list of columns, and
+// source is the part with VALUES or SELECT. It leaves out rows of VALUES unless the statement must follow the rules of CheckRouting, because
+// one INSERT may insert rows of several organisations on SQLite and PostgreSQL.
+func (b *block) addInserted(columns, source []node) {
+	at := 0
+	for i, column := range split(columns, isComma) {
+		if namesOrganisation(column) {
+			at = i
+		}
+	}
+	add := func(values []node) {
+		fields := split(values, isComma)
+		if at >= len(fields) {
+			return
+		}
+		if p, ok := parameterOf(fields[at]); ok {
+			b.info().addOrganisation(p)
+		}
+	}
+	switch {
+	case len(source) == 0:
+	case source[0].is("values"):
+		if !b.isRouted() {
+			return
+		}
+		for _, row := range source[1:] {
+			if row.kind == groupNode {
+				add(row.kids)
+			}
+		}
+	case source[0].is("select"):
+		add(source[1:keywordAt(source, "from")])
+	}
+}
+
+// errSeveralOrganisations reports that a statement has parameters with different organisations.
+var errSeveralOrganisations = errors.New("the statement has parameters of several organisations")
+
+// checkArguments returns an error unless all arguments that are organisations have the same value. It returns nil if args is empty.
+func (i *statementInfo) checkArguments(args []any) error {
+	if len(args) == 0 || len(i.organisations) == 0 {
+		return nil
+	}
+	first := ""
+	for n, at := range i.organisations {
+		if at < 0 || at >= len(args) {
+			return fmt.Errorf("the statement has no argument for the parameter %d", at+1)
+		}
+		text, err := argumentText(args[at])
+		switch {
+		case err != nil:
+			return err
+		case n == 0:
+			first = text
+		case text != first:
+			return fmt.Errorf("%w: %s and %s", errSeveralOrganisations, first, text)
+		}
+	}
+	return nil
+}
+
+// argumentText returns the text of an argument, so that the ids of organisations can be compared although their types in Go differ.
+func argumentText(arg any) (string, error) {
+	switch v := arg.(type) {
+	case pgtype.UUID:
+		return uuid.UUID(v.Bytes).String(), nil
+	case driver.Valuer:
+		value, err := v.Value()
+		return fmt.Sprint(value), err
+	}
+	if v := reflect.ValueOf(arg); v.Kind() == reflect.Pointer && !v.IsNil() {
+		return argumentText(v.Elem().Interface())
+	}
+	return fmt.Sprint(arg), nil
+}
