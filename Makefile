@@ -133,6 +133,14 @@ webhooks-killed: ## send 10,000 events to webhooks while processes are killed an
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=3h -run '^TestKill_killedProcessesLoseNoEventsForWebhooks$$' $(ARGS) -args $(WEBHOOKS_KILLED) \
 		-webhooks.out=$(CURDIR)/docs/evidence/webhooks.md
 
+# For another size, set KILLS='-kills.count=100 -kills.links=500'. Each engine's server is killed this often.
+KILLS ?= -kills.count=1000 -kills.links=500
+.PHONY: kills
+kills: ## kill the server of each engine 1,000 times during writes and write docs/evidence/killed-writes.md (45 minutes; KILLS)
+	@mkdir -p docs/evidence
+	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=3h -run '^TestKill_killedServerLosesNoAcknowledgedWrites$$' $(ARGS) -args $(KILLS) \
+		-kills.out=$(CURDIR)/docs/evidence/killed-writes.md
+
 .PHONY: spreadsheets
 spreadsheets: ## download 100,000 videos as CSV, open them in Gnumeric, import them and write docs/evidence/spreadsheets.md (10 minutes)
 	@$(NEED_GNUMERIC)

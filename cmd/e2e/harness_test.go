@@ -289,6 +289,12 @@ func call(t *testing.T, method, url, token string, body any) response {
 // try sends an HTTP request with body as JSON. It returns an error if there is no response, for example because the server was killed.
 func try(t *testing.T, method, url, token string, body any) (a response, err error) {
 	t.Helper()
+	return tryWith(t, method, url, token, body, nil)
+}
+
+// tryWith sends an HTTP request like try, with additional headers.
+func tryWith(t *testing.T, method, url, token string, body any, headers map[string]string) (a response, err error) {
+	t.Helper()
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -302,6 +308,9 @@ func try(t *testing.T, method, url, token string, body any) (a response, err err
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for name, value := range headers {
+		r.Header.Set(name, value)
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {

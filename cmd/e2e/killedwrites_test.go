@@ -1,0 +1,427 @@
+package e2e_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// `make kills` runs the test with more kills and larger requests.
+var (
+	killsCount = flag.Int("kills.count", 6, "number of times that each engine's server is killed during writes")
+	killsLinks = flag.Int("kills.links", 60, "number of links in one bulk request, at most 500")
+	killsTime  = flag.Duration("kills.time", time.Hour, "time after which each engine's run ends, even if the server was killed less often")
+	killsOut   = flag.String("kills.out", "", "path of the page that TestKill_killedServerLosesNoAcknowledgedWrites writes")
+)
+
+const (
+	killedWriters  = 4 // organisations that write at the same time
+	blocksOfWriter = 2 // bulk requests of links of each organisation
+)
+
+// killedWriter is one organisation that changes its blocks of videos in turn, with one request at a time. It knows which changes were
+// acknowledged, and so the state that the server must show.
+type killedWriter struct {
+	token        string
+	collection   string // id of the collection to which the videos are added
+	blocks       []*killedBlock
+	next         int               // index of the block that the next request changes
+	names        int               // number of names that were used for new collections
+	createdNames map[string]bool   // names of the collections whose creation was acknowledged
+	unanswered   map[string]string // names of other collections, by the Idempotency-Key of the request that got no answer
+}
+
+// killedBlock is a list of links that requests change together.
+type killedBlock struct {
+	links []string
+	ids   []string // ids of the videos, in the order of the links; nil before the links were first tracked
+	// step is the number of steps of the current cycle that were acknowledged. inDoubt is true if the request of the next step got no answer.
+	step    int
+	inDoubt bool
+}
+
+// members returns the ids of the block's videos that the writer adds to its collection and then removes again. A request accepts 100 ids.
+func (b *killedBlock) members() []string { return b.ids[:min(100, len(b.ids))] }
+
+// killedCounts counts what happened in the run of one engine.
+type killedCounts struct {
+	engine                                  string
+	kills                                   int
+	requests, writes                        atomic.Int64 // acknowledged requests, and the links, members and collections in them
+	tracked, stopped, added, taken, created atomic.Int64
+	unanswered, applied                     int // requests that were interrupted by a kill, and how many of them had their whole effect
+	checked                                 int // videos and members that were compared after kills
+	replayed                                int // repeated requests with an Idempotency-Key that were answered
+	duration                                time.Duration
+}
+
+// The test kills the server at random moments while four organisations track videos, stop them, add them to collections, remove them from
+// collections and create collections. After each kill, it compares the lists, counts and members of each organisation with the acknowledged
+// requests. A request without an answer must have had its whole effect or no effect.
+func TestKill_killedServerLosesNoAcknowledgedWrites(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	var mu sync.Mutex
+	var results []*killedCounts
+	t.Cleanup(func() {
+		if *killsOut != "" && !t.Failed() {
+			require.NoError(t, os.WriteFile(*killsOut, []byte(killedWritesPage(results, storetest.Machine())), 0o600))
+		}
+	})
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			if *killsOut == "" {
+				t.Parallel() // the large run needs both cores for one engine
+			}
+			k := &killedRun{stack: &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
+				"REELTALLY_RATE_LIMITS=off"}}, counts: &killedCounts{engine: engine}}
+			k.run(t)
+			mu.Lock()
+			results = append(results, k.counts)
+			mu.Unlock()
+		})
+	}
+}
+
+// killedRun is the run of one engine.
+type killedRun struct {
+	*stack
+	writers []*killedWriter
+	counts  *killedCounts
+}
+
+// run kills the server *killsCount times, compares its data after each kill, and counts the results.
+func (k *killedRun) run(t *testing.T) {
+	t.Helper()
+	start := time.Now()
+	k.startServer(t)
+	for i := range killedWriters {
+		k.writers = append(k.writers, k.newWriter(t, i))
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	for kill := 0; kill < *killsCount && time.Since(start) < *killsTime; kill++ {
+		k.writeUntilKilled(t, 1+random.IntN(10), time.Duration(random.IntN(30))*time.Millisecond)
+		k.counts.kills++
+		k.startServer(t)
+		for _, w := range k.writers {
+			k.compare(t, w)
+		}
+		if kill%20 == 19 {
+			progress(os.Stderr, "%s: %d kills, %d acknowledged writes, %d unanswered requests, after %s", t.Name(), k.counts.kills, k.counts.writes.Load(), k.counts.unanswered,
+				time.Since(start).Round(time.Second))
+		}
+	}
+	for _, w := range k.writers {
+		k.repeatUnanswered(t, w)
+		k.compareCollections(t, w)
+	}
+	k.server.stop(t, sigterm)
+	k.counts.duration = time.Since(start)
+	t.Logf("%d kills, %d acknowledged requests with %d writes; %d unanswered requests, of which %d had their effect", k.counts.kills, k.counts.requests.Load(),
+		k.counts.writes.Load(), k.counts.unanswered, k.counts.applied)
+	require.Positive(t, k.counts.writes.Load())
+}
+
+// newWriter creates the writer with the index i, its organisation and its collection.
+func (k *killedRun) newWriter(t *testing.T, i int) *killedWriter {
+	t.Helper()
+	w := &killedWriter{token: k.newOrganisation(t), createdNames: map[string]bool{}, unanswered: map[string]string{}}
+	for n := range blocksOfWriter {
+		b := &killedBlock{}
+		for j := range *killsLinks {
+			b.links = append(b.links, fmt.Sprintf("https://www.tiktok.com/@someone/video/7%03d%015d", i*blocksOfWriter+n, j))
+		}
+		w.blocks = append(w.blocks, b)
+	}
+	var made struct{ ID string }
+	a := call(t, http.MethodPost, k.base+"/collections", w.token, map[string]any{"name": "Members"})
+	require.Equal(t, http.StatusCreated, a.status, string(a.body))
+	a.decode(t, &made)
+	w.collection = made.ID
+	w.createdNames["Members"] = true
+	return w
+}
+
+// steps are the requests that change a block, in order. After the last step, the next cycle begins.
+const (
+	trackStep = iota
+	addStep
+	removeStep
+	stopStep
+	createStep
+	stepCount
+)
+
+// tracked returns true if the videos of a block are tracked after the given number of steps.
+func tracked(step int) bool { return step > trackStep && step <= stopStep }
+
+// added returns true if the first videos of a block are in the collection after the given number of steps.
+func added(step int) bool { return step == removeStep }
+
+// writeUntilKilled lets all writers send requests, and kills the server after the given number of answers and a delay. It returns when each
+// writer has noticed that the server is gone.
+func (k *killedRun) writeUntilKilled(t *testing.T, answers int, delay time.Duration) {
+	t.Helper()
+	answered := make(chan struct{}, 10_000)
+	var writers sync.WaitGroup
+	for _, w := range k.writers {
+		writers.Go(func() {
+			for k.change(t, w) {
+				answered <- struct{}{}
+			}
+		})
+	}
+	for range answers {
+		<-answered
+	}
+	<-time.After(delay)
+	k.server.kill()
+	writers.Wait()
+}
+
+// change sends the request of the next step of the writer's next block. It returns false if the request got no answer.
+func (k *killedRun) change(t *testing.T, w *killedWriter) bool {
+	b := w.blocks[w.next]
+	var a response
+	var err error
+	var writes int64
+	var counter *atomic.Int64
+	switch b.step {
+	case trackStep:
+		counter, writes = &k.counts.tracked, int64(len(b.links))
+		a, err = try(t, http.MethodPost, k.base+"/videos/bulk", w.token, map[string]any{"links": b.links})
+	case addStep:
+		counter, writes = &k.counts.added, int64(len(b.members()))
+		a, err = try(t, http.MethodPost, k.base+"/collections/"+w.collection+"/videos", w.token, map[string]any{"video_ids": b.members()})
+	case removeStep:
+		counter, writes = &k.counts.taken, int64(len(b.members()))
+		a, err = try(t, http.MethodDelete, k.base+"/collections/"+w.collection+"/videos", w.token, map[string]any{"video_ids": b.members()})
+	case stopStep:
+		counter, writes = &k.counts.stopped, int64(len(b.links))
+		a, err = try(t, http.MethodDelete, k.base+"/videos/bulk", w.token, map[string]any{"ids": b.ids})
+	case createStep:
+		return k.create(t, w, b)
+	}
+	if err != nil {
+		b.inDoubt = true
+		return false
+	}
+	k.acknowledge(t, b, a, writes)
+	k.counts.requests.Add(1)
+	if !b.inDoubt { // a repeated request may have had its effect before, so its writes are not counted
+		k.counts.writes.Add(writes)
+		counter.Add(writes)
+	}
+	b.inDoubt = false
+	b.step++
+	return true
+}
+
+// acknowledge checks the answer to a request that changes a block. The answer must report that the request changed each video, so that the
+// request before it had its effect too. If an earlier request of the same step got no answer, the effect may already be there.
+func (k *killedRun) acknowledge(t *testing.T, b *killedBlock, a response, writes int64) {
+	if b.inDoubt && a.status == http.StatusMultiStatus && b.step == stopStep {
+		return // the videos were stopped by the request without an answer
+	}
+	expect(t, a.status == http.StatusOK, "%d %s", a.status, a.body)
+	var result struct {
+		bulkResponse
+		VideosAdded   int64 `json:"videos_added"`
+		VideosRemoved int64 `json:"videos_removed"`
+	}
+	a.decode(t, &result)
+	switch b.step {
+	case trackStep:
+		ids := make([]string, len(result.Results))
+		for i, r := range result.Results {
+			ids[i] = r.VideoID
+			expect(t, r.Status == "tracked" || b.inDoubt, "%s: %s", r.URL, r.Status)
+		}
+		expect(t, len(ids) == len(b.links), "%d results for %d links", len(ids), len(b.links))
+		expect(t, b.ids == nil || slices.Equal(b.ids, ids), "a link has another id than before")
+		b.ids = ids
+	case addStep:
+		expect(t, result.VideosAdded == writes || b.inDoubt, "%s", a.body)
+	case removeStep:
+		expect(t, result.VideosRemoved == writes || b.inDoubt, "%s", a.body)
+	case stopStep:
+		expect(t, int64(result.Summary.Succeeded) == writes, "%s", a.body)
+	}
+}
+
+// expect marks the test as failed if ok is false. The writers use it, because only the goroutine of the test may end the test.
+func expect(t *testing.T, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}
+
+// create creates a collection with an Idempotency-Key and ends the cycle of a block. If there is no answer, repeatUnanswered repeats the
+// request with the same key at the end.
+func (k *killedRun) create(t *testing.T, w *killedWriter, b *killedBlock) bool {
+	w.names++
+	name, key := fmt.Sprintf("Run %d", w.names), uuid.NewString()
+	b.step = trackStep
+	w.next = (w.next + 1) % len(w.blocks)
+	a, err := k.createCollection(t, w, name, key)
+	if err != nil {
+		w.unanswered[key] = name
+		return false
+	}
+	expect(t, a.status == http.StatusCreated, "%d %s", a.status, a.body)
+	k.created(w, name)
+	return true
+}
+
+func (k *killedRun) createCollection(t *testing.T, w *killedWriter, name, key string) (response, error) {
+	return tryWith(t, http.MethodPost, k.base+"/collections", w.token, map[string]any{"name": name}, map[string]string{"Idempotency-Key": key})
+}
+
+// created counts a collection whose creation was acknowledged.
+func (k *killedRun) created(w *killedWriter, name string) {
+	w.createdNames[name] = true
+	k.counts.requests.Add(1)
+	k.counts.writes.Add(1)
+	k.counts.created.Add(1)
+}
+
+// compare requires that the server shows the acknowledged state of a writer's organisation. For a request without an answer, either all of
+// its effect or nothing of it must be there.
+func (k *killedRun) compare(t *testing.T, w *killedWriter) {
+	t.Helper()
+	links, members := map[string]bool{}, map[string]bool{}
+	var page struct{ Data []trackedVideo }
+	k.read(t, w, "/videos?limit=5000").decode(t, &page)
+	for _, v := range page.Data {
+		require.False(t, links[v.Link], "the list has %s twice", v.Link)
+		links[v.Link] = true
+	}
+	k.read(t, w, "/collections/"+w.collection+"/videos?limit=5000").decode(t, &page)
+	for _, v := range page.Data {
+		require.False(t, members[v.ID], "the collection has %s twice", v.ID)
+		members[v.ID] = true
+	}
+	k.counts.checked += len(links) + len(members)
+	least, most := 0, 0 // number of tracked videos without and with the requests that got no answer
+	for _, b := range w.blocks {
+		steps := []int{b.step}
+		if b.inDoubt {
+			k.counts.unanswered++
+			steps = append(steps, b.step+1)
+		}
+		step, ok := b.stepShown(steps, links, members)
+		require.True(t, ok, "after step %d (in doubt: %v), the block has %d of %d videos and %d of %d members", b.step, b.inDoubt, count(b.links, links), len(b.links), count(b.ids, members), len(b.members()))
+		if step > b.step {
+			k.counts.applied++
+		}
+		for i, s := range []int{steps[0], steps[len(steps)-1]} {
+			if tracked(s) {
+				*[]*int{&least, &most}[i] += len(b.links)
+			}
+		}
+		for _, l := range b.links {
+			delete(links, l)
+		}
+		for _, id := range b.ids {
+			delete(members, id)
+		}
+	}
+	require.Empty(t, links, "the list has videos that were never sent")
+	require.Empty(t, members, "the collection has videos that were never added")
+	var statistics struct{ Total int }
+	k.read(t, w, "/statistics/videos").decode(t, &statistics)
+	require.Contains(t, []int{least, most}, statistics.Total, "the count of tracked videos")
+	k.compareCollections(t, w)
+}
+
+// stepShown returns the first of the steps whose state the server shows. links are the links of the tracked videos, and members the ids in the
+// collection.
+func (b *killedBlock) stepShown(steps []int, links, members map[string]bool) (int, bool) {
+	for _, step := range steps {
+		wantLinks, wantMembers := 0, 0
+		if tracked(step) {
+			wantLinks = len(b.links)
+		}
+		if added(step) {
+			wantMembers = len(b.members())
+		}
+		if count(b.links, links) == wantLinks && count(b.ids, members) == wantMembers {
+			return step, true
+		}
+	}
+	return 0, false
+}
+
+// count returns how many of the texts are in the set.
+func count(texts []string, set map[string]bool) int {
+	n := 0
+	for _, text := range texts {
+		if set[text] {
+			n++
+		}
+	}
+	return n
+}
+
+// compareCollections requires that each acknowledged collection exists once, that each collection whose creation got no answer exists at
+// most once, and that no other collection exists.
+func (k *killedRun) compareCollections(t *testing.T, w *killedWriter) {
+	t.Helper()
+	var list struct{ Data []struct{ Name string } }
+	k.read(t, w, "/collections?limit=5000").decode(t, &list)
+	times := map[string]int{}
+	for _, c := range list.Data {
+		times[c.Name]++
+	}
+	for name := range w.createdNames {
+		require.Equal(t, 1, times[name], name)
+		delete(times, name)
+	}
+	for _, name := range w.unanswered {
+		require.LessOrEqual(t, times[name], 1, name)
+		delete(times, name)
+	}
+	require.Empty(t, times, "collections that no request created")
+}
+
+// read sends a GET request and requires the status 200.
+func (k *killedRun) read(t *testing.T, w *killedWriter, path string) response {
+	t.Helper()
+	a := call(t, http.MethodGet, k.base+path, w.token, nil)
+	require.Equal(t, http.StatusOK, a.status, string(a.body))
+	return a
+}
+
+// repeatUnanswered repeats each creation of a collection that got no answer, with the same Idempotency-Key. The server answers with 409 until
+// the interrupted request counts as abandoned, which takes a minute. Then the collection must exist exactly once: see compareCollections.
+func (k *killedRun) repeatUnanswered(t *testing.T, w *killedWriter) {
+	t.Helper()
+	for key, name := range w.unanswered {
+		await(t, waitTimeout, time.Second, func() string {
+			a, err := k.createCollection(t, w, name, key)
+			require.NoError(t, err)
+			if a.status == http.StatusCreated {
+				return ""
+			}
+			require.Equal(t, http.StatusConflict, a.status, string(a.body))
+			return "the interrupted request is not abandoned yet"
+		})
+		k.counts.unanswered++
+		k.counts.replayed++
+		k.created(w, name)
+		delete(w.unanswered, key)
+	}
+}

@@ -1,0 +1,64 @@
+package e2e_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// killedWritesPage returns the text of docs/evidence/killed-writes.md.
+func killedWritesPage(results []*killedCounts, machine string) string {
+	slices.SortFunc(results, func(a, b *killedCounts) int { return cmp.Compare(a.engine, b.engine) })
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Writes while the server is killed
+
+`+"`make kills`"+` writes this page. %d organisations write at the same time. Each tracks %d links in one request, adds the first %d videos to a collection, removes them again, stops all %d videos, and
+creates a collection. Then it does the same with a second list of links, and begins again. After one to ten answers and up to 30 ms, the server is killed (SIGKILL) and started again.
+
+After each kill, the test compares the lists, counts and members of each organisation with the acknowledged requests. A request without an answer must have had its whole effect or no effect.
+The answer to each request must also say that the request changed every video, so it shows that the writes before it were not lost. The creation of a collection has an
+Idempotency-Key. If it got no answer, it is repeated at the end with the same key, and the collection must then exist once.
+
+| Engine | Kills | Acknowledged requests | Acknowledged writes | Lost | Doubled | Half-applied | Videos and members compared | Duration |
+| --- | --: | --: | --: | --: | --: | --: | --: | --: |
+`, killedWriters, *killsLinks, min(100, *killsLinks), *killsLinks)
+	kills, writes := 0, 0
+	for _, r := range results {
+		kills, writes = kills+r.kills, writes+int(r.writes.Load())
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | 0 | 0 | 0 | %s | %s |\n", r.engine, thousands(r.kills), thousands(int(r.requests.Load())), thousands(int(r.writes.Load())), thousands(r.checked),
+			r.duration.Round(time.Second))
+	}
+	fmt.Fprintf(&b, `
+Together: **%s kills, %s acknowledged writes**. A link, a member of a collection and a collection each count as one write. Repeated requests whose effect may have been there before do not count.
+
+| Engine | Tracked | Added to a collection | Removed from a collection | Stopped | Collections created | Requests without an answer | of which had their whole effect | Creations repeated with the same key |
+| --- | --: | --: | --: | --: | --: | --: | --: | --: |
+`, thousands(kills), thousands(writes))
+	for _, r := range results {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.engine, thousands(int(r.tracked.Load())), thousands(int(r.added.Load())), thousands(int(r.taken.Load())),
+			thousands(int(r.stopped.Load())), thousands(int(r.created.Load())), thousands(r.unanswered), thousands(r.applied), thousands(r.replayed))
+	}
+	fmt.Fprintf(&b, `
+%s
+
+The command was `+"`make kills KILLS='-kills.count=%d -kills.links=%d'`"+`. Only the server is killed, and PostgreSQL runs without fsync, so the run says nothing about a crash of PostgreSQL or of the machine.
+`+"`make check`"+` runs this test with 6 kills of each engine's server and requests of 60 links. The
+test is in `+"`cmd/e2e/killedwrites_test.go`"+`.
+`, machine, *killsCount, *killsLinks)
+	return b.String()
+}
+
+func TestKilledWritesPage_showsTheResultOfEachEngine(t *testing.T) {
+	t.Parallel()
+	first, second := &killedCounts{engine: "sqlite", kills: 500, unanswered: 7, applied: 3}, &killedCounts{engine: "postgres", kills: 600, duration: time.Minute}
+	first.writes.Store(123_456)
+	page := killedWritesPage([]*killedCounts{first, second}, "The machine.")
+	require.Contains(t, page, "| postgres | 600 | 0 | 0 | 0 | 0 | 0 | 0 | 1m0s |\n| sqlite | 500 | 0 | 123,456 |")
+	require.Contains(t, page, "**1,100 kills, 123,456 acknowledged writes**")
+	require.NotContains(t, page, "%!")
+}
