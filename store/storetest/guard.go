@@ -47,9 +47,6 @@ func (g *Guard) Inspect(statement string, args []any) error {
 	if err := CheckStatement(statement, args...); err != nil || !g.Routed {
 		return err
 	}
-	if err := recorded.record(statement); err != nil {
-		return err
-	}
 	return CheckRouting(statement, args...)
 }
 

@@ -12,8 +12,7 @@ import (
 
 // statementInfo has facts about a whole statement that the checks of its queries collect.
 type statementInfo struct {
-	tables        map[string]bool // names of all tables in the statement
-	organisations []int           // indexes of the arguments that are organisations
+	organisations []int // indexes of the arguments that are organisations
 }
 
 // info returns the facts about the statement to which the block belongs.
@@ -22,14 +21,6 @@ func (b *block) info() *statementInfo {
 		b = b.outer
 	}
 	return b.statement
-}
-
-// addTable records that the statement names a table.
-func (i *statementInfo) addTable(name string) {
-	if i.tables == nil {
-		i.tables = map[string]bool{}
-	}
-	i.tables[name] = true
 }
 
 // addOrganisation records that the argument with the given index is an organisation.
