@@ -444,3 +444,45 @@ func TestSDKs_changeOnlyWhatIsGivenAndRemoveWhatIsNull(t *testing.T) {
 		require.Empty(t, changed.EventTypes, name)
 	}
 }
+
+func TestSDKs_doNotSendTheTokenToTheTargetOfARedirect(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	var received []string // the headers Authorization of the requests to the other server
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		received = append(received, r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(other.Close)
+	redirecting := httptest.NewServer(http.RedirectHandler(strings.Replace(other.URL, "127.0.0.1", "localhost", 1), http.StatusTemporaryRedirect))
+	t.Cleanup(redirecting.Close)
+	sdk, err := client.New(redirecting.URL, "rt_secret")
+	require.NoError(t, err)
+	_, err = sdk.Authenticate(t.Context())
+	require.Error(t, err)
+	for _, s := range sdks {
+		require.Equal(t, "refused\n", s.run(t, redirecting.URL, "rt_secret", "testdata/sdk/authenticate"+s.extension), s.name)
+	}
+	require.Equal(t, []string{"", "", ""}, received)
+}
+
+func TestSDKs_repeatARequestWhoseAnswerIsCut(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, s := range sdks {
+		var requests atomic.Int32
+		cutting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if requests.Add(1) == 1 {
+				w.Header().Set("Content-Length", "1000")
+				_, _ = io.WriteString(w, `{"organisation":`)
+				return // the server closes the connection, because 984 bytes are missing
+			}
+			a.http.Config.Handler.ServeHTTP(w, r)
+		}))
+		t.Cleanup(cutting.Close)
+		require.Equal(t, "accepted\n", s.run(t, cutting.URL, c.token, "testdata/sdk/authenticate"+s.extension), s.name)
+		require.EqualValues(t, 2, requests.Load(), s.name)
+	}
+}

@@ -128,8 +128,10 @@ func optional[T comparable](value T) *T {
 // retrying is a transport that repeats failed requests.
 type retrying struct{ next http.RoundTripper }
 
-// RoundTrip sends a request. If the request fails and repeating it may help, RoundTrip repeats it up to maxRetries times.
+// RoundTrip sends a request. If the request fails and repeating it may help, RoundTrip repeats it up to maxRetries times. A request whose
+// body can be read only once is not repeated.
 func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
+	readOnce := r.Body != nil && r.Body != http.NoBody && r.GetBody == nil
 	repeatable := r.Method != http.MethodPost || r.Header.Get("Idempotency-Key") != ""
 	for attempt := 0; ; attempt++ {
 		own := r.Clone(r.Context())
@@ -150,7 +152,7 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 			again = asksAgain(answer, repeatable)
 		}
-		if !again || attempt == maxRetries || wait > maxWait || r.Context().Err() != nil {
+		if !again || readOnce || attempt == maxRetries || wait > maxWait || r.Context().Err() != nil {
 			return answer, err
 		}
 		if err == nil {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import random
@@ -55,7 +56,7 @@ class Client:
     def request(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None, keyed: bool = False,
                 idempotency_key: str | None = None, headers: Mapping[str, str] | None = None, accept: str = "application/json") -> Any:
         """Sends a request and returns the decoded JSON."""
-        sent = {"Authorization": self._authorization, "Accept": accept, "User-Agent": "reeltally-python", **(headers or {})}
+        sent = {"Accept": accept, "User-Agent": "reeltally-python", **(headers or {})}
         if keyed:
             sent["Idempotency-Key"] = idempotency_key or str(uuid.uuid4())
         data = None
@@ -63,6 +64,7 @@ class Client:
             data = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"
         request = urllib.request.Request(self.base_url + path + _query_text(query or {}), data=data, headers=sent, method=method)
+        request.add_unredirected_header("Authorization", self._authorization)  # the token is not sent to the target of a redirect
         repeatable = keyed or method != "POST"  # a POST without a key may have taken effect although its answer was lost
         attempt = 0
         while True:
@@ -78,7 +80,7 @@ class Client:
                 wait = error.retry_after if error.retry_after is not None else wait
                 if not again or attempt >= self.max_retries or wait > self.max_wait:
                     raise error from None
-            except OSError:  # the network failed
+            except (OSError, http.client.HTTPException):  # the network failed, or the answer was cut
                 if not repeatable or attempt >= self.max_retries:
                     raise
             time.sleep(wait)
