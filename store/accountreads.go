@@ -13,13 +13,13 @@ import (
 // AccountQuery selects accounts. An account must match all conditions that are set.
 type AccountQuery struct {
 	Platform       *link.Platform
-	Username       *string      // the account's handle, folded with link.FoldUsername
+	Username       *string      // the account's handle in the form that link.FoldUsername returns: in lower case and without "@"
 	Link           *link.Link   // the link of the account
 	Collections    []string     // names or ids of collections; the account is in at least one of them
 	CollectionID   *uuid.UUID   // the account is in this collection; if the collection is unknown, the query fails with ErrNotFound
 	IncludeLinked  bool         // include untracked accounts to which videos are linked
 	IncludeRemoved bool         // include accounts whose tracking was stopped
-	Status         *FetchStatus // only accounts with this fetch status; queue.FetchStopped implies IncludeRemoved
+	Status         *FetchStatus // only accounts with this fetch status; queue.FetchStopped also selects stopped accounts if IncludeRemoved is false
 	Order          db.Order     // the column is one of AccountOrders
 	Window         db.Window
 }
@@ -52,7 +52,7 @@ func (o *Org) Accounts(ctx context.Context, query AccountQuery) (AccountPage, er
 
 // ListAccounts returns a list of the accounts that match query.
 func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Account], error) {
-	v, err := o.version(ctx) // read before all other data: if the data change in between, a client that compares versions sees the change
+	v, err := o.version(ctx) // read the version before the data: if the data change between the two reads, a client that compares versions notices the change
 	if err != nil {
 		return nil, db.Translate(err)
 	}
@@ -68,7 +68,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		if err != nil {
 			return nil, err
 		}
-		if spec.Sequence == nil { // the collections have too many members to read all of them
+		if spec.Sequence == nil { // the sequence of all members is not in memory, because the collections have too many members
 			if filtered, err = o.accountsInCollections(ctx, query, matching); err != nil {
 				return nil, err
 			}
@@ -83,8 +83,8 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 	return db.ReadList(ctx, o.s.db, filtered, spec, query.Order, query.Window)
 }
 
-// matchingAccounts returns a database query for the accounts that match all conditions of query, except those on collections. Order and
-// window are not applied.
+// matchingAccounts returns a database query for the accounts that match all conditions of query, except the conditions on collections. The
+// query has no ORDER BY and no LIMIT yet.
 func (o *Org) matchingAccounts(ctx context.Context, query AccountQuery) *gorm.DB {
 	q := o.q(ctx, "accounts")
 	if query.CollectionID == nil && !query.IncludeLinked {
@@ -156,8 +156,8 @@ func (o *Org) Account(ctx context.Context, ref AccountRef) (Account, error) {
 	return found[0], db.Translate(err)
 }
 
-// accountWhere adds to q the condition that selects the account that ref names. It compares ref.ID if it is set. Otherwise it compares the
-// platform's own id in ref.Link, or the current handle if the link has no id.
+// accountWhere adds to q the condition that selects the account that ref names. If ref.ID is set, the condition compares the id. Otherwise
+// it compares the platform's own id in ref.Link, or the current handle if the link has no id.
 func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	switch l := ref.Link; {
 	case ref.ID != uuid.Nil:

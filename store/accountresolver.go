@@ -29,8 +29,8 @@ type AccountResolver struct {
 	now     db.Instant                 // time of the fetch or request that named the authors
 	claimed bool                       // the authors come from links in a request, so no source has confirmed their handles
 	rows    []*Account                 // all records that an author can match, including new records
-	named   map[accountName][]*Account // the records that have or had an id or handle
-	changed map[*Account]bool          // records that are changed or new
+	named   map[accountName][]*Account // for each id and handle: the records that have it or had it before
+	changed map[*Account]bool          // records that must be written, because they are changed or new
 	lost    []*Account                 // records whose handle now belongs to another account
 	renamed []handleChange             // handle changes of the renamed accounts
 }
@@ -62,7 +62,7 @@ func NewAccountResolver(org uuid.UUID, now db.Instant, known []*Account) *Accoun
 	return b
 }
 
-// index adds the record to b.named under its present ids and handle, so that find can find it.
+// index adds the record to b.named under its present ids and handle. The method find looks in b.named.
 func (b *AccountResolver) index(row *Account) {
 	add := func(kind nameKind, name string) {
 		key := accountName{row.Platform, kind, name}
@@ -134,7 +134,8 @@ func (a *Account) Matches(author Author) bool {
 	return a.ExternalID != nil && *a.ExternalID == author.ExternalID || a.SourceID != nil && *a.SourceID == author.SourceID && !a.IsOtherThan(author)
 }
 
-// IsOtherThan returns true if the ids show that the author is another account than a. It returns false if the known ids cannot be compared.
+// IsOtherThan returns true if the ids prove that a and the author are different accounts. It returns false if the ids are equal or cannot
+// be compared.
 func (a *Account) IsOtherThan(author Author) bool {
 	var id, sourceID string
 	db.Assign(&id, a.ExternalID)
@@ -151,8 +152,8 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// find returns the first record with the given id or handle on a platform for which the function matches returns true. It returns nil if
-// there is no such record, or if name is "".
+// find returns the first record on the platform p that has the given id or handle, and for which the function matches returns true. It
+// returns nil if there is no such record, or if name is "".
 func (b *AccountResolver) find(p link.Platform, kind nameKind, name string, matches func(*Account) bool) *Account {
 	if name == "" {
 		return nil
@@ -218,9 +219,9 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 // account has such a name in the queue while the platform's own id is unknown.
 const SourceIDMark = "~"
 
-// DifferentAccounts returns true if two pairs of ids belong to different accounts. Each pair is the platform's own id and a source's id,
-// "" if unknown. It compares the platform's ids if both are known. Otherwise it compares the sources' ids if the same issuer made both. The
-// issuer's name is the part of a source's id before the last slash.
+// DifferentAccounts returns true if two pairs of ids belong to different accounts. Each pair has the platform's own id and a source's id,
+// and an id is "" if it is unknown. If both platform ids are known, they are compared. Otherwise the sources' ids are compared, but only if
+// they have the same issuer. The issuer is the part of a source's id before the last slash.
 func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 	if id != "" && otherID != "" {
 		return id != otherID
@@ -239,7 +240,7 @@ type handleChange struct {
 
 // update replaces the old handle in the organisation's videos of the account, and in the organisation's subscriptions to these videos. If
 // confirmed is true, a source reported the new handle, and update also changes the targets that all organisations share. If fetches with
-// the old handle failed, the account's target is then due at once.
+// the old handle failed, the account's target then becomes due immediately.
 func (r handleChange) update(tx *gorm.DB, org uuid.UUID, now db.Instant, confirmed bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+db.UUIDType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": queue.Bucket, "now": now, "active": queue.StateActive}

@@ -48,8 +48,8 @@ type Account struct {
 	MedianViews          *float64
 	MedianViewsNonZero   *float64
 	MostViewed           *int64
-	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // percentage of tracked videos with at least 10 times the median views
-	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"` // percentage of tracked videos with at least 25 times the median views
+	PercentOutperform10x *float64 `gorm:"column:percent_outperform_10x"` // percentage of the account's tracked videos that have at least 10 times the median views of these videos
+	PercentOutperform25x *float64 `gorm:"column:percent_outperform_25x"` // percentage of the account's tracked videos that have at least 25 times the median views of these videos
 	TotalVideosTracked   int64
 	TotalViews           *int64
 	TotalLikes           *int64
@@ -67,8 +67,8 @@ type Account struct {
 // AccountKey returns the key of an account in maps of accounts: the platform, "/" and the handle.
 func AccountKey(p link.Platform, handle string) string { return string(p) + "/" + handle }
 
-// insertAccounts returns the statements that insert new accounts and mark their handles as current. The organisation must not have these
-// accounts yet.
+// insertAccounts returns the statements that insert new accounts and mark their handles as current. None of these accounts may exist in the
+// organisation.
 func insertAccounts(tx *gorm.DB, accounts []Account) []db.Write {
 	rows := make([][]any, len(accounts))
 	for i := range accounts {

@@ -131,8 +131,9 @@ func StatsOf(videos []AccountVideo) AccountStats {
 	return s
 }
 
-// Multiplier returns the outlier multiplier of a video of the account: its views divided by the median. It returns nil if the views or the
-// median are unknown, or if the median is 0. The statement of MultiplierWrites computes the same.
+// Multiplier returns the outlier multiplier of a video of the account: the video's views divided by the median views of the account's
+// tracked videos. It returns nil if the views or the median are unknown, or if the median is 0. The SQL of MultiplierWrites computes the
+// same value.
 func (s *AccountStats) Multiplier(views *int64) *float64 {
 	if views == nil || s.MedianViews == nil || *s.MedianViews <= 0 {
 		return nil
@@ -140,7 +141,7 @@ func (s *AccountStats) Multiplier(views *int64) *float64 {
 	return new(float64(*views) / *s.MedianViews)
 }
 
-// Median returns the median of sorted, which must be in ascending order. It returns 0 if sorted is empty.
+// Median returns the median of the values in the slice sorted, which must be in ascending order. It returns 0 if the slice is empty.
 func Median(sorted []int64) float64 {
 	n := len(sorted)
 	switch {
@@ -172,7 +173,8 @@ func StatisticsWrites(tx *gorm.DB, of map[db.RowKey]AccountStats) []db.Write {
  FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`)
 }
 
-// MultiplierWrites returns the statements that write the outlier multipliers of the accounts' videos, except those that are already right.
+// MultiplierWrites returns the statements that write the outlier multipliers of the accounts' videos. They do not write a multiplier that
+// is already stored with the right value.
 func MultiplierWrites(tx *gorm.DB, of map[db.RowKey]AccountStats) []db.Write {
 	if len(of) == 0 {
 		return nil

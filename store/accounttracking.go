@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// TrackAccountsRequest is a request to track accounts. The tracking type Type decides which of their existing videos are tracked.
+// TrackAccountsRequest is a request to track accounts. The field Type decides which existing videos of the accounts are tracked.
 type TrackAccountsRequest struct {
 	// Links are the links of the accounts. Two links can name the same account, one by id and one by handle.
 	Links           []link.Link
@@ -48,8 +48,8 @@ type TrackedAccount struct {
 // KindAccount is the kind of a target in the fetch queue if the target is an account.
 const KindAccount = queue.KindAccount
 
-// accountTarget returns the name of an account in the fetch queue. The name is the platform's own id if the id is known. Otherwise it is
-// the source's id after SourceIDMark, or the handle after "@".
+// accountTarget returns the name of an account in the fetch queue. The name is the platform's own id if this id is known. Otherwise it is
+// SourceIDMark and the source's id, or "@" and the handle.
 func accountTarget(a *Account) string {
 	switch {
 	case a.ExternalID != nil:
@@ -216,9 +216,9 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
 }
 
-// StopAccounts stops the tracking of accounts, and of their videos that are not also tracked by their own links. It returns those refs that
-// name no tracked account, in their order. If the parameter all is true and one of the refs names no tracked account, StopAccounts stops
-// nothing.
+// StopAccounts stops the tracking of accounts. It also stops their videos, except videos that were added by their own links. It returns
+// those refs that name no tracked account, in their order. If the parameter all is true and one of the refs names no tracked account,
+// StopAccounts stops nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (unmatched []AccountRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil

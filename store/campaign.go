@@ -58,15 +58,15 @@ type CampaignDay struct {
 	Rounded      int64 // number of videos with a stored point of this day in which the source has probably rounded a count
 	Interpolated int64 // number of videos whose counts were interpolated between two stored points
 	Carried      int64 // number of videos without a later point, whose counts are therefore taken from their last stored point
-	WithoutPoint int64 // number of videos without a point on this day or before
+	WithoutPoint int64 // number of videos without a point on this day or on an earlier day
 	Sums               // sums of the known counts
 	Unknown      Sums  // for each metric, the number of videos whose count is unknown
 
-	ViewsGained    int64 // sum of the changes of the videos' views, each since the last day with known views of the video
+	ViewsGained    int64 // sum of the changes of the videos' views; the change of a video is counted from the last earlier day on which its views were known
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
 	ViewsFromAdded int64 // views of the videos that were added on this day
-	// ViewsFromKnown is the change of Views since the day before, without ViewsGained and ViewsFromAdded. It adds the views of videos that
-	// had no known views the day before, and subtracts the views of videos that have no known views any more.
+	// ViewsFromKnown is the part of the change of Views since the day before that is not in ViewsGained and ViewsFromAdded. It adds the
+	// views of videos that had no known views the day before, and subtracts the views of videos that have no known views any more.
 	ViewsFromKnown int64
 }
 
@@ -126,9 +126,10 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  ) AS r GROUP BY r.video_id
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
-// campaignPoints is a SQL query for points of the videos @ids, ordered by video and day. The counts of the days @from to @to are computed
-// from these points. For each video, the query returns at least the last point up to @from, the points between, and the first point from
-// @to on. @before is @from - 6, because the day of a weekly point can be up to 6 days after the Monday of its week.
+// campaignPoints is a SQL query for points of the videos @ids, ordered by video and day. The counts of the days from @from to @to are
+// computed from these points. For each video, the query returns at least the last point on or before @from, all points between the two
+// days, and the first point on or after @to. @before is 6 days before @from, because the day of a weekly point can be up to 6 days after
+// the Monday of its week.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -200,7 +201,8 @@ func (o *Org) campaignCollections(ctx context.Context, q CampaignQuery) ([]Colle
 	return found, db.Translate(err)
 }
 
-// tallyVideos reads the points of the videos and adds their counts to t. points is the number of points that were read so far.
+// tallyVideos reads the points of the videos and adds their counts to t. The parameter points counts the points that were read so far, over
+// all calls.
 func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos []CampaignVideo, points *int) error {
 	ids := make([]uuid.UUID, len(videos))
 	for n := range videos {
@@ -208,7 +210,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	}
 	from := q.From - 1
 	if q.Points {
-		from = 0 // the quality of a point depends on all earlier points of the video
+		from = 0 // read all earlier points too, because the quality of a point depends on them
 	}
 	rows, err := o.s.db.Read(ctx).Raw(campaignPointsSQL, map[string]any{"org": o.id, "ids": ids, "from": from, "before": from - 6, "to": q.To}).Rows()
 	if err != nil {
@@ -238,7 +240,8 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 			finish()
 		}
 		point := p.point()
-		// While a week is rolled up, a day can have a daily and a weekly point. Counts that the daily point lacks come from the weekly point.
+		// While a week is rolled up, a day can have both a daily and a weekly point. If the daily point lacks a count, the count comes from
+		// the weekly point.
 		if n := len(of); n > 0 && of[n-1].Day == point.Day {
 			point.Update(of[n-1].Counts)
 			of[n-1].Counts = point.Counts
@@ -318,7 +321,7 @@ func (v *CampaignVideo) startsOn(from db.Date) db.Date { return max(from-1, v.Ad
 // tally adds up the counts of videos by day.
 type tally struct {
 	from, to db.Date
-	days     []CampaignDay // the first entry is for the day before from
+	days     []CampaignDay // the first entry is for the day before the period
 }
 
 func newTally(q CampaignQuery) *tally {
@@ -396,8 +399,8 @@ func (d *CampaignDay) countsOf(points []Point, next int) Counts {
 	return at.out[0].Counts
 }
 
-// finished computes the last field of each day, ViewsFromKnown, and returns the days of the period. They begin with the first day that has a
-// video.
+// finished computes ViewsFromKnown, the last missing field of each day, and returns the days of the period. They begin with the first day
+// that has a video.
 func (t *tally) finished() []CampaignDay {
 	for n := 1; n < len(t.days); n++ {
 		d := &t.days[n]

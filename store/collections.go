@@ -36,7 +36,7 @@ var (
 const MaxCollectionDepth = 16
 
 // DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. A video can have every collection
-// as a label, so this limit bounds the size of lists.
+// as a label, so this limit also limits how large a video is in an answer.
 const DefaultMaxCollections = 1000
 
 // hashLength is the number of random characters in the address of a share page: the length of Collection.Hash.

@@ -13,15 +13,15 @@ import (
 // maxCounts is the maximum number of lists whose number of rows a Store has in its cache.
 const maxCounts = 10_000
 
-// listKey identifies a list in the caches of a Store. It has a hash of the SQL statement and arguments that select the rows, which include
-// the id of the organisation, and the version of the organisation's data.
+// listKey identifies a list in the caches of a Store. It has the version of the organisation's data, and a hash of the SQL statement that
+// selects the rows. The hash includes the arguments of the statement, and so the organisation's id.
 type listKey struct {
 	list    [sha256.Size]byte
 	version int64
 }
 
-// keyOfList returns the key for the list of the query q. The parameter v is the organisation's version. The parameters in more say what
-// else selects or orders the rows.
+// keyOfList returns the key for the list of the query q. The parameter v is the organisation's version. The values in more also become part
+// of the key, such as the order of the list.
 func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	statement, args, err := db.Statement(q)
 	if err != nil {

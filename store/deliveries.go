@@ -68,7 +68,7 @@ var deliveryColumns = []db.Column[Delivery]{
 	{Name: "error", Set: func(d *Delivery, row *db.Values, i int) { d.Error = row.OptionalText(i) }},
 }
 
-// newDelivery returns a delivery of an event to a webhook that is due at once. If id is zero, the delivery gets a new id.
+// newDelivery returns a delivery of an event to a webhook. The delivery is due immediately. If id is zero, the delivery gets a new id.
 func newDelivery(org, webhook, id uuid.UUID, e Event, now db.Instant) Delivery {
 	if id == uuid.Nil {
 		id = db.NewID()
@@ -103,7 +103,7 @@ func makeDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
  WHERE webhook_queue.organisation_id = wanted.organisation_id AND webhook_queue.webhook_id = wanted.id`, append(args, now, now)...).Error
 }
 
-// endPause ends the pause that follows a failed attempt, so that the webhook can be claimed at once. It does not end the claim of a
+// endPause ends the pause that follows a failed attempt, so that the webhook can be claimed immediately. It does not end the claim of a
 // process.
 func endPause(tx *gorm.DB, org, webhook uuid.UUID) error {
 	return tx.Exec("UPDATE webhook_queue SET claimed_until = 0 WHERE organisation_id = ? AND webhook_id = ? AND token IS NULL", org, webhook).Error
@@ -117,7 +117,8 @@ type WebhookClaim struct {
 	token          uuid.UUID
 }
 
-// ClaimWebhooks claims up to limit webhooks that have a due delivery, for the duration lease. The webhook that is due longest comes first.
+// ClaimWebhooks claims up to limit webhooks that have a due delivery. The claims last for the duration lease. The webhook that is due
+// longest comes first.
 func (s *Store) ClaimWebhooks(ctx context.Context, limit int, lease time.Duration) ([]WebhookClaim, error) {
 	now := s.db.Now()
 	const due = "SELECT organisation_id, webhook_id FROM webhook_queue WHERE due_at <= ? AND claimed_until <= ? ORDER BY due_at, webhook_id LIMIT ?"
@@ -204,8 +205,8 @@ const statusGone = 410
 
 // FinishClaim stores the results of attempts and ends the claim. The attempts must be in the order in which they ended. A delivery that
 // failed is sent again after the next delay in retryDelays, until no delay is left. After a failed attempt, nothing is sent to the webhook
-// during a pause. The pause begins with firstPause and doubles with each further failure. FinishClaim disables the webhook if its server
-// answered with status 410, or if all attempts have failed for a time of at least DisableAfter.
+// during a pause. The first pause lasts for firstPause, and each further failure doubles the pause. FinishClaim disables the webhook if its
+// server answered with status 410, or if all attempts have failed for a time of at least DisableAfter.
 func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Attempt) error {
 	o := s.Org(c.OrganisationID)
 	if len(attempts) == 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// eventFeed is a row of event_feeds. It says whether an organisation's events are recorded. Position is the position of the newest event,
-// and the events up to the position Deleted are missing.
+// eventFeed is a row of event_feeds. It says whether an organisation's events are recorded. Position is the position of the newest event.
+// The events up to the position Deleted are no longer stored, or were never recorded.
 type eventFeed struct {
 	OrganisationID uuid.UUID `gorm:"primaryKey"`
 	Enabled        bool
@@ -24,7 +24,7 @@ type eventFeed struct {
 	ReadAt         db.Instant
 }
 
-// feedReadAccuracy is the accuracy of eventFeed.ReadAt. A read of the feed updates ReadAt only if the stored time is older than this.
+// feedReadAccuracy is the accuracy of eventFeed.ReadAt. A read of the feed updates ReadAt only if the stored time is more than an hour old.
 const feedReadAccuracy = time.Hour
 
 // enableFeed starts the recording of the organisation's events. If an earlier recording has ended, the events between its end and now are
@@ -37,7 +37,7 @@ func (o *Org) enableFeed(tx *gorm.DB) error {
 }
 
 // OpenFeed prepares a read of the organisation's events. The first call starts the recording of events. OpenFeed returns the position up to
-// which events are missing, because they were deleted, or because no events were recorded for some time.
+// which events are missing, because they were deleted, or because events were not recorded for some time.
 func (o *Org) OpenFeed(ctx context.Context) (missing int64, err error) {
 	now := o.s.db.Now()
 	var feeds []eventFeed
@@ -88,7 +88,7 @@ var eventColumns = []db.Column[Event]{
 	{Name: "created_at", Set: func(e *Event, row *db.Values, i int) { e.CreatedAt = row.Instant(i) }},
 	{Name: "data", Set: func(e *Event, row *db.Values, i int) {
 		if err := json.Unmarshal([]byte(row.String(i)), &e.Data); err != nil {
-			panic(err) // only EventRecorder writes the column
+			panic(err) // cannot happen: only EventRecorder writes the column
 		}
 	}},
 }

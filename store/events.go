@@ -94,7 +94,7 @@ type AccountState struct {
 
 // Threshold is a round value that a number of a video has reached, such as a million views.
 type Threshold struct {
-	Member string `json:"member"` // the number that has reached Value: thresholdViews or thresholdOutlier
+	Member string `json:"member"` // name of the number that has reached Value: thresholdViews or thresholdOutlier
 	Value  int64  `json:"value"`
 }
 
@@ -160,9 +160,9 @@ type pendingEvent struct {
 	delivery uuid.UUID  // id of the delivery if only is set; if it is the zero id, the delivery gets a new id
 }
 
-// NewEventRecorder returns a recorder for the events of organisations. The transaction must have raised the versions of these organisations
-// before. This locks the organisations, so their webhooks cannot change until the transaction ends. The parameter at is the time of the
-// events.
+// NewEventRecorder returns a recorder for the events of organisations. Before, the transaction must have raised the versions of these
+// organisations, because this locks the organisations. Their webhooks then cannot change until the transaction ends. The parameter at is
+// the time of the events.
 func NewEventRecorder(tx *gorm.DB, at db.Instant, orgs ...uuid.UUID) (*EventRecorder, error) {
 	r := &EventRecorder{tx: tx, at: at, receivers: map[uuid.UUID][]receiver{}}
 	if orgs = db.Distinct(orgs); len(orgs) == 0 {
@@ -205,8 +205,8 @@ func (r *EventRecorder) add(org uuid.UUID, kind EventType, data EventData) {
 	}
 }
 
-// VideoFetched adds the events that follow from a fetch of a video. before is the video before the fetch was written. If rounded is true,
-// the source has probably rounded the counts, so fewer views do not mean that views fell.
+// VideoFetched adds the events that follow from a fetch of a video. The parameter before is the video before the fetch was written. If
+// rounded is true, the source has probably rounded the counts, so fewer views do not mean that views fell.
 func (r *EventRecorder) VideoFetched(before, after *Video, rounded bool) {
 	org := after.OrganisationID
 	if !r.Records(org) {
@@ -219,7 +219,7 @@ func (r *EventRecorder) VideoFetched(before, after *Video, rounded bool) {
 			r.add(org, EventVideoViewsFell, EventData{Video: eventVideo(after, &was)})
 		}
 	}
-	if was.Views != nil && is.Views != nil { // a video that was never fetched reached its thresholds at an unknown time
+	if was.Views != nil && is.Views != nil { // if the old views are unknown, so is the time at which the video reached a threshold
 		for _, value := range viewThresholds {
 			if *was.Views < value && value <= *is.Views {
 				r.add(org, EventVideoMilestone, EventData{Video: eventVideo(after, &was), Threshold: &Threshold{thresholdViews, value}})
@@ -245,7 +245,7 @@ func (r *EventRecorder) VideoStatus(before, after *Video) {
 	}
 }
 
-// AccountFetched adds the events that follow from a fetch of an account. before is the account before the fetch was written.
+// AccountFetched adds the events that follow from a fetch of an account. The parameter before is the account before the fetch was written.
 func (r *EventRecorder) AccountFetched(before, after *Account) {
 	was := accountState(before)
 	if !equalCounts(was.Followers, after.LatestFollowersCount) || !equalCounts(was.Following, after.LatestFollowingCount) {

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// eventsAfter returns the next events of an organisation after a position, the oldest first, at most limit.
+// eventsAfter returns up to limit events of an organisation: those that follow a position, the oldest first.
 func eventsAfter(t *testing.T, o *store.Org, after *store.Position, limit int) []store.Event {
 	t.Helper()
 	list, err := o.ListEvents(t.Context(), store.EventQuery{Window: store.Window{Limit: limit, After: after}})
@@ -170,7 +170,7 @@ func TestEvents_reportAccountsAndTheirVideos(t *testing.T) {
 	})
 }
 
-func TestEvents_recordingEndsIfNobodyReads(t *testing.T) {
+func TestEvents_areNoLongerRecordedIfNobodyReadsThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -195,7 +195,7 @@ func TestEvents_recordingEndsIfNobodyReads(t *testing.T) {
 	})
 }
 
-// Each change of the test is stored with an event and a delivery. If the delivery cannot be stored, neither the event nor the change may be
+// Each change of the test is stored with an event and a delivery. If the delivery cannot be stored, neither the change nor the event may be
 // stored.
 //
 // Requirements in docs/coverage.md: 14.5-06

@@ -14,12 +14,12 @@ import (
 type FetchStatus = queue.FetchStatus
 
 // FetchState is the fetch status of a video or account of an organisation, with its reason and times. Each organisation stores its own
-// FetchState. So it never shows fetches from before this organisation tracked the video. Methods that read videos and accounts call asOf,
-// which sets the status delayed.
+// FetchState. So an organisation never sees fetches from the time before it tracked the video. Methods that read videos and accounts call
+// asOf, which sets the status delayed if the next fetch is late.
 type FetchState struct {
 	FetchStatus   FetchStatus // "" for an untracked account to which videos are linked
 	FetchReason   string      // the first part of the sentence that explains the status; "" if the status explains itself
-	LastAttemptAt *db.Instant // when a source was last asked since the organisation tracks the video or account
+	LastAttemptAt *db.Instant // time of the last request to a source since the organisation began to track the video or account
 	NextFetchAt   *db.Instant // when the next fetch is due; nil if no fetch is planned
 }
 
@@ -128,8 +128,8 @@ func withStatus(q *gorm.DB, table string, status FetchStatus, now db.Instant) *g
 }
 
 // statusSQL is a SQL expression for the fetch status of a row. It has three parameters: queue.Waiting, the result of lateSince, and
-// queue.FetchDelayed. A fetch that was due before that time is late.
+// queue.FetchDelayed. A fetch is late if it was due before the result of lateSince.
 const statusSQL = "CASE WHEN fetch_status IN ? AND next_fetch_at < ? THEN ? ELSE fetch_status END"
 
-// lateSince returns now minus queue.DelayedAfter. A fetch that was due before this time, and is still due at now, is late.
+// lateSince returns now minus queue.DelayedAfter. A fetch that was due before this time, and has not run yet, is late.
 func lateSince(now db.Instant) db.Instant { return now.Add(-queue.DelayedAfter) }

@@ -133,7 +133,7 @@ func (o *Org) knownBefore(ctx context.Context, video uuid.UUID, points []Point, 
 		}
 		seen.Update(p.Counts)
 	}
-	if !wanted || points[0].Day >= from { // if the first point is not before the range, the video has no earlier points
+	if !wanted || points[0].Day >= from { // if the first point is not before the first day of the range, the video has no earlier points
 		return before, nil
 	}
 	// Each subquery reads the points of the video backwards along the primary key until a point has the count. It reads at most all points
@@ -181,10 +181,10 @@ func (o *Org) scanPoints(ctx context.Context, query string, video uuid.UUID, fro
 	return points, err
 }
 
-// fill returns the stored and interpolated points of the days from..to, the newest first. stored must be ordered by day, the oldest first.
-// known has the counts that were known before the first stored point. fill sets the quality of each stored point: to "rounded" if the
-// source has rounded a count, otherwise to "corrected" if a count is lower than its last known value that was not rounded, and otherwise to
-// "measured".
+// fill returns the stored and interpolated points of the days from..to, the newest first. The parameter stored must be ordered by day, the
+// oldest first. The parameter known has the counts that were known before the first stored point. fill sets the quality of each stored
+// point: to "rounded" if the source has rounded a count, otherwise to "corrected" if a count is lower than its last known value that was
+// not rounded, and otherwise to "measured".
 func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
@@ -201,7 +201,7 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	if len(stored) == 0 {
 		return []Point{}
 	}
-	days := max(0, min(to, stored[len(stored)-1].Day)-max(from, stored[0].Day)+1) // at most this many points are returned
+	days := max(0, min(to, stored[len(stored)-1].Day)-max(from, stored[0].Day)+1) // highest number of points that can be returned
 	i := interpolation{out: make([]Point, 0, days), counts: make([]int64, 0, MetricCount*int(days))}
 	for n, p := range slices.Backward(stored) {
 		if p.Day >= from && p.Day <= to {
@@ -214,11 +214,11 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	return i.out
 }
 
-// interpolation appends interpolated points to out. Its slices have the capacity for all points, because one allocation for each count
-// would take longer than computing the counts.
+// interpolation appends interpolated points to the slice out. Both slices are allocated with space for all points, because one allocation
+// for each count would take longer than computing the counts.
 type interpolation struct {
 	out    []Point
-	counts []int64 // the counts to which the points of out refer
+	counts []int64 // memory of the counts to which the points in out have pointers
 }
 
 // between appends a linearly interpolated point for each day between the points a and b that is in from..to, the newest first. It rounds

@@ -20,7 +20,7 @@ type VideoPoints struct {
 
 // PointsQuery selects videos and points.
 type PointsQuery struct {
-	Since, Until db.Instant // only videos whose counts were last fetched in this time, and only points that were fetched since then; both inclusive
+	Since, Until db.Instant // only videos whose last fetch with counts was in this time (both ends included), and only points that were fetched at Since or later
 	From         db.Date    // first day of the points
 	Window       db.Window  // which part of the list of videos is returned
 }
@@ -36,12 +36,12 @@ var pointVideoColumns = []db.Column[VideoPoints]{
 	{Name: "latest_updated_at", Set: func(v *VideoPoints, row *db.Values, i int) { v.UpdatedAt = row.Instant(i) }},
 }
 
-// pointBytes is an upper bound of the number of bytes that a point takes in JSON, with the members of its video except the link.
+// pointBytes is an upper bound of the number of bytes that a point takes in JSON. It includes the fields of the point's video, except the
+// link.
 const pointBytes = 512
 
 // ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first, so that a
-// video that is fetched while a caller reads the pages comes again on a later page. Stopped videos are included. The total of the list is
-// not known.
+// video that is fetched while a caller reads the pages comes again on a later page. Stopped videos are included. The list has no total.
 func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[VideoPoints], error) {
 	videos := o.q(ctx, "videos").Where("videos.latest_updated_at BETWEEN ? AND ?", query.Since, query.Until)
 	spec := db.ListSpec[VideoPoints]{Sort: pointOrders, Table: "videos", Columns: pointVideoColumns, ID: func(v *VideoPoints) uuid.UUID { return v.ID },

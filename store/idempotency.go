@@ -204,7 +204,7 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 	body := c.encoder.EncodeAll(a.Body, nil)
 	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		kept := db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).
-			Model(&idempotencyRow{}). // without a model, GORM logs the whole map with the body
+			Model(&idempotencyRow{}). // without Model, GORM would write the whole map, with the body of the answer, to the log
 			Updates(map[string]any{"status": a.Status, "content_type": a.ContentType, "body": body, "encoding": encodingZstd,
 				"bytes": gorm.Expr("bytes + ?", len(body))})
 		if kept.Error != nil || kept.RowsAffected == 0 {
@@ -214,8 +214,8 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptAnswer
 	})
 }
 
-// ReleaseKey allows a request that ended without an answer to be sent again at once. The key keeps its EffectID, because the request may
-// already have created an object.
+// ReleaseKey allows a request that ended without an answer to be sent again immediately. The key keeps its EffectID, because the request
+// may already have created an object.
 func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	return o.s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ? AND status IS NULL", operation, key).Update("started_at", 0).Error

@@ -18,17 +18,16 @@ const (
 	maxCachedEntries = 500_000
 )
 
-// labelCache has the labels of organisations: all their collections with all members. The labels of an organisation are stored with the
-// version of the labels for which they were read. A caller first reads the current version from the database and asks for the labels of
-// this version. So the caller never gets labels from before a change, even if another process made the change. A labelCache is safe for
-// concurrent use.
+// labelCache has the labels of organisations: all their collections with all members. The labels of an organisation are stored together
+// with their version number. A caller first reads the current version from the database, and then asks for the labels of this version. So
+// the caller never gets labels from before a change, even if another process made the change. A labelCache is safe for concurrent use.
 type labelCache struct {
 	mu      sync.Mutex
 	byOrg   *simplelru.LRU[uuid.UUID, cachedLabels] // the least recently used organisation is dropped first
 	entries int                                     // number of members and collections of all organisations in byOrg
 }
 
-// cachedLabels are the labels of an organisation that were read for one version of its labels.
+// cachedLabels has the labels of an organisation, and the version that they had when they were read.
 type cachedLabels struct {
 	version int64
 	labels  *labels // nil after the first request for this version, or if there are too many members
@@ -43,9 +42,9 @@ func newLabelCache(orgs int) (*labelCache, error) {
 	return c, err
 }
 
-// get returns the labels of an organisation for a version of the labels, or nil if the cache does not have them. If load is true, the
-// caller should read the labels with all members and call put. For the first request for a version, load is false, because the next change
-// often follows soon, and the caller needs less time to read only the members of one page.
+// get returns the labels of an organisation with the given version, or nil if the cache does not have them. If load is true, the caller
+// should read all labels with all members and call put. The first time that get is called with a version, load is false, because a
+// collection often changes again soon. Until then, the caller reads only the members that its page needs, which is faster.
 func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +52,7 @@ func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	switch {
 	case ok && known.version == version:
 		return known.labels, known.labels == nil && !known.tooMany
-	case !ok || known.version < version: // the version of a slow request can be older than the version in the cache
+	case !ok || known.version < version: // a slow request can ask for a version that is older than the version in the cache
 		c.add(org, cachedLabels{version: version})
 	}
 	return nil, false

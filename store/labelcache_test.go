@@ -22,8 +22,8 @@ func labelNames(labels []*store.Label) []string {
 	return names
 }
 
-// TestLabels_showEveryChangeThatAnotherProcessHasCommitted makes each kind of change through one store. Another store with the same
-// database has the labels in its cache. Its next answer must show the change.
+// TestLabels_showEveryChangeThatAnotherProcessHasCommitted makes each kind of change through one Store. A second Store uses the same
+// database and has the labels in its cache. The next answer of the second Store must show the change.
 func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -71,7 +71,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 			{"delete", func() error { return writer.DeleteCollection(ctx, launch, nil) }, []string{"Imported"}, []string{"Imported"}, nil},
 		} {
 			require.NoError(t, step.do(), step.name)
-			for range 3 { // reads the members of the page, then all members, then nothing
+			for range 3 { // the first round reads the members of the page, the second all members, and the third nothing
 				got := map[uuid.UUID][]string{}
 				for _, v := range storetest.ListVideos(t, reader, storetest.OrderedBy("created_at", true)).Videos {
 					got[v.ID] = labelNames(v.Labels)
@@ -103,7 +103,7 @@ func TestLabels_areReadAgainOnlyAfterAChangeOfCollections(t *testing.T) {
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 			return len(db.Guard.Statements())
 		}
-		// Two statements read the version and the rows.
+		// One statement reads the version, and one reads the rows.
 		require.Equal(t, 3, statements(), "the first list reads the members among its rows")
 		require.Equal(t, 3, statements(), "the second list reads all members")
 		require.Equal(t, 2, statements())
@@ -122,7 +122,7 @@ func TestLabels_ofCollectionsWithVeryManyMembersAreReadForEachPage(t *testing.T)
 		for first := 0; first < 1000; first += 500 {
 			storetest.Track(t, o, storetest.ClipsFrom(t, first, 500)...)
 		}
-		const collections = 51 // with 1000 videos each, the organisation has more members than its cache
+		const collections = 51 // each collection has 1000 videos, so the organisation has more members than the cache can hold
 		for i := range collections {
 			storetest.Collection(t, o, fmt.Sprint("Collection ", i), nil)
 		}

@@ -31,9 +31,9 @@ UNION ALL
 SELECT h.video_id FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}))`
 
-// inCollections adds to q the condition that a video is in at least one of the collections. The database then first reads the members of
-// the collections. If inOrder is true, inCollections adds IS TRUE to the condition. The database then cannot begin with the members. It
-// reads the videos in the order of the list instead, and skips videos that are not members.
+// inCollections adds to q the condition that a video is in at least one of the collections. If inOrder is false, the database first reads
+// the members of the collections. If inOrder is true, the condition ends with IS TRUE, so that the database cannot begin with the members.
+// It then reads the videos in the order of the list, and skips videos that are not members.
 func (o *Org) inCollections(q *gorm.DB, collections []uuid.UUID, inOrder bool) *gorm.DB {
 	condition, ids := db.AnyOf(q, "m.collection_id", "@collections", collections)
 	where := strings.ReplaceAll(members, "{collections}", condition)
@@ -65,14 +65,14 @@ func namesAndIDs(names []string) []string {
 }
 
 // labels has the data from which the labels of videos and accounts are found. The labels of a video are the collections that contain it.
-// The data are all collections of the organisation with their names and hashtags, and the members of the collections. It can have all
-// members, or only those among some videos and accounts.
+// The data are all collections of the organisation with their names and hashtags, and the members of the collections. A value has either
+// all members, or only the members among some videos and accounts.
 type labels struct {
 	all     []Label             // all collections of the organisation, ordered by name and id
 	bytes   []int64             // number of bytes that each label of all takes in JSON
 	tags    map[string][]int    // the key is a hashtag, and the value has the indexes in all of the collections with this hashtag
 	members []member            // ordered by id
-	first   map[uuid.UUID]int32 // index in members of the first entry of an id
+	first   map[uuid.UUID]int32 // for each id: the index of its first entry in members
 }
 
 // member is a video or account that was added to a collection.
@@ -81,7 +81,7 @@ type member struct {
 	collection int32     // index of the collection in labels.all
 }
 
-// of appends to indexes the indexes of the collections to which a video or account was added, and returns the longer slice.
+// of returns indexes with the indexes of the collections appended to which a video or account was added.
 func (l *labels) of(indexes []int, id uuid.UUID) []int {
 	first, ok := l.first[id]
 	if !ok {
@@ -115,9 +115,9 @@ type labelled struct {
 	account *uuid.UUID // the account, or the account of the video; nil if it is unknown
 }
 
-// labelRows sets the labels of rows, which are videos or accounts. row returns a row, and set stores its labels. If the labels take more
-// than maxBytes in JSON, labelRows may leave out the last rows. It returns the number of rows whose labels were set, at least one, and the
-// number of bytes that these labels take in JSON.
+// labelRows sets the labels of rows, which are videos or accounts. The function row returns a row, and the function set stores its labels.
+// If the labels take more than maxBytes in JSON, labelRows may leave out the last rows. It returns the number of rows whose labels were
+// set, at least one, and the number of bytes that these labels take in JSON.
 func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(i int) labelled, set func(i int, labels []*Label)) (done int, bytes int64, err error) {
 	for size := rows; done < rows && (done == 0 || bytes <= maxBytes); {
 		from, to := done, min(rows, done+size)
@@ -140,7 +140,7 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 			return 0, 0, err
 		}
 		done = to
-		ofAccounts := map[uuid.UUID]labelSet{} // most videos are only in the collections of their account, and share its labels
+		ofAccounts := map[uuid.UUID]labelSet{} // most videos are only in the collections of their account, and so have the labels of their account
 		var own []int
 		for i := from; i < to && len(l.all) > 0; i++ {
 			r := row(i)
@@ -186,7 +186,7 @@ func (o *Org) labelAccounts(ctx context.Context, accounts []Account, maxBytes in
 
 // memberships is a SQL query with three kinds of rows: names of collections, hashtags of collections, and members of collections. The texts
 // {m.video_id} and {m.account_id} are replaced by conditions that select the members. A row has the id of a collection and one other value.
-// One statement takes less time than three.
+// All rows are read with one statement, because three statements would take longer.
 const memberships = `SELECT c.id, c.name, NULL AS tag, CAST(NULL AS uuid) AS member FROM collections c WHERE c.organisation_id = @org
 UNION ALL
 SELECT h.collection_id, NULL AS name, h.tag, NULL AS member FROM collection_hashtags h WHERE h.organisation_id = @org
@@ -196,8 +196,8 @@ UNION ALL
 SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
 // labels returns the collections of the organisation with their members among the given videos and accounts. If the cache has all members,
-// the result has all of them. labels returns errTooManyMembers if there are more than maxMembers members to read. It reads the version of
-// the labels before the labels, so the result is never older than this version.
+// the result has all of them. labels returns errTooManyMembers if it would have to read more than maxMembers members. It reads the version
+// of the labels first and the labels second, so the labels are never older than the version.
 func (o *Org) labels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
 	v, err := o.version(ctx)
 	if err != nil {
@@ -244,7 +244,7 @@ func (o *Org) memberships(ctx context.Context, ofVideo, ofAccount string, args m
 		} else if tag, ok := row.Text(2); ok {
 			tags = append(tags, tagged{tag, collection})
 		} else if members = append(members, added{row.ID(3), collection}); len(members) > limit {
-			return errTooManyMembers // a single video has fewer labels than the limit, because an organisation has fewer collections
+			return errTooManyMembers // cannot happen for a single video: it has at most as many labels as the organisation has collections
 		}
 		return nil
 	})

@@ -22,17 +22,17 @@ func TestListVideos_numberOfStatementsDoesNotDependOnThePage(t *testing.T) {
 		}
 		_, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Launch", Access: store.AccessPrivate})
 		require.NoError(t, err)
-		for range 2 { // the second list puts all labels into the cache
+		for range 2 { // only the second list puts all labels into the cache
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 		}
 		for name, c := range map[string]struct {
 			window     store.Window
 			statements int
 		}{
-			"a short page":                  {store.Window{Limit: 1}, 2}, // the version with the total, and the rows
+			"a short page":                  {store.Window{Limit: 1}, 2}, // one statement reads the version with the total, and one reads the rows
 			"a long page":                   {store.Window{Limit: 1500}, 2},
-			"a page far from the beginning": {store.Window{Offset: 700, Limit: 10}, 3},  // one more statement: the position of the row before the page
-			"a page near the end":           {store.Window{Offset: 1490, Limit: 10}, 4}, // one more statement: the version is read again
+			"a page far from the beginning": {store.Window{Offset: 700, Limit: 10}, 3},  // one more statement finds the position of the row before the page
+			"a page near the end":           {store.Window{Offset: 1490, Limit: 10}, 4}, // one more statement reads the version again
 			"a page beyond the end":         {store.Window{Offset: 1500, Limit: 10}, 1},
 		} {
 			db.Guard.Statements()
@@ -52,7 +52,7 @@ func TestRemembering_readsTheVersionOnceAndFirst(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		video := storetest.Track(t, o, storetest.Clips(t, 3)...)[0].VideoID
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
-		for range 2 { // the second list puts all labels into the cache
+		for range 2 { // only the second list puts all labels into the cache
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 		}
 		today := storetest.Today(db)
@@ -69,13 +69,13 @@ func TestRemembering_readsTheVersionOnceAndFirst(t *testing.T) {
 				query.Platform = new(link.TikTok)
 				_, err := o.ListVideos(t.Context(), query)
 				return err
-			}, 3}, // one more statement: the total
+			}, 3}, // one more statement counts the rows
 			"a list of a collection": {func(o *store.Org) error {
 				query := storetest.OrderedBy("created_at", true)
 				query.Collections = []string{"Launch"}
 				_, err := o.ListVideos(t.Context(), query)
 				return err
-			}, 3}, // two more statements: the ids of the collections, and the order of the list; the list is empty, so its rows are not read
+			}, 3}, // two more statements read the ids of the collections and the order of the list; the list is empty, so no rows are read
 			"a history that begins before the range": {func(o *store.Org) error {
 				db.Clock.Advance(24 * time.Hour)
 				_, err := o.History(t.Context(), store.VideoRef{ID: video}, today+1, today+1)
@@ -84,7 +84,7 @@ func TestRemembering_readsTheVersionOnceAndFirst(t *testing.T) {
 			"a history that begins in the range": {func(o *store.Org) error {
 				_, err := o.History(t.Context(), store.VideoRef{ID: video}, today-700, today)
 				return err
-			}, 3}, // one more statement: the last point before the range
+			}, 3}, // one more statement reads the last point before the range
 			"the organisation's history": {func(o *store.Org) error {
 				_, err := o.OrganisationHistory(t.Context(), today-30, today)
 				return err
@@ -171,7 +171,7 @@ func TestListVideos_allocatesLessThanOneObjectForEachRow(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		allocations(rows)
 		runtime.ReadMemStats(&after)
-		return (after.TotalAlloc - before.TotalAlloc) / 21 // AllocsPerRun also runs the function once before it counts
+		return (after.TotalAlloc - before.TotalAlloc) / 21 // 21 runs, because AllocsPerRun runs the function once before it counts 20 runs
 	}
 	bytesPerRow := (bytes(2000) - bytes(200)) / 1800
 	require.Less(t, bytesPerRow, uint64(1000), "the memory for the rows is allocated once")

@@ -58,7 +58,7 @@ func JoinMetrics(format, separator string) string {
 	return strings.Join(parts[:], separator)
 }
 
-// MetricNames returns the column name of each metric, with a prefix.
+// MetricNames returns, for each metric, the prefix followed by the name of the metric's column.
 func MetricNames(prefix string) []string {
 	names := make([]string, MetricCount)
 	for i, m := range metrics {
@@ -67,8 +67,7 @@ func MetricNames(prefix string) []string {
 	return names
 }
 
-// MetricDefinitions returns, for each metric, the name of its column with a prefix before it and the SQL type after it, such as
-// "latest_views bigint".
+// MetricDefinitions returns, for each metric, the prefix, the name of the metric's column and its SQL type, such as "latest_views bigint".
 func MetricDefinitions(prefix string) []string {
 	columns := MetricNames(prefix)
 	for i := range columns {
@@ -93,7 +92,7 @@ func (c *Counts) Fields() (fields [MetricCount]**int64) {
 	return fields
 }
 
-// Values returns the counts in the order of the metrics, for use as parameters of a SQL statement.
+// Values returns the counts in the order of the metrics, to be used as parameters of a SQL statement.
 func (c *Counts) Values() []any {
 	values := make([]any, MetricCount)
 	for i, n := range c.All() {
@@ -110,7 +109,7 @@ func (s *Sums) Fields() (fields [MetricCount]*int64) {
 	return fields
 }
 
-// Values returns the sums in the order of the metrics, for use as parameters of a SQL statement.
+// Values returns the sums in the order of the metrics, to be used as parameters of a SQL statement.
 func (s *Sums) Values() []any {
 	values := make([]any, MetricCount)
 	for i, n := range s.Fields() {
@@ -167,7 +166,8 @@ func (c Counts) Engagement() *int64 {
 	return &sum
 }
 
-// fellFrom returns true if any count of c is lower than the same count of before. It skips counts that are unknown in c or before.
+// fellFrom returns true if any count of c is lower than the same count in the parameter before. It skips counts that are unknown in one of
+// the two.
 func (c Counts) fellFrom(before Counts) bool {
 	was := before.All()
 	for i, now := range c.All() {
@@ -178,7 +178,7 @@ func (c Counts) fellFrom(before Counts) bool {
 	return false
 }
 
-// Update replaces each count of c that is known in from. The other counts stay unchanged.
+// Update copies each count that is known in the parameter from to c. The other counts of c stay unchanged.
 func (c *Counts) Update(from Counts) {
 	given := from.All()
 	for i, field := range c.Fields() {
@@ -201,7 +201,7 @@ func (c *Counts) Add(o Counts) {
 	}
 }
 
-// Equal returns true if c and o have the same known counts with the same values.
+// Equal returns true if the same counts are known in c and o, and have the same values.
 func (c Counts) Equal(o Counts) bool {
 	others := o.All()
 	for i, n := range c.All() {

@@ -41,7 +41,7 @@ func TestVideos_everyOrderIsReadFromAnIndex(t *testing.T) {
 		db.Exec(t, "ANALYZE")
 		for order := range bothDirections(store.VideoOrders) {
 			window := store.Window{Limit: 900}
-			for page := range 4 { // the third page begins near the first video that has no value in the column
+			for page := range 4 { // the third page begins near the first video whose value in the column is null
 				db.Guard.Statements()
 				found, err := o.Videos(t.Context(), store.VideoQuery{Order: order, Window: window, WithoutTotal: true})
 				require.NoError(t, err)
@@ -63,8 +63,8 @@ func bothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
 	}
 }
 
-// requireNoSort checks that the database sorts for none of the statements since the last call of Statements that read an ordered list of a
-// table, and that it reads no whole table. It returns the plans of these statements.
+// requireNoSort checks the statements that have read an ordered list of a table since the last call of Statements. It fails the test if the
+// database sorts or reads a whole table for one of them. It returns the query plans of these statements.
 func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ...any) (plans []string) {
 	t.Helper()
 	for _, statement := range db.Guard.Statements() {
@@ -85,7 +85,7 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 	for name, filter := range map[string]struct {
 		query store.VideoQuery
 		order string // order of the rows in the index of the filter
-		index string // index of the filter; "" if the filter is checked for each video in order
+		index string // index of the filter; "" if the database reads the videos in order and checks the filter for each video
 	}{
 		"username":                {store.VideoQuery{Username: new("someone")}, "created_at", "videos_username"},
 		"account":                 {store.VideoQuery{LinkedAccountID: new(store.NewID())}, "created_at", ""},
@@ -126,9 +126,9 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 	}
 }
 
-// insertMany inserts 200,000 rows into a table: 10,000 for the organisation o, and the others for other organisations. columns are the
-// names of the columns besides organisation_id and id. values are their SQL values, in which {n} is the number of the row in the
-// organisation.
+// insertMany inserts 200,000 rows into a table: 10,000 for the organisation o, and the others for other organisations. The parameter
+// columns has the names of the columns besides organisation_id and id. The parameter values has their SQL values, in which {n} is the
+// number of the row in the organisation.
 func insertMany(t *testing.T, db *storetest.DB, o *store.Org, table, columns, values string) {
 	t.Helper()
 	id, numbers := "gen_random_uuid()", "generate_series(1, 10000) AS numbers(n)"
@@ -217,8 +217,8 @@ func TestCollections_everyOrderAndFilterIsReadFromAnIndex(t *testing.T) {
 
 var postgresParameter = regexp.MustCompile(`\$\d+`)
 
-// plan returns the engine's query plan of a statement, for parameters with unknown values. Settings make PostgreSQL sort only if no index
-// has the order.
+// plan returns the engine's query plan of a statement, for parameters with unknown values. It changes settings of PostgreSQL so that a plan
+// contains a sort only if no index has the order.
 func plan(t *testing.T, db *storetest.DB, statement string) string {
 	t.Helper()
 	conn, err := db.Raw(t).Conn(t.Context())

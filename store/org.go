@@ -18,7 +18,7 @@ import (
 type Org struct {
 	s     *Store
 	id    uuid.UUID     // id of the organisation
-	known *knownVersion // the version that lists use; nil if each list must read the version itself
+	known *knownVersion // version that the lists use; nil if each list must read the version itself
 }
 
 // knownVersion is the version of the organisation's data that the lists of an Org use. The field read is false until the Org has read the
@@ -68,7 +68,8 @@ type Version struct {
 }
 
 // At returns an Org that takes the version of the organisation's data and the totals of lists from v, and does not read them again. v must
-// be a result of the method Version for this organisation. A request that calls Version and then At reads version and totals only once.
+// be a result of the method Version for this organisation. A request that calls Version and then At reads the version and the totals only
+// once.
 func (o *Org) At(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }
 
 // Remembering returns an Org that reads the version together with its first list or history. All later lists use this version and do not
@@ -76,7 +77,7 @@ func (o *Org) At(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVe
 func (o *Org) Remembering() *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{}} }
 
 // Remembered returns the version that the lists of o use. The result ok is false if o has not read the version yet, or if each list of o
-// reads the version itself.
+// reads it anew.
 func (o *Org) Remembered() (v Version, ok bool) {
 	if o.known == nil {
 		return Version{}, false
@@ -84,7 +85,8 @@ func (o *Org) Remembered() (v Version, ok bool) {
 	return o.known.Version, o.known.read
 }
 
-// version returns the version that the lists of o use. If o does not have this version yet, or if each list reads it, version reads it.
+// version returns the version that the lists of o use. It reads the version from the database if o does not have it yet, or if each list of
+// o reads it anew.
 func (o *Org) version(ctx context.Context) (Version, error) {
 	if v, ok := o.Remembered(); ok {
 		return v, nil
@@ -96,7 +98,7 @@ func (o *Org) version(ctx context.Context) (Version, error) {
 	return v, err
 }
 
-// remember stores v as the version that later lists of o use. It does nothing if each list of o reads the version itself. The caller must
+// remember stores v as the version that later lists of o use. It does nothing if each list of o reads the version anew. The caller must
 // have read v before any other data.
 func (o *Org) remember(v Version) {
 	if o.known != nil {
@@ -135,8 +137,8 @@ func (o *Org) Version(ctx context.Context) (v Version, err error) {
 	return v, o.s.db.EachRowOf(ctx, o.readVersion(&v))
 }
 
-// versionQuery is the SQL query for the Version of an organisation: its version, its totals, and the latest due time among its late
-// fetches. To find this due time, it reads one index entry for each table and fetch status.
+// versionQuery is the SQL query for the Version of an organisation: the version number, the totals, and the latest due time among the late
+// fetches. To find this due time, the query reads one index entry for each table and fetch status.
 var versionQuery = func() string {
 	var newest []string
 	for _, table := range []string{"videos", "accounts"} {

@@ -15,7 +15,7 @@ type AccountPoint struct {
 	Following *int64
 	Videos    int64 // number of tracked videos
 	Counts          // sums of the latest counts of the tracked videos
-	// The quality in Provenance is "corrected" if a sum is lower than at the point before, although the number of videos is not lower.
+	// The quality in Provenance is "corrected" if a sum is lower than in the previous point, although the number of videos is not lower.
 	Provenance
 }
 
@@ -26,7 +26,7 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Da
 	if err != nil {
 		return nil, err
 	}
-	// The query also reads the last point before the range, because the quality of a point depends on the point before it.
+	// The query also reads the last point before the range, because the quality of a point depends on the previous point.
 	points := []AccountPoint{}
 	err = o.q(ctx, "account_days").
 		Where(`account_id = ? AND day <= ? AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
@@ -74,10 +74,10 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 
 // Statistics has the numbers of tracked and stopped videos of an organisation, or the numbers of its tracked and stopped accounts.
 type Statistics struct {
-	Total      int64                   // number of tracked videos (or tracked accounts)
-	Removed    int64                   // number of videos (or accounts) whose tracking was stopped
-	ByPlatform map[link.Platform]int64 // Total for each platform; a platform without tracked videos or accounts is missing
-	ByStatus   map[FetchStatus]int64   // tracked and stopped videos or accounts by fetch status; a status without any is missing
+	Total      int64                   // number of tracked videos, or of tracked accounts
+	Removed    int64                   // number of videos whose tracking was stopped, or of such accounts
+	ByPlatform map[link.Platform]int64 // the number Total for each platform; a platform without tracked videos or accounts is missing
+	ByStatus   map[FetchStatus]int64   // number of tracked and stopped videos or accounts for each fetch status; a status without any of them is missing
 }
 
 // VideoStatistics counts the organisation's tracked and stopped videos.

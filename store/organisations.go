@@ -71,7 +71,7 @@ type Organisation struct {
 // maxNameLength is the highest number of characters of the name of an organisation or token.
 const maxNameLength = 100
 
-// CheckName returns an error if a name is empty or too long. kind is the kind of the named object in the error, such as "token".
+// CheckName returns an error if the name of an object is empty or too long. The error calls the object by its kind, such as "token".
 func CheckName(kind, name string) error {
 	if n := len([]rune(trimName(name))); n == 0 || n > maxNameLength {
 		return fmt.Errorf("the %s's name has %d characters; it must have 1 to %d", kind, n, maxNameLength)
@@ -79,7 +79,7 @@ func CheckName(kind, name string) error {
 	return nil
 }
 
-// trimName removes the white space around a name: the characters that the API contract counts as white space.
+// trimName removes the white space around a name. White space is what the API contract defines as white space.
 func trimName(name string) string { return strings.Trim(name, " \t\n\f\r") }
 
 // CreateOrganisation adds an organisation. Several organisations can have the same name.
@@ -121,9 +121,9 @@ func (s *Store) Organisations(ctx context.Context) ([]Organisation, error) {
 }
 
 // SetTier changes an organisation's tier. It returns ErrNotFound for an unknown organisation. Requests see the change within a second.
-// SetTier then moves the organisation's targets to the lane of the new tier, in batches. After an error, some targets may still be in the
-// old lane, and a second call moves them. SetTier calls progress after each batch with the number of moved targets and the number of all
-// targets.
+// SetTier then moves the organisation's targets to the lane of the new tier, in batches. If SetTier returns another error, some targets may
+// still be in the old lane, and a second call moves them. After each batch, SetTier calls progress with the number of targets that were
+// moved so far and the number of all targets.
 func (s *Store) SetTier(ctx context.Context, id uuid.UUID, tier Tier, progress ...func(done, total int64)) error {
 	return s.setOrganisation(ctx, id, "tier", tier, progress)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Each test in this file begins a second transaction between two statements of the first one. The second transaction may finish before the
-// first transaction, or may have to wait until the first transaction ends. The result must be correct in both cases.
+// Each test in this file begins a second transaction between two statements of the first transaction. The second transaction may end first,
+// or may have to wait until the first transaction ends. The result must be correct in both cases.
 
 func TestTrack_keepsDataConsistentIfTheVideoIsConcurrentlyTrackedAndStopped(t *testing.T) {
 	t.Parallel()
@@ -63,13 +63,13 @@ func TestSetSubscription_keepsDataConsistentIfAPendingVideoIsConcurrentlySaved(t
 	})
 }
 
-func TestTrack_schedulesAnotherFetchIfTheTargetIsClaimed(t *testing.T) {
+func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.YouTube, "video")
-		storetest.Track(t, late, l) // the clock shows the same time as at the claim
+		storetest.Track(t, late, l) // this call sees the same clock time as the claim
 		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target is claimed")
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
 		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).LatestViews, "the first fetch is also written for the second organisation")
@@ -81,21 +81,22 @@ func TestTrack_schedulesAnotherFetchIfTheTargetIsClaimed(t *testing.T) {
 	})
 }
 
-// TestTrack_schedulesAFetchIfAClaimIsServedBetweenItsStatements checks that a target is fetched again if Track read the clock before a
-// claim and subscribes after the claim. The subscription is then newer than the claim, although its time is older.
+// TestTrack_schedulesAFetchIfAClaimIsServedBetweenItsStatements checks that a target is fetched again in the following case: Track reads
+// the clock, then a collector claims the target, and then Track subscribes to it. The subscription is newer than the claim, although its
+// time is older.
 func TestTrack_schedulesAFetchIfAClaimIsServedBetweenItsStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		finish := func() {}
-		db.Guard.Before("fetch_targets", func() { // called after the second Track has read the clock
+		db.Guard.Before("fetch_targets", func() { // this function runs after the second Track has read the clock
 			if !db.SharedByProcesses() {
 				return
 			}
 			db.Clock.Advance(time.Second)
 			c := storetest.ClaimOne(t, db, link.YouTube, "video")
-			finish = storetest.RunBefore(t, db, "fetch_subscriptions", func(s *store.Store) { // called after the second Track has saved its target
+			finish = storetest.RunBefore(t, db, "fetch_subscriptions", func(s *store.Store) { // this function runs after the second Track has saved its target
 				require.NoError(t, ingest.New(s).Acknowledge(context.WithoutCancel(t.Context()), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
 			})
 		})

@@ -60,7 +60,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 }
 
 // subscribedAs returns the name that a video or account of the organisation has in the fetch queue. The parameter subject is the id of the
-// video or account in the store. subscribedAs returns "" if the queue has no subscription of the organisation for it.
+// video or account in the store. subscribedAs returns "" if the organisation has no subscription to it in the queue.
 func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform, subject uuid.UUID) (string, error) {
 	var ids []string
 	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
@@ -71,9 +71,10 @@ func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform
 	return ids[0], nil
 }
 
-// requireTracked returns the error missing if the row of table with the given id is not tracked any more. The parameter tracked is the SQL
-// condition that the row is tracked. A concurrent request to stop tracking waits until the transaction ends, because the transaction has
-// raised the organisation's version. Otherwise a target could be enqueued after the stop, and would never be removed.
+// requireTracked returns the error in the parameter missing if the row of table with the given id is not tracked any more. The parameter
+// tracked is the SQL condition for tracked rows. A concurrent request to stop tracking waits until this transaction ends, because this
+// transaction has raised the organisation's version. Otherwise a target could be added to the queue after the stop, and would never be
+// removed.
 func (o *Org) requireTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, missing error) error {
 	var found []uuid.UUID
 	if err := db.Scoped(tx, table, o.id).Where(table+".id = ? AND "+tracked, id).Pluck("id", &found).Error; err != nil || len(found) > 0 {
@@ -83,7 +84,7 @@ func (o *Org) requireTracked(tx *gorm.DB, table, tracked string, id uuid.UUID, m
 }
 
 // refresh adds the entry e to the fetch queue with the highest priority, due now. The parameter updated is the time of the last successful
-// fetch, or nil. If this time is less than queue.RefreshPause ago, refresh adds nothing. The function check returns an error if the video
+// fetch, or nil. If this fetch was less than queue.RefreshPause ago, refresh adds nothing. The function check returns an error if the video
 // or account is not tracked any more.
 func (o *Org) refresh(ctx context.Context, updated *db.Instant, e queue.Entry, check func(*gorm.DB) error) (Refreshed, error) {
 	now := o.s.db.Now()

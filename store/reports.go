@@ -20,11 +20,11 @@ import (
 // MaxReports is the highest number of reports of an organisation.
 const MaxReports = 1000
 
-// Report is a frozen report of a collection. It never changes, and it stays when its collection is deleted.
+// Report is a report of a collection. It never changes, and it is kept when its collection is deleted.
 type Report struct {
 	OrganisationID  uuid.UUID `gorm:"primaryKey"`
 	ID              uuid.UUID `gorm:"primaryKey"`
-	Number          int64     // 1 for the first report of the organisation, and one more for each next one
+	Number          int64     // 1 for the organisation's first report, 2 for its second, and so on
 	CollectionID    uuid.UUID
 	CollectionName  string // name of the collection when the report was made
 	IncludeChildren bool
@@ -44,7 +44,7 @@ type reportRow struct {
 
 func (reportRow) TableName() string { return "reports" }
 
-// TooManyReportsError reports that the organisation has as many reports as it may have.
+// TooManyReportsError reports that the organisation already has the highest allowed number of reports.
 type TooManyReportsError struct{ Limit int }
 
 func (e *TooManyReportsError) Error() string {
@@ -104,8 +104,8 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	return row.Report, err
 }
 
-// setDocument sets the content of the row to the compressed document that write writes, and sets Checksum and Bytes. The document can have
-// 20 MB, so it is never in memory as a whole.
+// setDocument calls the function write, which writes the document. It stores the compressed document in the row, and sets Checksum and
+// Bytes. The document can have 20 MB, so it is never in memory as a whole.
 func (r *reportRow) setDocument(write func(io.Writer) error) error {
 	var content bytes.Buffer
 	compressed, err := zstd.NewWriter(&content, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
@@ -168,7 +168,7 @@ func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte,
 		return Report{}, nil, fmt.Errorf("report %s: %w", id, err)
 	}
 	if sum := sha256.Sum256(document); hex.EncodeToString(sum[:]) != row.Checksum {
-		return Report{}, nil, fmt.Errorf("report %s: its document does not have the checksum %s", id, row.Checksum)
+		return Report{}, nil, fmt.Errorf("the stored document of report %s does not have the checksum %s", id, row.Checksum)
 	}
 	return row.Report, document, nil
 }

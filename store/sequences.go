@@ -26,7 +26,7 @@ type sequenceCache struct {
 	mu      sync.Mutex
 	byList  *simplelru.LRU[listKey, *db.Sequence] // the least recently used list is dropped first; nil for a list with too many rows
 	rows    int64                                 // number of rows of all lists in byList
-	maxRows int64                                 // maximum of rows: the least recently used lists are dropped
+	maxRows int64                                 // maximum of rows: if it is exceeded, the least recently used lists are dropped
 }
 
 // newSequenceCache returns an empty cache.
@@ -55,7 +55,7 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	}
 }
 
-// sequence returns the order of all rows of a list of collections, or nil if the list has too many rows. The key says which list it is. The
+// sequence returns the order of all rows of a list of collections, or nil if the list has too many rows. The key identifies the list. The
 // function list returns the query that selects the rows.
 //
 // The database has no index that contains the members of a collection in the order of a column. So sequence reads all members once for each

@@ -42,7 +42,7 @@ func TestVideos_ofACollectionHaveTheOrderOfTheDatabase(t *testing.T) {
 			isMember[id] = true
 		}
 		large := db.Open(t)
-		store.SetMaxSequence(large, len(members)-1) // the collection has too many members for a list in memory
+		store.SetMaxSequence(large, len(members)-1) // with this limit, the collection has too many members for a list in memory
 		for order := range bothDirections(store.VideoOrders) {
 			all, err := o.Videos(t.Context(), store.VideoQuery{Order: order, Window: store.Window{Limit: 30}})
 			require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestVideos_ofACollectionShowEveryChange(t *testing.T) {
 			{"remove the account", func() error { return changed(writer.RemoveAccounts(ctx, launch, []uuid.UUID{author})) }, nil},
 		} {
 			require.NoError(t, step.do(), step.name)
-			for range 2 { // the second answer comes from memory
+			for range 2 { // the second answer comes from the cache
 				page, err := reader.Videos(ctx, store.VideoQuery{CollectionID: &launch, Order: store.Order{Column: "latest_views", Descending: true}, Window: store.Window{Limit: 10}})
 				require.NoError(t, err, step.name)
 				var got []uuid.UUID
@@ -131,8 +131,8 @@ func TestVideos_ofACollectionShowEveryChange(t *testing.T) {
 	})
 }
 
-// TestListsOfCollections_readOnlyTheRowsOfThePage checks the statements of pages whose list is in memory: one statement reads the version,
-// and one reads the rows of the page by their ids.
+// TestListsOfCollections_readOnlyTheRowsOfThePage counts the statements for a page whose list is in memory: one statement reads the
+// version, and one reads the rows of the page by their ids.
 func TestListsOfCollections_readOnlyTheRowsOfThePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -153,7 +153,7 @@ func TestListsOfCollections_readOnlyTheRowsOfThePage(t *testing.T) {
 			},
 		} {
 			total := map[string]int{"videos": len(members), "accounts": 1}[name]
-			for range 3 { // reads the order of the list, the labels of the page, and all labels
+			for range 3 { // the three rounds read the order of the list, the labels of the page, and all labels
 				_, _, err := read(store.Window{Limit: 3})
 				require.NoError(t, err)
 			}
@@ -172,7 +172,7 @@ func TestListsOfCollections_readOnlyTheRowsOfThePage(t *testing.T) {
 				require.Len(t, statements, 2, "%s: %q", name, statements)
 				require.NotContains(t, statements[1], "collection_", name)
 				require.NotContains(t, statements[1], "ORDER BY", name)
-				if name == "videos" { // there is only one account, so an index of it does not matter
+				if name == "videos" { // accounts are not checked: there is only one, so the database may read the whole table
 					require.Regexp(t, `videos_pkey|\(organisation_id=\? AND id=\?\)`, plan(t, db, statements[1]))
 				}
 			}
@@ -206,7 +206,7 @@ func TestVideos_ofACollectionWithLongTextsHaveShortPages(t *testing.T) {
 	})
 }
 
-// The test removes a video behind the store's back, after the order of the list was read. The same happens if another process removes the
+// The test removes a video directly in the database, after the order of the list was read. The same happens if another process removes the
 // video between the two statements of a request.
 func TestVideos_ofACollectionLeaveOutARowThatWasRemovedSinceTheOrderWasRead(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestSession_actsForItsTokenUntilItEnds(t *testing.T) {
+func TestSession_hasTheRightsOfItsTokenUntilItEnds(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		ctx := t.Context()
@@ -41,7 +41,7 @@ func TestSession_actsForItsTokenUntilItEnds(t *testing.T) {
 	})
 }
 
-func TestSession_endsWithItsTokenAndAfterItsLife(t *testing.T) {
+func TestSession_endsAfterItsLifeOrTogetherWithItsToken(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		ctx := t.Context()

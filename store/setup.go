@@ -13,7 +13,7 @@ import (
 
 // These errors say why a setup link cannot be created or used. A setup link creates the first organisation.
 var (
-	ErrSetUp     = errors.New("an organisation exists, so the setup is done")
+	ErrSetUp     = errors.New("the setup was already completed: an organisation exists")
 	ErrSetupLink = errors.New("setup link unknown, used or expired")
 )
 

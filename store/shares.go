@@ -15,14 +15,14 @@ type sharePage struct {
 	Hash           string `gorm:"primaryKey"`
 	OrganisationID uuid.UUID
 	CollectionID   uuid.UUID
-	OpenedAt       *db.Instant `gorm:"->"` // when a visitor last opened the page; nil if nobody has
+	OpenedAt       *db.Instant `gorm:"->"` // when a visitor last opened the page; nil if the page was never opened
 }
 
 // Share is what a share page shows: a public or protected collection, and its organisation.
 type Share struct {
 	Organisation Organisation
 	Collection   Collection  // the collection, without hashtags and counts
-	OpenedAt     *db.Instant // when a visitor last opened the share page, to within ShareOpenedInterval; nil if nobody has
+	OpenedAt     *db.Instant // when a visitor last opened the share page, accurate to ShareOpenedInterval; nil if the page was never opened
 }
 
 // Share returns the public or protected collection whose share page has the given hash. It returns ErrNotFound for an unknown hash, for the
@@ -52,8 +52,8 @@ func (c Collection) shareExpired(now db.Instant) bool {
 	return c.ShareExpiresAt != nil && *c.ShareExpiresAt <= now
 }
 
-// ShareOpenedInterval is the accuracy of Org.ShareOpenedAt. If many visitors open a share page, its time is thus written at most once in
-// this interval.
+// ShareOpenedInterval is the accuracy of Org.ShareOpenedAt. If many visitors open a share page, the time is written at most once in this
+// interval.
 const ShareOpenedInterval = 10 * time.Minute
 
 // ShareOpened stores that a visitor opens a share page now. It writes nothing if share.OpenedAt is less than ShareOpenedInterval ago.
@@ -67,8 +67,8 @@ func (s *Store) ShareOpened(ctx context.Context, share Share) error {
 	})
 }
 
-// ShareOpenedAt returns when a visitor last opened the share page with the given hash, to within ShareOpenedInterval. It returns nil if
-// nobody has opened it, and if the hash belongs to no collection of the organisation.
+// ShareOpenedAt returns when a visitor last opened the share page with the given hash, accurate to ShareOpenedInterval. It returns nil if
+// the page was never opened, or if the hash belongs to no collection of the organisation.
 func (o *Org) ShareOpenedAt(ctx context.Context, hash string) (*db.Instant, error) {
 	var page sharePage
 	err := o.s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// things has ids, links and names that a test passes to the methods of Org. They belong to the calling organisation or to another
-// organisation, or are unknown.
+// things has ids, links and names that a test passes to the methods of Org. They belong to the calling organisation, to another
+// organisation, or to no organisation.
 type things struct {
 	video, account, collection, report, token uuid.UUID
 	webhook, delivery                         uuid.UUID
@@ -80,7 +80,7 @@ func unknownThings(t *testing.T, db *storetest.DB, handle string, n int) things 
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// normalise returns an answer as text in which placeholders replace the things x and all other ids. So the test can compare the answers
+// normalise returns an answer as text in which placeholders replace the values in x and all other ids. So the test can compare the answers
 // that different organisations get.
 func normalise(t *testing.T, a answer, x things) string {
 	t.Helper()
@@ -97,11 +97,11 @@ func normalise(t *testing.T, a answer, x things) string {
 	})
 }
 
-// takesNoID are the methods whose arguments cannot name a record of another organisation.
+// takesNoID lists the methods whose arguments cannot name a record of another organisation.
 var takesNoID = []string{"ID", "VideoStatistics", "AccountStatistics", "OrganisationHistory", "Export", "ListPoints", "Load", "Version", "At", "Remembering", "Remembered", "Tokens", "CreateToken",
 	"CreateWebhook", "Webhooks", "OpenFeed", "ListEvents", "PauseUnusedFeed", "DeleteExpiredEvents", "ShareOpenedAt"}
 
-// readsOnly are the methods of Org that write nothing.
+// readsOnly lists the methods of Org that write nothing.
 var readsOnly = []string{"ID", "Video", "Videos", "TrackedVideoIDs", "History", "VideoStatistics", "Account", "Accounts", "AccountVideos", "AccountHistory",
 	"TrackedAccountIDs", "AccountStatistics", "OrganisationHistory", "Export", "Collection", "Collections", "Version", "At", "Remembering", "Remembered",
 	"ListVideos", "ListAccounts", "ListAccountVideos", "ListCollections", "Campaign", "Report", "ReportDocument", "ListReports", "ListPoints", "Tokens",
@@ -135,7 +135,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 	require.ElementsMatch(t, names, slices.Collect(maps.Keys(tenantCalls)), "tenantCalls has calls of each exported method of Org")
 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		storetest.FullOrg(t, db) // also runs the SQL statements of collectors, which mutate checks below
+		storetest.FullOrg(t, db) // FullOrg also runs the SQL statements of collectors, which the function mutate checks below
 		other := storetest.NewOrg(t, db)
 		foreign := tenant(t, db, other, "foreign", 5)
 		// The unknown ids are created right after the ids of the other organisation. So in an order by id, both come before the ids of the

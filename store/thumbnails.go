@@ -21,15 +21,15 @@ type Thumbnail struct {
 }
 
 const (
-	// thumbnailAttempts is how often the picture at one address is tried. Afterwards it is tried again only when a source gives another
-	// address, because most addresses stop working after some days.
+	// thumbnailAttempts is how often a picture is requested from the same address. After the last attempt, it is requested again only if a
+	// source gives another address, because most addresses stop working after some days.
 	thumbnailAttempts = 4
-	// thumbnailRetry is the time until the second attempt. Each further attempt waits four times as long.
+	// thumbnailRetry is the time between the first and the second attempt. Each later pause is four times as long as the one before.
 	thumbnailRetry = 10 * time.Minute
 )
 
-// RequestThumbnails saves the addresses of pictures, so that DueThumbnails returns them. A picture of which a copy is stored, and an
-// address that is saved already, stay unchanged. thumbnails must have at most db.InsertChunk entries.
+// RequestThumbnails saves the addresses of pictures, so that DueThumbnails returns them. It changes nothing for a picture whose copy is
+// stored, or whose address is already saved. The slice thumbnails must have at most db.InsertChunk entries.
 func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) error {
 	if len(thumbnails) == 0 {
 		return nil

@@ -49,7 +49,7 @@ func TestThumbnails_areTriedFourTimesAtGrowingIntervals(t *testing.T) {
 	})
 }
 
-func TestThumbnails_aStoredCopyStays(t *testing.T) {
+func TestRequestThumbnails_doesNotRequestAPictureAgainIfACopyIsStored(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first := store.Thumbnail{Platform: link.TikTok, ExternalID: "1", URL: "https://p16.tiktokcdn.com/1.jpeg"}

@@ -36,7 +36,7 @@ var Scopes = []Scope{ScopeRead, ScopeWrite, ScopeAdmin}
 // count until they are deleted.
 const MaxTokens = 1000
 
-// TooManyTokensError reports that the organisation has as many tokens as it may have.
+// TooManyTokensError reports that the organisation already has the highest allowed number of tokens.
 type TooManyTokensError struct{ Limit int }
 
 func (e *TooManyTokensError) Error() string {
@@ -110,8 +110,8 @@ type Identity struct {
 	Token        Token
 }
 
-// A token consists of "rt_", 40 random base-62 characters and a checksum of 6 characters. By the checksum, the server tells a mistyped
-// token from an unknown one, and secret scanners recognise tokens.
+// A token consists of "rt_", 40 random base-62 characters and a checksum of 6 characters. With the checksum, the server can tell a mistyped
+// token from an unknown token, and secret scanners can recognise tokens.
 const (
 	tokenPrefix   = "rt_"
 	tokenRandom   = 40
@@ -128,7 +128,7 @@ func WellFormedToken(s string) bool {
 	return s[len(body):] == checksumOf(body)
 }
 
-// checksumOf returns the CRC-32 of body in base 62. body is a token's prefix and random part.
+// checksumOf returns the CRC-32 of body in base 62. The parameter body is a token without its checksum.
 func checksumOf(body string) string {
 	n := crc32.ChecksumIEEE([]byte(body))
 	sum := make([]byte, tokenChecksum)
@@ -181,7 +181,7 @@ type NewToken struct {
 	Validity time.Duration // 0 if the token does not expire
 }
 
-// row returns the row of the token for an organisation, and the secret of the token. It returns an error if a field is not valid.
+// row returns the database row of the token for an organisation, and the secret of the token. It returns an error if a field is not valid.
 func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 	if err := CheckName("token", n.Name); err != nil {
 		return tokenRow{}, "", err
@@ -194,7 +194,7 @@ func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 		return tokenRow{}, "", err
 	}
 	if n.Validity < 0 {
-		return tokenRow{}, "", fmt.Errorf("a token cannot be valid for %s: the time must not be negative", n.Validity)
+		return tokenRow{}, "", fmt.Errorf("a token cannot be valid for %s: the duration must not be negative", n.Validity)
 	}
 	random, err := randomBase62(tokenRandom)
 	if err != nil {
@@ -215,8 +215,8 @@ func (n NewToken) row(org uuid.UUID, now db.Instant) (tokenRow, string, error) {
 }
 
 // CreateToken creates a token for an organisation and returns the token and its secret. The secret cannot be read again later. If validity
-// is 0, the token does not expire. CreateToken returns ErrNotFound for an unknown organisation. It is for the operator of the installation,
-// and therefore does not apply the limit MaxTokens.
+// is 0, the token does not expire. CreateToken returns ErrNotFound for an unknown organisation. It does not apply the limit MaxTokens,
+// because only the operator of the installation can call it.
 func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
 	row, secret, err := NewToken{Name: name, Scopes: scopes, Validity: validity}.row(org, s.db.Now())
 	if err != nil {
@@ -230,8 +230,8 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 }
 
 // CreateToken creates a token and returns the token and its secret, which cannot be read again later. It returns *TooManyTokensError if the
-// organisation has MaxTokens tokens. If a token with n.ID exists, an earlier attempt of the request made the token, but its server crashed
-// before it answered. CreateToken then gives the token a new secret.
+// organisation has MaxTokens tokens. If a token with n.ID exists, an earlier attempt of the same request created it, but the server crashed
+// before it answered. CreateToken then gives this token a new secret, because the caller never received the first one.
 func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error) {
 	row, secret, err := n.row(o.id, o.s.db.Now())
 	if err != nil {

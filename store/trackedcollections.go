@@ -31,14 +31,14 @@ func (t Tracking) collections(r collectionRefs) ([]uuid.UUID, error) {
 	return append(ids, named...), err
 }
 
-// collectionRefs names the collections of a request, by id or by the name of a root collection.
+// collectionRefs says which collections a request names. Each is named by its id, or by its name if it is a root collection.
 type collectionRefs struct {
 	IDs       []uuid.UUID
 	Names     []string
 	CreatedBy uuid.UUID // id of the API token that is stored as the creator of new collections
 }
 
-// none returns true if r names no collection.
+// none returns true if r contains no id and no name.
 func (r collectionRefs) none() bool { return len(r.IDs)+len(r.Names) == 0 }
 
 // collectionsByName returns the ids of the root collections that have the names in r. It creates the collections that do not exist.

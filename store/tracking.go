@@ -27,12 +27,13 @@ type TrackRequest struct {
 	// Lane is the priority of the videos' scheduled fetches.
 	Lane queue.Lane
 	// Immediate is how many of the links, counted from the first, are fetched with the highest priority, the interactive lane. The other
-	// videos are also due at once, but with the lower priority Lane.
+	// videos are also due immediately, but with the lower priority Lane.
 	Immediate int
 	// Enqueue is how many of the links, counted from the first, are added to the fetch queue. The other videos are saved as pending and are
 	// not fetched.
 	Enqueue int
-	// Scheduled is true if the videos are first fetched at their time of the daily schedule, and not as soon as possible.
+	// Scheduled is true if the first fetch of the videos waits for their time in the daily schedule. If it is false, the videos are fetched
+	// as soon as possible.
 	Scheduled bool
 	// Unsupported returns why no configured source can fetch the video of a link, or "". If Unsupported is nil, all videos are treated as
 	// fetchable.
@@ -53,7 +54,7 @@ func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	named := collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy}
 	raise := db.RaiseVersions
 	if named.none() {
-		raise = db.RaiseVersionsOnly // no collection and no direct member of a collection changes, so the version of the labels need not rise
+		raise = db.RaiseVersionsOnly // no collection and no direct member of a collection changes, so the version of the labels can stay the same
 	}
 	var tracked []Tracked
 	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -193,7 +194,7 @@ func (t Tracking) newVideo(r TrackRequest, i int, accounts map[string]uuid.UUID)
 // the video is tracked by its own link.
 type videoChange struct {
 	again   bool // the video was stopped before and is now tracked again
-	pending bool // if again is true: the video is saved as pending and not fetched
+	pending bool // set only if again is true: the video is saved as pending and not fetched
 }
 
 // columns returns the columns of the table videos that change, with their new values.
@@ -206,7 +207,7 @@ func (c videoChange) columns() map[string]any {
 	return columns
 }
 
-// storedVideo is what TrackVideos must know about a stored video.
+// storedVideo has the values of a stored video that TrackVideos needs.
 type storedVideo struct {
 	ID              uuid.UUID
 	Removed, Direct bool
@@ -259,7 +260,7 @@ func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.
 }
 
 // due returns when the video of the link r.Links[i] is fetched for the first time. If no configured source can fetch the video, the result
-// unsupported says why; otherwise it is "".
+// unsupported has the reason; otherwise it is "".
 func (r TrackRequest) due(i int, now db.Instant) (next db.Instant, unsupported string) {
 	l := r.Links[i]
 	if r.Unsupported != nil {
@@ -330,7 +331,7 @@ func (t Tracking) Stop(refs []VideoRef, all bool) (unmatched []VideoRef, err err
 }
 
 // endVideos stops the tracked videos that match a condition. It deletes their subscriptions, recomputes the statistics of accounts, and
-// updates the totals of the organisation. accounts must contain all accounts of the videos.
+// updates the totals of the organisation. The parameter accounts must contain the accounts of all these videos.
 func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, args ...any) error {
 	err := queue.Unsubscribe(tx, o.id, "subject_id IN (SELECT videos.id FROM videos WHERE videos.organisation_id = ? AND NOT videos.removed AND "+condition+")",
 		append([]any{o.id}, args...)...)
@@ -343,7 +344,7 @@ func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, arg
 	}
 	var videos []Video
 	update := tx
-	if events.Records(o.id) { // the UPDATE then also returns the stopped videos, for their events
+	if events.Records(o.id) { // if events are recorded, the UPDATE also returns the stopped videos
 		update = tx.Model(&videos).Clauses(clause.Returning{})
 	}
 	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(withStopped(map[string]any{"removed": true, "pending": false}))

@@ -95,7 +95,7 @@ func TestTrack_resumesAStoppedVideo(t *testing.T) {
 	})
 }
 
-func TestTrack_updatesTheNumberOfVideosAtOnce(t *testing.T) {
+func TestTrack_updatesTheNumberOfVideosImmediately(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -130,7 +130,7 @@ func TestTrack_addsVideosToCollections(t *testing.T) {
 		o, token := storetest.NewOrg(t, db), store.NewID()
 		cats := storetest.Collection(t, o, "Cats", nil)
 		dogs := storetest.Collection(t, o, "Dogs", nil)
-		storetest.Collection(t, o, "Birds", &cats.ID) // this collection has a parent, so Track creates a root collection with the same name
+		storetest.Collection(t, o, "Birds", &cats.ID) // this collection is not a root collection, so Track creates a root collection with the same name
 		already := storetest.Track(t, o, storetest.Clip(t, 0))[0]
 
 		_, err := o.Track(t.Context(), store.TrackRequest{Links: storetest.Clips(t, 2), CollectionIDs: []uuid.UUID{cats.ID, cats.ID},
@@ -259,8 +259,8 @@ func TestTrack_tracksEachVideoOnceIfOverlappingRequestsRunConcurrently(t *testin
 	})
 }
 
-// TestTrack_runsTheSameStatementsForAnyNumberOfVideos counts the statements in the transactions that track and stop videos. PostgreSQL without Citus gets all
-// statements that write new rows as one.
+// TestTrack_runsTheSameStatementsForAnyNumberOfVideos counts the statements in the transactions that track and stop videos. On PostgreSQL
+// without Citus, one statement inserts all new rows.
 func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 	t.Parallel()
 	most := map[string]map[string]int{
@@ -300,7 +300,7 @@ func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 	})
 }
 
-func TestTrack_withoutCollectionsKeepsTheVersionOfTheLabels(t *testing.T) {
+func TestTrack_doesNotChangeTheVersionOfTheLabelsIfNoCollectionIsGiven(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -324,7 +324,7 @@ func TestTrack_withoutCollectionsKeepsTheVersionOfTheLabels(t *testing.T) {
 	})
 }
 
-func TestTrack_makesVideosDueAtOnceAndSavesLastVideosAsPending(t *testing.T) {
+func TestTrack_makesTheFirstVideosDueImmediatelyAndSavesTheOthersAsPending(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -373,7 +373,7 @@ func TestSetSubscription_schedulesPendingVideos(t *testing.T) {
 	})
 }
 
-func TestSlotOf_spreadsTargetsEvenlyOverTheDay(t *testing.T) {
+func TestSlotOf_spreadsTheFetchesOfTargetsEvenlyOverTheDay(t *testing.T) {
 	t.Parallel()
 	const targets = 24_000
 	hours := map[int]int{}

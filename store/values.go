@@ -37,10 +37,10 @@ type Window = db.Window
 // Position is the position directly after a row in an ordered list.
 type Position = db.Position
 
-// List is a part of an ordered list, which a Window selects.
+// List is the part of an ordered list that a Window selects.
 type List[R any] = db.List[R]
 
-// The errors that all packages of the store return. Compare them with errors.Is.
+// These errors are returned by all packages of the store. Compare them with errors.Is.
 var (
 	ErrNotFound    = db.ErrNotFound    // the requested object does not exist in the organisation; a *NotFoundError names it
 	ErrDuplicate   = db.ErrDuplicate   // a row with that key exists already
@@ -68,10 +68,10 @@ const (
 	WeeklyDays = db.WeeklyDays
 )
 
-// Table describes a table of the schema: its class, and what limits its size.
+// Table describes a table of the schema: its class (see TableClass), and what limits its size (see TableBound).
 type Table = db.Table
 
-// TableClass says how a table would be stored in a sharded PostgreSQL.
+// TableClass says how a table is stored if PostgreSQL is divided between several servers.
 type TableClass = db.TableClass
 
 // TableBound says what limits the size of a table.

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestVersion_risesWithEveryWrite makes each known kind of change to an organisation's data. Other tests find changes that are missing
-// here: the test database refuses a write in a transaction that has not raised the organisation's version.
+// TestVersion_risesWithEveryWrite makes each known kind of change to an organisation's data. Changes that are missing here are found in
+// other tests, because the test database refuses a write in a transaction that has not raised the organisation's version.
 func TestVersion_risesWithEveryWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -102,7 +102,8 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 	})
 }
 
-// TestCollections_neverExceedTheLimit creates collections concurrently, with CreateCollection and with names in requests to track videos.
+// TestCollections_neverExceedTheLimit creates collections concurrently, both with CreateCollection and with requests to track videos that
+// name new collections.
 func TestCollections_neverExceedTheLimit(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

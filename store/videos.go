@@ -60,7 +60,7 @@ type Video struct {
 // Growth is how the views of a video grew in the days before its last fetch. ingest.SetGrowth computes it. A field is nil if it cannot be
 // known.
 type Growth struct {
-	Increase1d    *float64 `gorm:"column:increase_1d"` // in percent, as the other increases
+	Increase1d    *float64 `gorm:"column:increase_1d"` // in percent, as Increase7d, Increase14d and Increase30d
 	Increase7d    *float64 `gorm:"column:increase_7d"`
 	Increase14d   *float64 `gorm:"column:increase_14d"`
 	Increase30d   *float64 `gorm:"column:increase_30d"`
@@ -107,7 +107,7 @@ func (r Ref) String() string {
 
 // VideoQuery selects videos. A video must match all conditions that are set.
 type VideoQuery struct {
-	Username        *string // the account's handle, folded with link.FoldUsername
+	Username        *string // the account's handle in the form that link.FoldUsername returns: in lower case and without "@"
 	LinkedAccountID *uuid.UUID
 	Platform        *link.Platform
 	Link            *link.Link   // the link of the video
@@ -115,15 +115,15 @@ type VideoQuery struct {
 	UploadedTo      *db.Date     // inclusive
 	UpdatedFrom     *db.Instant  // inclusive
 	UpdatedTo       *db.Instant  // inclusive
-	Shop            *bool        // true: only ads for a shop; false: only other videos
+	Shop            *bool        // if true, only ads for a shop; if false, only other videos
 	ShopProduct     bool         // only ads for a shop that have a product id
-	HasMetrics      *bool        // true: the video was fetched at least once; false: it was never fetched
+	HasMetrics      *bool        // if true, only videos that were fetched at least once; if false, only videos that were never fetched
 	Collections     []string     // names or ids of collections; at least one of them contains the video
 	CollectionID    *uuid.UUID   // this collection contains the video; if the collection is unknown, the query fails with ErrNotFound
 	Hashtag         *string      // the caption contains this hashtag, in upper or lower case, with or without "#"
 	Words           *string      // words separated by spaces; the caption contains each of them, in upper or lower case
 	IncludeRemoved  bool         // include videos whose tracking was stopped
-	Status          *FetchStatus // only videos with this fetch status; queue.FetchStopped implies IncludeRemoved
+	Status          *FetchStatus // only videos with this fetch status; queue.FetchStopped also selects stopped videos if IncludeRemoved is false
 	Order           db.Order     // the column is one of VideoOrders
 	Window          db.Window
 	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
@@ -172,7 +172,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	if _, ok := o.Remembered(); !ok && query.readsWithVersion() {
 		return o.listVideosAndVersion(ctx, query, matching, spec)
 	}
-	v, err := o.version(ctx) // read before all other data: if the data change in between, a client that compares versions sees the change
+	v, err := o.version(ctx) // read the version before the data: if the data change between the two reads, a client that compares versions notices the change
 	if err != nil {
 		return nil, db.Translate(err)
 	}
@@ -187,7 +187,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		if err != nil {
 			return nil, err
 		}
-		if spec.Sequence == nil { // the collections have too many members to read all of them
+		if spec.Sequence == nil { // the sequence of all members is not in memory, because the collections have too many members
 			if filtered, err = o.inQueriedCollections(ctx, query, matching, false); err != nil {
 				return nil, err
 			}
@@ -208,8 +208,8 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 // usualRows is the number of rows for which memory is allocated at first if a filtered list is read before its total is known.
 const usualRows = 100
 
-// readsWithVersion returns true if the version and the videos of a query can be read together. A long list with a filter first needs its
-// total, because growing the memory for its rows would take longer.
+// readsWithVersion returns true if the version and the videos of a query can be read in one round trip. It returns false for a long list
+// with a filter: its total is read first, so that the memory for the rows can be allocated in one piece.
 func (q VideoQuery) readsWithVersion() bool {
 	return !q.ofCollections() && !q.Window.NeedsTotal() && (!q.filters() || q.Window.Limit <= 5*usualRows)
 }
@@ -284,15 +284,15 @@ func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filt
 	return v.videos, nil
 }
 
-// filters returns true if the query has a condition in addition to IncludeRemoved.
+// filters returns true if the query has any condition except IncludeRemoved.
 func (q VideoQuery) filters() bool {
 	return q.Username != nil || q.LinkedAccountID != nil || q.Platform != nil || q.Link != nil || q.UploadedFrom != nil ||
 		q.UploadedTo != nil || q.UpdatedFrom != nil || q.UpdatedTo != nil || q.Shop != nil || q.ShopProduct ||
 		q.HasMetrics != nil || q.ofCollections() || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
-// matching returns a database query for the videos that match all conditions of query, except those on collections. Order and window are
-// not applied.
+// matching returns a database query for the videos that match all conditions of query, except the conditions on collections. The query has
+// no ORDER BY and no LIMIT yet.
 func (o *Org) matching(ctx context.Context, query VideoQuery) *gorm.DB {
 	q := o.q(ctx, "videos")
 	where := func(set bool, condition string, args ...any) {

@@ -18,8 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// library is an organisation for tests of queries, with many kinds of videos. It has the videos, hashtags and collections that queries must
-// find.
+// library is an organisation with many kinds of videos, and with hashtags and collections. Tests run queries on it.
 type library struct {
 	org         *store.Org
 	videos      []store.Video // all videos, including the stopped ones
@@ -305,7 +304,7 @@ func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 				require.EqualValues(rt, len(want), page.Total)
 				size := rapid.IntRange(1, 9).Draw(rt, "page size")
 				if len(want) > 4*size {
-					continue // reading so many pages would take too long
+					continue // the pages are small, so reading all of them would take too long
 				}
 				require.Equal(rt, want, walk(t, lib.org, q, size, true), "by cursor")
 				require.Equal(rt, want, walk(t, lib.org, q, size, false), "by offset")
@@ -346,7 +345,7 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 	})
 }
 
-func TestVideos_pageNearTheEndIsNotShiftedByChangesAfterTheTotalWasRead(t *testing.T) {
+func TestVideos_aPageNearTheEndDoesNotMoveIfVideosChangeAfterTheTotalWasRead(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(t *testing.T, o *store.Org, links []link.Link){
 		"no change": func(*testing.T, *store.Org, []link.Link) {},

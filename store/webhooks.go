@@ -19,7 +19,7 @@ const (
 	PreviousSecretLife = 24 * time.Hour
 )
 
-// TooManyWebhooksError reports that the organisation has as many webhooks as it may have.
+// TooManyWebhooksError reports that the organisation already has the highest allowed number of webhooks.
 type TooManyWebhooksError struct{ Limit int }
 
 func (e *TooManyWebhooksError) Error() string {
@@ -36,7 +36,7 @@ type DisabledReason string
 const (
 	DisabledByRequest DisabledReason = "by_request" // a caller of the API disabled it
 	DisabledGone      DisabledReason = "gone"       // its server answered with status 410
-	DisabledFailing   DisabledReason = "failing"    // every attempt failed for DisableAfter
+	DisabledFailing   DisabledReason = "failing"    // every attempt failed for at least the time DisableAfter
 )
 
 // Webhook is an endpoint to which the events of an organisation are sent.
@@ -50,7 +50,8 @@ type Webhook struct {
 	DisabledReason *DisabledReason // nil if the webhook is enabled
 	CreatedAt      db.Instant      `gorm:"autoCreateTime:false"`
 	UpdatedAt      db.Instant      `gorm:"autoUpdateTime:false"` // when a caller of the API last changed the webhook
-	// Secret signs the deliveries. It is encrypted, and the store never decrypts it. PreviousSecret also signs them until PreviousSecretUntil.
+	// Secret is used to sign deliveries. The store only has it in encrypted form and never decrypts it. Until PreviousSecretUntil,
+	// deliveries are also signed with PreviousSecret.
 	Secret              []byte
 	PreviousSecret      []byte
 	PreviousSecretUntil *db.Instant
@@ -160,7 +161,7 @@ func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) 
 			if err := o.enableFeed(tx); err != nil {
 				return err
 			}
-			if err := enqueueWebhook(tx, o.id, id, w.UpdatedAt); err != nil { // disabling the webhook deleted its row of the queue
+			if err := enqueueWebhook(tx, o.id, id, w.UpdatedAt); err != nil { // needed because the webhook was removed from the queue when it was disabled
 				return err
 			}
 		default:
@@ -180,8 +181,8 @@ func (o *Org) saveWebhook(tx *gorm.DB, w *Webhook) error {
 		"last_success_at": w.LastSuccessAt, "secret": w.Secret, "previous_secret": w.PreviousSecret, "previous_secret_until": w.PreviousSecretUntil, "rotation_id": w.RotationID}).Error
 }
 
-// disable sets the fields of a disabled webhook, without saving it, and removes it from the queue. Its deliveries keep the attempts that
-// they have left.
+// disable sets the fields of a disabled webhook and removes the webhook from the queue. It does not save the fields. The webhook's
+// deliveries keep their remaining attempts.
 func disable(tx *gorm.DB, w *Webhook, reason DisabledReason) error {
 	w.Enabled, w.DisabledReason = false, &reason
 	return tx.Exec("DELETE FROM webhook_queue WHERE organisation_id = ? AND webhook_id = ?", w.OrganisationID, w.ID).Error
@@ -276,10 +277,10 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Deliv
 	return w, nil, nil
 }
 
-// ReplayDelivery makes a new delivery of the event of a delivery, and returns it. The new delivery has the same event id. ReplayDelivery
-// returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is disabled. The parameter effect is the EffectID of the
-// request's IdempotencyKey, or zero. If the webhook already has a delivery with this id, an earlier attempt of the request made it, and
-// ReplayDelivery only returns it.
+// ReplayDelivery makes a new delivery of an event that was already delivered or failed, and returns the new delivery. Both have the same
+// event id. ReplayDelivery returns ErrNotFound for an unknown delivery id, and ErrWebhookDisabled if the webhook is disabled. The parameter
+// effect is the EffectID of the request's IdempotencyKey, or zero. If the webhook already has a delivery with this id, an earlier attempt
+// of the request made it, and ReplayDelivery only returns it.
 func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effect uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.change(ctx, func(tx *gorm.DB) error {
