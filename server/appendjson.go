@@ -91,30 +91,31 @@ func appendTime(out []byte, i store.Instant) []byte {
 		return append(out, '"')
 	}
 	hour, minute, second := t.Clock()
-	out = append(out, '"')
-	out = appendDigits(out, year, 4)
-	out = appendDigits(append(out, '-'), int(month), 2)
-	out = appendDigits(append(out, '-'), day, 2)
-	out = appendDigits(append(out, 'T'), hour, 2)
-	out = appendDigits(append(out, ':'), minute, 2)
-	out = appendDigits(append(out, ':'), second, 2)
-	out = appendDigits(append(out, '.'), t.Nanosecond()/1000, 6)
+	micros := t.Nanosecond() / 1000
+	out = appendYear(append(out, '"'), year)
+	out = appendPair(append(out, '-'), int(month))
+	out = appendPair(append(out, '-'), day)
+	out = appendPair(append(out, 'T'), hour)
+	out = appendPair(append(out, ':'), minute)
+	out = appendPair(append(out, ':'), second)
+	out = appendPair(append(out, '.'), micros/10_000)
+	out = appendPair(appendPair(out, micros/100%100), micros%100)
 	return append(out, `+00:00"`...)
 }
 
-// appendDigits appends the decimal number n with exactly width digits. A shorter number gets leading zeros, and a longer number loses its
-// first digits.
-func appendDigits(out []byte, n, width int) []byte {
-	from := len(out)
-	for range width {
-		out = append(out, '0')
+// appendYear appends a year with four digits. It must be at least 0 and at most 9999.
+func appendYear(out []byte, year int) []byte { return appendPair(appendPair(out, year/100), year%100) }
+
+// appendPair appends a number with two digits. It must be at least 0 and at most 99.
+func appendPair(out []byte, n int) []byte { return append(out, pairs[2*n], pairs[2*n+1]) }
+
+// pairs has the two digits of each number from 0 to 99, one after the other.
+var pairs = func() (pairs [200]byte) {
+	for n := range 100 {
+		pairs[2*n], pairs[2*n+1] = '0'+byte(n/10), '0'+byte(n%10)
 	}
-	for i := from + width - 1; i >= from; i-- {
-		out[i] = "0123456789"[n%10]
-		n /= 10
-	}
-	return out
-}
+	return pairs
+}()
 
 // appendMaskedTime appends a time as JSON. It appends null if i is nil or if view is MaskedView.
 func appendMaskedTime(out []byte, i *store.Instant, view View) []byte {
@@ -127,9 +128,9 @@ func appendMaskedTime(out []byte, i *store.Instant, view View) []byte {
 // appendDate appends a day as JSON. The year has four digits, because store.MaxDate is in the year 9999.
 func appendDate(out []byte, d store.Date) []byte {
 	year, month, day := d.Time().Date()
-	out = appendDigits(append(out, '"'), year, 4)
-	out = appendDigits(append(out, '-'), int(month), 2)
-	out = appendDigits(append(out, '-'), day, 2)
+	out = appendYear(append(out, '"'), year)
+	out = appendPair(append(out, '-'), int(month))
+	out = appendPair(append(out, '-'), day)
 	return append(out, '"')
 }
 

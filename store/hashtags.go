@@ -15,39 +15,63 @@ const maxTagLength = 100
 // Hashtags returns the hashtags in a caption in lower case and without "#", sorted and without duplicates.
 func Hashtags(caption string) []string {
 	var tags []string
-	for {
-		var found bool
-		if caption, found = afterHash(caption); !found {
-			break
-		}
-		end := strings.IndexFunc(caption, func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != '_'
-		})
-		if end < 0 {
-			end = len(caption)
-		}
-		if n := utf8.RuneCountInString(caption[:end]); n > 0 && n <= maxTagLength {
-			tags = append(tags, FoldTag(caption[:end]))
-		}
-		caption = caption[end:]
-	}
+	eachHashtag(caption, func(tag string) { tags = append(tags, tag) })
 	slices.Sort(tags)
 	return slices.Compact(tags)
 }
 
-// afterHash returns the part of s after its first "#" or full-width "＃". It returns false if s contains neither.
-func afterHash(s string) (rest string, found bool) {
-	const fullWidth = "＃"
-	plain, wide := strings.IndexByte(s, '#'), strings.Index(s, fullWidth)
-	if wide >= 0 && (plain < 0 || wide < plain) {
-		return s[wide+len(fullWidth):], true
+// eachHashtag calls f for each hashtag in a caption, in the order of the caption. The hashtag is in lower case and without "#". A hashtag that
+// occurs several times is passed to f several times.
+func eachHashtag(caption string, f func(tag string)) {
+	wide := strings.Contains(caption, fullWidth)
+	for {
+		var found bool
+		if caption, found = afterHash(caption, wide); !found {
+			return
+		}
+		end := tagEnd(caption)
+		if n := utf8.RuneCountInString(caption[:end]); n > 0 && n <= maxTagLength {
+			f(FoldTag(caption[:end]))
+		}
+		caption = caption[end:]
+	}
+}
+
+// tagEnd returns the number of bytes at the beginning of s that can be part of a hashtag.
+func tagEnd(s string) int {
+	for i, r := range s {
+		if r < utf8.RuneSelf {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r == '_' {
+				continue
+			}
+			return i
+		}
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// fullWidth is the full-width form of "#", which also begins a hashtag.
+const fullWidth = "＃"
+
+// afterHash returns the part of s after its first "#" or full-width "＃". It returns false if s contains neither. If wide is false, s contains
+// no full-width "＃".
+func afterHash(s string, wide bool) (rest string, found bool) {
+	plain, at := strings.IndexByte(s, '#'), -1
+	if wide {
+		at = strings.Index(s, fullWidth)
+	}
+	if at >= 0 && (plain < 0 || at < plain) {
+		return s[at+len(fullWidth):], true
 	}
 	return s[plain+1:], plain >= 0
 }
 
 // FoldTag returns a hashtag in the form in which hashtags are stored and compared: in lower case, without a leading "#" or full-width "＃".
 func FoldTag(s string) string {
-	return strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(s), "#"), "＃"))
+	return strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(s), "#"), fullWidth))
 }
 
 // VideoHashtag is a row of video_hashtags: a hashtag in a video's caption.

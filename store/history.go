@@ -92,12 +92,12 @@ const usualGap = 7
 // points returns the stored points of the days from..to, the oldest first. It also returns the nearest point before from and the nearest
 // point after to. It may return more points outside of the range.
 func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]Point, error) {
-	points, err := o.scanPoints(ctx, storedPoints, video, from-usualGap, to+usualGap)
+	points, err := o.scanPoints(ctx, o.s.queries.storedPoints, video, from-usualGap, to+usualGap)
 	if err != nil {
 		return nil, err
 	}
 	if len(points) == 0 || points[0].Day >= from {
-		older, err := o.scanPoints(ctx, strings.ReplaceAll(outermostPoints, "{order}", "DESC"), video, 0, from-usualGap-1)
+		older, err := o.scanPoints(ctx, o.s.queries.newestPoints, video, 0, from-usualGap-1)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (o *Org) points(ctx context.Context, video uuid.UUID, from, to db.Date) ([]
 		}
 	}
 	if n := len(points); n > 0 && points[n-1].Day < to && to+usualGap < o.s.db.Now().Day() {
-		newer, err := o.scanPoints(ctx, strings.ReplaceAll(outermostPoints, "{order}", "ASC"), video, to+usualGap+1, MaxDate)
+		newer, err := o.scanPoints(ctx, o.s.queries.oldestPoints, video, to+usualGap+1, MaxDate)
 		if err != nil {
 			return nil, err
 		}
@@ -169,15 +169,18 @@ UNION ALL
 SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS weekly FROM snapshots_weekly
  WHERE organisation_id = @org AND video_id = @video AND day BETWEEN @from AND @to ORDER BY day {order} LIMIT 1) AS w`
 
+// pointsInOrder is appended to storedPoints and outermostPoints.
+const pointsInOrder = " ORDER BY day, weekly"
+
 // scanPoints returns the points of a video in the days from..to that query selects, the oldest first. query is storedPoints or
-// outermostPoints. If a day has a daily and a weekly point, appendPoint joins them to one point.
-func (o *Org) scanPoints(ctx context.Context, query string, video uuid.UUID, from, to db.Date) ([]Point, error) {
+// outermostPoints with pointsInOrder. If a day has a daily and a weekly point, appendPoint joins them to one point.
+func (o *Org) scanPoints(ctx context.Context, query db.FixedQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
-	q := o.s.db.Read(ctx).Raw(query+" ORDER BY day, weekly", map[string]any{"org": o.id, "video": video, "from": from, "to": to})
-	err := o.eachRow(ctx, q, func(row *db.Values) error {
+	args := map[string]any{"org": o.id, "video": video, "from": from, "to": to}
+	err := o.eachRow(ctx, query.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
 		points = appendPoint(points, readPoint(row))
 		return nil
-	})
+	}))
 	return points, err
 }
 

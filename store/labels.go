@@ -70,6 +70,7 @@ func namesAndIDs(names []string) []string {
 type labels struct {
 	all     []Label             // all collections of the organisation, ordered by name and id
 	bytes   []int64             // number of bytes that each label of all takes in JSON
+	single  []labelSet          // for each label of all, the set that has only this label; most rows have one label at most
 	tags    map[string][]int    // the key is a hashtag, and the value has the indexes in all of the collections with this hashtag
 	members []member            // ordered by id
 	first   map[uuid.UUID]int32 // for each id: the index of its first entry in members
@@ -115,6 +116,42 @@ type labelled struct {
 	account *uuid.UUID // the account, or the account of the video; nil if it is unknown
 }
 
+// labeller finds the labels of videos and accounts, one after the other. It is not safe for concurrent use.
+type labeller struct {
+	*labels
+	ofAccounts map[uuid.UUID]labelSet // labels of the members of an account: most videos are only in the collections of their account
+	own        []int                  // indexes of the collections of the current row; kept so that no memory is allocated for each row
+}
+
+// newLabeller returns a labeller for the collections and members in l.
+func newLabeller(l *labels) *labeller {
+	return &labeller{labels: l, ofAccounts: map[uuid.UUID]labelSet{}}
+}
+
+// find returns the labels of the video or account row.
+func (l *labeller) find(row labelled) labelSet {
+	if len(l.all) == 0 {
+		return labelSet{}
+	}
+	var account uuid.UUID // an unknown account has the zero id, which no collection contains
+	db.Assign(&account, row.account)
+	l.own = l.of(l.own[:0], row.video)
+	if len(l.tags) > 0 {
+		eachHashtag(row.caption, func(tag string) { l.own = append(l.own, l.tags[tag]...) })
+	}
+	if len(l.own) == 0 {
+		found, known := l.ofAccounts[account]
+		if !known {
+			l.own = l.of(l.own, account)
+			found = l.named(l.own)
+			l.ofAccounts[account] = found
+		}
+		return found
+	}
+	l.own = l.of(l.own, account)
+	return l.named(l.own)
+}
+
 // labelRows sets the labels of rows, which are videos or accounts. The function row returns a row, and the function set stores its labels.
 // If the labels take more than maxBytes in JSON, labelRows may leave out the last rows. It returns the number of rows whose labels were
 // set, at least one, and the number of bytes that these labels take in JSON.
@@ -140,27 +177,9 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 			return 0, 0, err
 		}
 		done = to
-		ofAccounts := map[uuid.UUID]labelSet{} // most videos are only in the collections of their account, and so have the labels of their account
-		var own []int
-		for i := from; i < to && len(l.all) > 0; i++ {
-			r := row(i)
-			var account uuid.UUID // an unknown account has the zero id, which no collection contains
-			db.Assign(&account, r.account)
-			own = l.of(own[:0], r.video)
-			if len(l.tags) > 0 {
-				for _, tag := range Hashtags(r.caption) {
-					own = append(own, l.tags[tag]...)
-				}
-			}
-			found, known := ofAccounts[account]
-			if len(own) > 0 {
-				own = l.of(own, account)
-				found = l.named(own)
-			} else if !known {
-				own = l.of(own, account)
-				found = l.named(own)
-				ofAccounts[account] = found
-			}
+		labeller := newLabeller(l)
+		for i := from; i < to; i++ {
+			found := labeller.find(row(i))
 			set(i, found.labels)
 			bytes += found.bytes
 		}
@@ -254,10 +273,11 @@ func (o *Org) memberships(ctx context.Context, ofVideo, ofAccount string, args m
 	slices.SortFunc(l.all, func(a, b Label) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), bytes.Compare(a.ID[:], b.ID[:]))
 	})
-	l.bytes = make([]int64, len(l.all))
+	l.bytes, l.single = make([]int64, len(l.all)), make([]labelSet, len(l.all))
 	for i, label := range l.all {
 		at[label.ID] = i
 		l.bytes[i] = idBytes + jsonBytes(label.Name)
+		l.single[i] = labelSet{[]*Label{&l.all[i]}, l.bytes[i]}
 	}
 	for _, t := range tags {
 		l.tags[t.tag] = append(l.tags[t.tag], at[t.collection])
@@ -282,6 +302,9 @@ func (l *labels) named(indexes []int) labelSet {
 	}
 	slices.Sort(indexes)
 	indexes = slices.Compact(indexes)
+	if len(indexes) == 1 {
+		return l.single[indexes[0]]
+	}
 	set := labelSet{labels: make([]*Label, len(indexes))}
 	for i, at := range indexes {
 		set.labels[i] = &l.all[at]

@@ -116,10 +116,9 @@ func (o *Org) unchangedSince(v Version) func(context.Context) (bool, error) {
 	}
 }
 
-// eachRow runs the SELECT q and calls f for each row. If o must read the version with its first list or history and has not read it yet,
-// eachRow reads the version first. On PostgreSQL, it sends both statements together.
-func (o *Org) eachRow(ctx context.Context, q *gorm.DB, f func(*db.Values) error) error {
-	rows := db.Select{Query: q, Each: f}
+// eachRow runs the SELECT rows. If o must read the version with its first list or history and has not read it yet, eachRow reads the
+// version first. On PostgreSQL, it sends both statements together.
+func (o *Org) eachRow(ctx context.Context, rows db.Select) error {
 	if _, ok := o.Remembered(); ok || o.known == nil {
 		return o.s.db.EachRowOf(ctx, rows)
 	}
@@ -153,7 +152,7 @@ var versionQuery = func() string {
 // readVersion returns a query that sets v to the organisation's Version when the query is run.
 func (o *Org) readVersion(v *Version) db.Select {
 	late := lateSince(o.s.db.Now())
-	return o.s.versionQuery.Select(func(name string) any {
+	return o.s.queries.version.Select(func(name string) any {
 		if name == "late" {
 			return late
 		}

@@ -55,21 +55,23 @@ type OrganisationPoint struct {
 	Sums
 }
 
+// organisationDays is a SQL query for the points of an organisation in a range of days, the newest first.
+var organisationDays = "SELECT organisation_days.day, accounts, videos, u.uploads, followers, following, " + MetricColumns("{m}") + ` FROM organisation_days
+ LEFT JOIN organisation_uploads u ON u.organisation_id = organisation_days.organisation_id AND u.day = organisation_days.day
+ WHERE organisation_days.organisation_id = @org AND organisation_days.day BETWEEN @from AND @to ORDER BY organisation_days.day DESC`
+
 // OrganisationHistory returns the organisation's points of the days from..to, both inclusive, the newest first.
 func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]OrganisationPoint, error) {
 	points := []OrganisationPoint{}
-	q := o.q(ctx, "organisation_days").
-		Joins("LEFT JOIN organisation_uploads u ON u.organisation_id = organisation_days.organisation_id AND u.day = organisation_days.day").
-		Select("organisation_days.day, accounts, videos, u.uploads, followers, following, "+MetricColumns("{m}")).
-		Where("organisation_days.day BETWEEN ? AND ?", from, to).Order("organisation_days.day DESC")
-	return points, o.eachRow(ctx, q, func(row *db.Values) error {
+	args := map[string]any{"org": o.id, "from": from, "to": to}
+	return points, o.eachRow(ctx, o.s.queries.organisationDays.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
 		p := OrganisationPoint{Day: row.Day(0), Accounts: row.Count(1), Videos: row.Count(2), Uploads: row.Count(3), Followers: row.Count(4), Following: row.Count(5)}
 		for i, sum := range p.Fields() {
 			*sum = row.Count(6 + i)
 		}
 		points = append(points, p)
 		return nil
-	})
+	}))
 }
 
 // Statistics has the numbers of tracked and stopped videos of an organisation, or the numbers of its tracked and stopped accounts.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -51,8 +52,8 @@ type Store struct {
 	counts         *lru.Cache[listKey, int64]
 	labels         *labelCache
 	sequences      *sequenceCache
-	versionQuery   db.FixedQuery // the query versionQuery
-	maxSequence    int           // maximum number of rows of a list whose order is kept in sequences
+	queries        queries
+	maxSequence    int // maximum number of rows of a list whose order is kept in sequences
 }
 
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
@@ -74,8 +75,26 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &Store{Queue: queue.New(d), db: d, counts: counts, labels: labels, sequences: sequences, maxSequence: maxSequence, versionQuery: d.FixedQuery(versionQuery),
+	return &Store{Queue: queue.New(d), db: d, counts: counts, labels: labels, sequences: sequences, maxSequence: maxSequence, queries: newQueries(d),
 		maxCollections: cmp.Or(o.MaxCollections, DefaultMaxCollections)}, nil
+}
+
+// queries are the queries of frequent requests whose texts never change.
+type queries struct {
+	version          db.FixedQuery // versionQuery
+	storedPoints     db.FixedQuery // storedPoints
+	newestPoints     db.FixedQuery // outermostPoints in descending order
+	oldestPoints     db.FixedQuery // outermostPoints in ascending order
+	organisationDays db.FixedQuery // organisationDays
+}
+
+// newQueries returns the queries in the SQL of the database d.
+func newQueries(d *db.DB) queries {
+	outermost := func(order string) db.FixedQuery {
+		return d.FixedQuery(strings.ReplaceAll(outermostPoints, "{order}", order) + pointsInOrder)
+	}
+	return queries{version: d.FixedQuery(versionQuery), storedPoints: d.FixedQuery(storedPoints + pointsInOrder),
+		newestPoints: outermost("DESC"), oldestPoints: outermost("ASC"), organisationDays: d.FixedQuery(organisationDays)}
 }
 
 // DB returns the database for store/ingest and store/backfill, which write for several organisations in one transaction.
