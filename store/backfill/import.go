@@ -23,7 +23,7 @@ const ImportSource = "import"
 // ImportVideo is a video in the export of another tracker. A field is "" or nil if the export does not have the value.
 type ImportVideo struct {
 	Link        link.Link   // the link of the video
-	Username    string      // the account's handle, folded; used only if neither the link nor the stored video has a handle
+	Username    string      // the account's handle in lower case and without "@"; used only if neither the link nor the stored video has a handle
 	AccountID   string      // the platform's own id of the account; used only if neither the link nor the stored video has a handle
 	Title       string      // the caption; used only if the stored video has no caption
 	UploadedAt  *db.Date    // the upload date; used only if the stored video has no upload date
@@ -126,7 +126,7 @@ type importing struct {
 	gone          []storedPoint  // stored points to delete, because they were imported without counts and now have counts
 }
 
-// replacedWeek is a week of a video whose weekly point is replaced by a later point of the same week.
+// replacedWeek identifies a weekly point of a video that a later point of the same week replaces.
 type replacedWeek struct {
 	video uuid.UUID
 	week  db.Date
@@ -146,7 +146,7 @@ func (i *importing) check() error {
 		}
 		for n, p := range v.Points {
 			if (n > 0 && p.At.Day() <= v.Points[n-1].At.Day()) || p.At > i.Now {
-				return fmt.Errorf("point %d of %s is at %s: points must be in order, at most one a day, and none from the future", n, v.Link.Canonical, p.At.Time())
+				return fmt.Errorf("point %d of %s is at %s: points must be in the order of time, at most one on each day, and not in the future", n, v.Link.Canonical, p.At.Time())
 			}
 		}
 	}
@@ -307,8 +307,9 @@ func (i *importing) trackNew(videos []*mergedVideo) error {
 	return nil
 }
 
-// nameByID sets the field named of each video to the handle of its account. If only the account's id is known, nameByID finds or creates
-// the account. The handle of a created account is its id, because sources report the id in place of the handle if an account has no handle.
+// nameByID sets mergedVideo.named, the handle of the video's account, for each video. If only the account's id is known, nameByID finds or
+// creates the account. The handle of a created account is its id, because sources report the id in place of the handle if an account has no
+// handle.
 func (i *importing) nameByID(videos []*mergedVideo) error {
 	var ids []string
 	for _, m := range videos {
@@ -361,7 +362,7 @@ func (m *mergedVideo) wantsAccount() bool {
 }
 
 // trackLinks tracks the videos of links. The parameter fresh has the imported data of the same videos in the same order. trackLinks stores
-// the database row of each video in the field before of this video's data.
+// the new database row of each video in mergedVideo.before.
 func (i *importing) trackLinks(links []link.Link, fresh []*mergedVideo) error {
 	if len(links) == 0 {
 		return nil

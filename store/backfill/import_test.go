@@ -58,8 +58,8 @@ func (v scenarioVideo) link(t *testing.T, org, n int) link.Link {
 	return storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
 }
 
-// play tracks the videos of a scenario and fetches each point for which wanted returns true, on the point's day. A video is tracked on the
-// day of its first such point.
+// play tracks the videos of a scenario. It fetches each point for which the function wanted returns true, on the day of the point. A video
+// is tracked on the day of its first such point.
 func (s scenario) play(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted func(scenarioPoint) bool) {
 	t.Helper()
 	known := map[int]bool{}
@@ -118,7 +118,7 @@ func readable(t *testing.T, o *store.Org, first, last store.Date) []any {
 		}
 		v.OrganisationID, v.ID, v.LinkedAccountID, v.CreatedAt, v.ExternalID, v.Link = store.NewID(), store.NewID(), nil, 0, "", ""
 		v.OrganisationID, v.ID = [16]byte{}, [16]byte{}
-		v.FetchState = store.FetchState{} // an imported video was not fetched yet
+		v.FetchState = store.FetchState{} // not compared, because an imported video was not fetched yet
 		out = append(out, v, points)
 	}
 	accounts, err := o.Accounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "username"}, Window: store.Window{Limit: 10}})
@@ -275,7 +275,7 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // the organisation can have more days than clean, because the days of replaced points keep their rows
+			for _, day := range history(clean) { // o can have rows of more days than the organisation clean, because a replaced point leaves the row of its day
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)

@@ -14,8 +14,8 @@ import (
 // A row of account_days or organisation_days has the sums of the last known counts of all videos at the end of the day. An imported point
 // changes the last known counts of its video, and so the sums of its day and of later days.
 
-// dayChange contains the amounts that an import adds to the sums of an account or organisation, both to the sums of one day and to the sums
-// of each later day.
+// dayChange contains the amounts that an import adds to the sums of an account or organisation. They are added to the sums of one day and
+// of all later days.
 type dayChange struct {
 	counts [store.MetricCount]int64 // change of the sum of each count
 	known  [store.MetricCount]int64 // change of the number of videos for which each count is known

@@ -22,7 +22,7 @@ type mergedVideo struct {
 	added         []LoadPoint   // imported points to add, the oldest first
 	named         string        // the handle in the import, or the handle of the account whose id is in the import
 	username      string        // the handle of the account; "" if account is nil
-	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names none
+	account       *uuid.UUID    // id of the account that a stored video without an account gets; nil if the import names no account
 }
 
 // classify returns what the import does with each imported point of the video. The parameter keep says for how many days daily and weekly
@@ -127,8 +127,8 @@ func (m *mergedVideo) uploaded() db.Date {
 }
 
 // isWeeklyPoint returns true if the point m.added[n] is stored as the weekly point of its week. It returns false if the next added point is
-// in the same week and also before oldest, because then that later point is stored instead. The parameter oldest is the first day for which
-// daily points are stored.
+// in the same week and also before the day oldest, because then that later point is stored instead. The parameter oldest is the first day
+// for which daily points are stored.
 func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	if n+1 == len(m.added) {
 		return true

@@ -24,7 +24,7 @@ type LoadBatch struct {
 	// members of collections of earlier batches.
 	Collections []LoadCollection
 	Accounts    []LoadAccount
-	// Source is the name that is stored as the source of the points.
+	// Source is the name of the source with which the points are stored.
 	Source string
 }
 
@@ -60,11 +60,11 @@ type LoadVideo struct {
 	Points      []LoadPoint // the points by time, the oldest first; at most one point on each UTC day, none in the future
 }
 
-// LoadPoint contains the counts that a video had at the time At.
+// LoadPoint contains the counts of a video at the time At.
 type LoadPoint struct {
 	At db.Instant
 	store.Counts
-	Rounded bool // whether at least one of the counts is rounded; Load ignores it
+	Rounded bool // at least one of the counts is rounded; Load ignores this field
 }
 
 // Load writes a batch in one transaction. The result is the same as if the videos had been tracked, and had been fetched at the times of
@@ -194,7 +194,7 @@ func (l *loading) known(table string, ids []uuid.UUID) (map[uuid.UUID]bool, erro
 	return known, nil
 }
 
-// unknown returns those of the given accounts that the organisation does not have yet, which it decides by their ids.
+// unknown returns those of the given accounts that the organisation does not have yet. It compares the ids of the accounts.
 func (l *loading) unknown(accounts []LoadAccount) ([]LoadAccount, error) {
 	ids := make([]uuid.UUID, len(accounts))
 	for i, a := range accounts {
@@ -258,8 +258,8 @@ var accountColumns = append([]string{"organisation_id", "id", "platform", "exter
 	"latest_followers_count", "latest_following_count", "mean_views", "median_views", "median_views_non_zero", "most_viewed",
 	"percent_outperform_10x", "percent_outperform_25x", "total_videos_tracked", "last_uploaded_at", "fetch_status", "last_attempt_at"}, store.MetricNames("total_")...)
 
-// loadedStatus returns the fetch status of a loaded video or account. The parameter fetched is the time of its last counts, or nil if it
-// has no counts.
+// loadedStatus returns the fetch status of a video or account that Load writes. The parameter fetched is the time of its last counts, or
+// nil if it has no counts.
 func loadedStatus(tracked, removed bool, fetched *db.Instant) store.FetchStatus {
 	switch {
 	case removed:
@@ -313,7 +313,7 @@ func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) 
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)
 	for i, p := range in.Points {
 		if (i > 0 && p.At.Day() <= in.Points[i-1].At.Day()) || p.At > l.now {
-			return v, fmt.Errorf("point %d of video %s is at %s: points must be in order, at most one a day, and none from the future", i, v.ID, p.At.Time())
+			return v, fmt.Errorf("point %d of video %s is at %s: points must be in the order of time, at most one on each day, and not in the future", i, v.ID, p.At.Time())
 		}
 		v.LatestUpdatedAt = &in.Points[i].At
 		for n, latest := range v.LatestFields() {

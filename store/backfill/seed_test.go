@@ -136,7 +136,7 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 				require.Equal(t, a, b)
 			}
 			want[i].OrganisationID, want[i].ID, want[i].LinkedAccountID = got[i].OrganisationID, got[i].ID, got[i].LinkedAccountID
-			want[i].NextFetchAt = got[i].NextFetchAt // loaded videos are fetched at their slot of the next day
+			want[i].NextFetchAt = got[i].NextFetchAt // a loaded video is first fetched on the next day, at its time in the daily schedule
 			require.Equal(t, want[i], got[i])
 		}
 
@@ -172,7 +172,8 @@ func TestLoad_givesTheSameDataAsFetching(t *testing.T) {
 	})
 }
 
-// deliverEach claims every due video and acknowledges it with the facts that the function facts returns for its external id.
+// deliverEach claims every due video. As the result of the fetch, it stores the facts that the function facts returns for the video's
+// external id.
 func deliverEach(t *testing.T, db *storetest.DB, facts func(id string) ingest.VideoFacts) {
 	t.Helper()
 	for _, lane := range queue.Lanes {
@@ -217,7 +218,7 @@ func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 	})
 }
 
-func TestLoad_isIdempotentAndSeparatesOrganisations(t *testing.T) {
+func TestLoad_changesNothingTheSecondTimeAndSeparatesOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)

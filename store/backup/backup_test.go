@@ -72,8 +72,8 @@ func fill(t *testing.T, db *storetest.DB) *store.Org {
 	return o
 }
 
-// restore restores a backup into a database. It opens the database without the Guard, because Restore is the only code that writes the rows
-// of all organisations.
+// restore restores a backup into a database. It opens the database without storetest.Guard, because the Guard would refuse the statements
+// of Restore, which write the rows of all organisations.
 func restore(t *testing.T, db *storetest.DB, file []byte) (backup.Summary, error) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
@@ -218,7 +218,7 @@ func TestRestore_refusesADamagedBackupAndInsertsNothing(t *testing.T) {
 		for name, bad := range damagedFiles {
 			_, err := restore(t, db, bad)
 			require.ErrorAs(t, err, new(*backup.DamagedError), "%s: %v", name, err)
-			if name != "with an unknown table" && name != "with an unknown column" { // only Restore knows the tables
+			if name != "with an unknown table" && name != "with an unknown column" { // Check does not compare tables and columns with the database, so only Restore finds these two faults
 				_, err = backup.Check(bytes.NewReader(bad), noProgress)
 				require.ErrorAs(t, err, new(*backup.DamagedError), name)
 			}
@@ -260,13 +260,13 @@ func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
 		require.ErrorAs(t, err, new(*store.SchemaError))
 		other := compress(t, strings.Replace(text(t, file), `"version":1`, `"version":2`, 1))
 		_, err = backup.Check(bytes.NewReader(other), noProgress)
-		require.ErrorContains(t, err, "use the program that wrote it, v1.2.3")
+		require.ErrorContains(t, err, "use the version of the program that wrote the backup, v1.2.3")
 	})
 }
 
 func TestWrite_refusesATextThatIsNotUTF8(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t, "sqlite") // PostgreSQL stores no such text
+	db := storetest.New(t, "sqlite") // not on PostgreSQL, which stores only valid UTF-8
 	db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'a', CAST(x'ff' AS text), 1)")
 	_, err := backup.Write(t.Context(), db.Store, "v1", io.Discard, noProgress)
 	require.ErrorContains(t, err, `back up table short_links: column target: the text "\xff" is not valid UTF-8`)

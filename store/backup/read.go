@@ -71,7 +71,7 @@ func (r *reader) readHeader(line []byte) error {
 		return damaged("the first line is not that of a backup")
 	}
 	if r.header.Version != formatVersion {
-		return fmt.Errorf("the backup has version %d of the format, this program reads version %d: use the program that wrote it, %s", r.header.Version, formatVersion, r.header.Program)
+		return fmt.Errorf("the backup has version %d of the format, but this program reads version %d: use the version of the program that wrote the backup, %s", r.header.Version, formatVersion, r.header.Program)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func parseRow(columns []db.StoredColumn, line []byte) ([]any, error) {
 		return nil, err
 	}
 	if len(values) != len(columns) {
-		return nil, fmt.Errorf("it has %d values, but the table has %d columns", len(values), len(columns))
+		return nil, fmt.Errorf("the row has %d values, but the table has %d columns", len(values), len(columns))
 	}
 	for i, c := range columns {
 		if values[i] == nil {

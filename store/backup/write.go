@@ -62,7 +62,7 @@ type end struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// endOfBackup is end.End of the last line.
+// endOfBackup is the value of the field End in the last line of a backup.
 const endOfBackup = "backup"
 
 // reportEvery is the number of rows after which the progress is reported.
@@ -138,7 +138,7 @@ func (b *writer) writeHeader(ctx context.Context, from *db.Snapshot) error {
 	return writeLine(b.out, b.summary.Header)
 }
 
-// writeTable writes the rows of a table, with the lines before and after them.
+// writeTable writes the rows of a table. Before them it writes the line that begins the table, and after them the line that ends the table.
 func (b *writer) writeTable(ctx context.Context, from *db.Snapshot, table db.StoredTable) error {
 	content := io.MultiWriter(b.out, b.sum)
 	if err := writeLine(content, tableStart{table.Name, table.Columns}); err != nil {
@@ -171,7 +171,7 @@ func writeLine(w io.Writer, value any) error {
 	return err
 }
 
-// appendRow appends a row to line, as a line of JSON.
+// appendRow appends a row, as a JSON array, to the slice line.
 func appendRow(line []byte, columns []db.StoredColumn, row *db.Values) ([]byte, error) {
 	line = append(line, '[')
 	for i, c := range columns {

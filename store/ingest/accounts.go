@@ -112,7 +112,7 @@ func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid
 
 // writeAccount writes the outcome of one account to the data of every organisation that subscribes to the account. It skips organisations
 // that are not in orgs: they began to track the account after lockSubscribers read the subscriptions, so the transaction does not hold
-// their locks. For such an organisation, the account is due again at once.
+// their locks. For such an organisation, the account becomes due again immediately.
 func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, fetchedAt db.Instant, events *store.EventRecorder) error {
 	if o.Account == nil && o.Private == nil && !o.HandleLost && o.fetchChange() == nil {
 		return nil
@@ -140,8 +140,8 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 
 // saveIdentity stores the account's ids in the account's target in the queue, and also the handle if the target has none. It also stores
 // depth, the number of videos that the next fetch requests; 0 means one page. If depth is greater than 0, an organisation needs a longer
-// list, so saveIdentity makes the target due again at once by raising requested_at. If the answer has no list of videos, the depth becomes
-// 0, because otherwise each further fetch would reserve budget for a long list.
+// list. saveIdentity then increases requested_at, so that the target becomes due again immediately. If the answer has no list of videos,
+// the stored depth becomes 0, because otherwise each further fetch would reserve budget for a long list.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -228,7 +228,7 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	return missing, d.addFollowers(before, *a)
 }
 
-// writeState changes only the fetch status of the account record a, as the outcome says, and nothing else of the record.
+// writeState writes the fetch status of the outcome to the account record a, and changes nothing else in the record.
 func (d discovery) writeState(a *store.Account) error {
 	before := *a
 	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
@@ -277,7 +277,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	db.Assign(&reported.SourceID, f.SourceID)
 	db.Assign(&reported.Username, f.Username)
 	if a.ExternalID != nil {
-		reported.ExternalID = *a.ExternalID // use the id that the source was asked for
+		reported.ExternalID = *a.ExternalID // this is the id with which the source was asked
 	}
 	if a.SourceID != nil {
 		reported.SourceID = *a.SourceID
@@ -286,7 +286,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 		if !a.HandleCurrent {
 			return a, nil // the answer has neither id nor handle, and the handle of the record now belongs to another account
 		}
-		reported.Username = a.Username // use the handle that the source was asked for
+		reported.Username = a.Username // this is the handle with which the source was asked
 	}
 	others := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
 		a.ID, a.Platform, reported.ExternalID, reported.SourceID, reported.Username)
@@ -310,7 +310,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 		return nil, err
 	}
 	if a != fetched && reported.Username == "" && fetched.HandleCurrent {
-		reported.Username = fetched.Username // use the handle by which the source found the account
+		reported.Username = fetched.Username // this is the handle with which the source was asked
 	}
 	resolver := store.NewAccountResolver(d.org, d.at, append([]*store.Account{a}, rows...))
 	if a.ExternalID == nil && reported.ExternalID != "" {

@@ -42,12 +42,12 @@ func TestDiscovery_requestsALongerListForAnOrganisationThatSubscribesDuringAFetc
 	})
 }
 
-func TestDiscovery_requestsALongerListAtOnceIfAListIsTooShort(t *testing.T) {
+func TestDiscovery_requestsALongerListImmediatelyIfAListIsTooShort(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200, Lane: queue.LanePremium})
-		require.NoError(t, err) // the account was saved, but not enqueued
+		require.NoError(t, err) // the account was saved, but not added to the queue
 		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, storetest.AccountURL)})
 		require.NoError(t, err)
 		videos := storetest.FoundVideos(t, 250, db.Clock.Now())

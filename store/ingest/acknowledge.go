@@ -16,7 +16,7 @@ import (
 const soon = 5 * time.Minute
 
 // acknowledge ends the leases of the targets and stores when they are due next. If an organisation requested a target after the target was
-// claimed, the target is due again at once, because the outcome may not have been written to the data of this organisation.
+// claimed, the target is due again immediately, because the outcome may not have been written to the data of this organisation.
 func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
 	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
 		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
@@ -82,7 +82,7 @@ func (o *Outcome) targetStatus(fetched bool) queue.FetchStatus {
 }
 
 // onwardTurns returns a number for each outcome. If the attempt continues with another source and the target is in the interactive lane,
-// the number is the target's turn: its position in the order of that source's interactive lane. Otherwise the number is 0.
+// the number is the target's turn, which is its position in the interactive lane of that source. Otherwise the number is 0.
 func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
 	places := make([]queue.Place, len(outcomes))
 	for i, o := range outcomes {

@@ -20,9 +20,9 @@ const (
 // the source returns fewer videos than requested.
 var listDepths = []int{200, 5000}
 
-// reach returns the index of the fourth listed video that was uploaded before the last complete list, a list that was long enough to
-// contain all new videos. The first three older videos do not count, because they may be pinned to the top of the list. reach returns -1 if
-// the list has fewer than four older videos, or if there was no complete list yet.
+// reach returns the index of the fourth listed video that was uploaded before the last complete list. A complete list is one that was long
+// enough to contain all new videos. The first three older videos do not count, because they may be pinned to the top of the list. reach
+// returns -1 if the list has fewer than four older videos, or if there was no complete list yet.
 func (d discovery) reach(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {

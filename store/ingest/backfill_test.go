@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// channel is a fake account. The field page is the number of videos that its source lists by default, and most is the length of the longest
-// list.
+// channel is a fake account. The field page is the number of videos that its source lists by default. The field most is the largest number
+// of videos that its source lists.
 type channel struct {
 	page, most int
 	undated    bool
@@ -37,7 +37,7 @@ func (ch *channel) upload(t *testing.T, db *storetest.DB, n int) {
 	ch.videos = slices.Concat(uploaded, ch.videos)
 }
 
-// fetch acknowledges the account's target until the target is no longer due, and returns the requested list lengths in order.
+// fetch answers the requests for the account's target until the target is no longer due. It returns the requested list lengths in order.
 func (ch *channel) fetch(t *testing.T, db *storetest.DB) []int {
 	t.Helper()
 	var depths []int
@@ -65,7 +65,7 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 	for name, c := range map[string]struct {
 		channel
 		kind               store.TrackingType
-		before, fresh, all int // numbers of videos: uploaded before tracking began, uploaded later, and tracked in the end
+		before, fresh, all int // numbers of videos: uploaded before tracking began, uploaded later, and tracked at the end of the test
 		asked              []int
 	}{
 		"one page reaches a known video":      {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 16, 46, []int{0}},
@@ -131,7 +131,7 @@ func TestBackfill_requestsALongerListAgainAfterAnAnswerWithoutAList(t *testing.T
 	})
 }
 
-func TestBackfill_addsNoOldVideosForEarlierSubscribersIfAnOrganisationSubscribes(t *testing.T) {
+func TestBackfill_addsNoOldVideosToOtherOrganisationsIfAnOrganisationStartsTracking(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first, second, ch := storetest.NewOrg(t, db), storetest.NewOrg(t, db), channel{page: 20, most: 5000, undated: true}
@@ -141,7 +141,7 @@ func TestBackfill_addsNoOldVideosForEarlierSubscribersIfAnOrganisationSubscribes
 		ch.fetch(t, db)
 		_, err := second.StopAccounts(t.Context(), []store.AccountRef{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
 		require.NoError(t, err)
-		db.Clock.Advance(queue.RefreshPause) // after RefreshPause, tracking the account again causes a fetch at once
+		db.Clock.Advance(queue.RefreshPause) // after RefreshPause, tracking the account again causes an immediate fetch
 		ch.upload(t, db, 5)
 		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
 		require.Equal(t, []int{200}, ch.fetch(t, db), "one list serves both organisations")

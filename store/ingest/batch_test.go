@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// batchStatements tracks new videos for some organisations, stores a batch of answers for the videos twice, and returns the number of
-// statements of the second time. from is the number of the first video.
+// batchStatements tracks new videos for some organisations, and stores a batch of answers for the videos twice. It returns the number of
+// statements of the second write. The parameter from is the number of the first video.
 func batchStatements(t *testing.T, db *storetest.DB, orgs, from, videos int) int {
 	t.Helper()
 	const authors = 5
@@ -52,7 +52,7 @@ func TestAcknowledge_runsAsManyStatementsForManyOrganisationsAsForTwo(t *testing
 			require.LessOrEqual(t, many, 10*few, "at most one statement for each organisation in place of a statement for all")
 			return
 		}
-		// Only the hashtags of changed titles are deleted with one statement for each organisation.
+		// Each of the 18 additional organisations needs one more statement, which deletes the hashtags of changed titles.
 		require.Equal(t, few+18, many)
 		require.LessOrEqual(t, few, 19)
 	})
@@ -64,7 +64,7 @@ func TestAcknowledge_storesABatchOfAnySizeWithTheSameStatementsInOneTransaction(
 		few := batchStatements(t, db, 1, 0, 50)
 		many := batchStatements(t, db, 1, 1000, 2000)
 		if db.Engine == "citus" {
-			many -= 2 // the points and the hashtags are inserted with two statements each
+			many -= 2 // the larger batch needs one more INSERT for the points, and one more for the hashtags
 		}
 		require.Equal(t, few, many)
 		require.LessOrEqual(t, many, 18, "one of the statements reads which organisations record events")

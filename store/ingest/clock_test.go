@@ -11,7 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// openWithOffset opens the database as a process whose clock differs from the real time by an offset.
+// openWithOffset opens the database with a clock that differs from the real time by the given duration, as another process with a wrong
+// clock would do.
 func openWithOffset(t *testing.T, db *storetest.DB, by time.Duration) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: func() time.Time { return time.Now().Add(by) }, RealTime: true})
@@ -59,8 +60,8 @@ func TestRetention_runsOnSQLiteWithoutADatabaseClock(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// openWithClock returns a store with a clock that the test can move. The store treats the clock as a real clock. The database has an
-// organisation that was created a year ago.
+// openWithClock returns a Store with a clock that the test can set. The Store treats the clock as the real clock of the machine. The
+// database has an organisation that was created a year ago.
 func openWithClock(t *testing.T, db *storetest.DB) (*store.Store, *storetest.Clock) {
 	t.Helper()
 	o := storetest.NewOrg(t, db)
@@ -85,7 +86,7 @@ func TestRetention_deletesNothingInTheWeekAfterAClockJump(t *testing.T) {
 		_, err := ingest.New(s).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
 	}
-	waitAWeek() // nothing is deleted for a week, because the database has no record of the clock yet
+	waitAWeek() // the database has no record of the clock yet, so nothing is deleted for a week
 	o := storetest.NewOrg(t, db)
 	id := storetest.Track(t, o, storetest.Clip(t, 1))[0].VideoID
 	now := store.DateOf(clock.Now())

@@ -43,8 +43,6 @@ func expectedGrowth(byDay map[store.Date]int64, latest *int64, day store.Date, d
 	return nil, nil
 }
 
-// This test checks a requirement that is listed in docs/testdata/spec_rows.csv.
-//
 // Requirements in docs/coverage.md: 2.2-21, 11.2-01, 11.6-02
 func TestIncreases_compareWithTheLastPointBeforeThePeriod(t *testing.T) {
 	t.Parallel()
@@ -102,7 +100,8 @@ func TestIncreases_areUnknownForANewVideo(t *testing.T) {
 	})
 }
 
-// If a fetch does not report views, latest_views keeps its old value. Compared with itself, it would seem that the video gained no views.
+// If a fetch does not report views, latest_views keeps its old value. A comparison of this value with itself would show that the video
+// gained no views, although the growth is unknown.
 //
 // Requirements in docs/coverage.md: 11.2-01
 func TestIncreases_areUnknownIfNoViewsWereReportedInThePeriod(t *testing.T) {
@@ -200,8 +199,6 @@ func requireFloat(t require.TestingT, want, got *float64, what string) {
 	}
 }
 
-// This test checks a requirement that is listed in docs/testdata/spec_rows.csv.
-//
 // Requirements in docs/coverage.md: 2.2-20, 11.2-02
 func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testing.T) {
 	t.Parallel()

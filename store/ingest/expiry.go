@@ -29,8 +29,8 @@ var timedRows = []struct{ table, key, expired string }{
 }
 
 // DeleteExpired deletes rows that are older than the Retention of their Table, except points. It returns the number of deleted rows of each
-// table. It calls alive after each transaction and stops if alive returns an error. It can be interrupted and repeated at any time. If the
-// clock may be wrong, it deletes nothing and returns a *ClockError.
+// table. After each transaction, it calls the function alive, and stops if alive returns an error. It can be interrupted and repeated at
+// any time. If the clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Writer) DeleteExpired(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.SeeClock(ctx); err != nil {

@@ -91,8 +91,8 @@ type Outcome struct {
 }
 
 // Acknowledge writes the outcomes of a claim in one transaction: points, latest counts, everything that is computed from them, and when the
-// targets are due again. The parameter fetchedAt is when the source was called. Its UTC day is the day of the points. Stored counts that
-// are newer than fetchedAt stay unchanged, so it does no harm if an outcome is written twice or late. If another collector has claimed a
+// targets are due again. The parameter fetchedAt is when the source was called. Its UTC day is the day of the points. Acknowledge does not
+// replace stored counts that are newer than fetchedAt, so an outcome can be written twice or late. If another collector has claimed a
 // target in the meantime, the target's lease and due time stay unchanged. If demo data would be mixed with real data, Acknowledge writes
 // nothing and returns a *store.DataKindError.
 func (s *Writer) Acknowledge(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
@@ -206,7 +206,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	}
 	before, touched := store.SumsByOrganisation(videos), map[db.RowKey]bool{}
 	addEvents := w.compareVideos(videos)
-	w.touch(touched, videos) // also add the accounts before the write, because a video may move from one account to another
+	w.touch(touched, videos) // the write can move a video to another account, so also add the accounts that the videos have before the write
 	var measured []*store.Video
 	var retitled []Retitled
 	for i := range videos {

@@ -15,14 +15,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dump takes the locks of a running pg_dump: ACCESS SHARE on every table. end releases the locks.
+// dump takes the locks of a running pg_dump: ACCESS SHARE on every table. The function end releases the locks.
 func dump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
 	return lockTables(t, db, "ACCESS SHARE", storetest.Column[string](t, db,
 		"SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')")...)
 }
 
-// lockTables locks tables in a lock mode such as "ACCESS SHARE" until release is called.
+// lockTables locks tables in a lock mode such as "ACCESS SHARE". The function release ends the locks.
 func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (release func()) {
 	t.Helper()
 	require.NotEmpty(t, tables)
@@ -35,7 +35,7 @@ func lockTables(t *testing.T, db *storetest.DB, mode string, tables ...string) (
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// start runs f concurrently, and returns when f has ended or waits for a database lock. result receives the error of f.
+// start runs f concurrently, and returns when f has ended or waits for a database lock. The channel result receives the error of f.
 func start(t *testing.T, db *storetest.DB, f func() error) (result <-chan error) {
 	t.Helper()
 	done, ended := make(chan error, 1), make(chan struct{})
@@ -111,7 +111,8 @@ func TestPartitions_areCreatedDuringADumpWithoutDelayingReads(t *testing.T) {
 	}
 }
 
-// If a migration does not get its lock within a short time, it leaves the lock queue so that others can read, and tries again later.
+// If a migration does not get its lock within a short time, it stops waiting and tries again later. Otherwise all reads would wait behind
+// the migration.
 func TestMigrate_doesNotDelayReadsDuringADump(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")

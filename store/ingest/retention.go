@@ -35,9 +35,9 @@ type RetentionReport struct {
 }
 
 // ApplyRetention replaces old daily points by weekly points, deletes the oldest weekly points, and creates the table partitions of the
-// coming months. It calls alive after each transaction and stops if alive returns an error. It can be interrupted and repeated at any time,
-// and can run while points are written. Two concurrent calls do the same work twice, without harm. If the clock may be wrong, it deletes
-// nothing and returns a *ClockError.
+// coming months. After each transaction, it calls the function alive, and stops if alive returns an error. It can be interrupted and
+// repeated at any time, and can run while points are written. Two calls at the same time do the same work twice, which does no harm. If the
+// clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Writer) ApplyRetention(ctx context.Context, alive func() error) (RetentionReport, error) {
 	var done RetentionReport
 	if err := s.db.SeeClock(ctx); err != nil {
@@ -162,8 +162,8 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 }
 
 // inBatches divides the rows of a table into batches, ordered by organisation and id, and runs f in a transaction for each batch. The
-// function f must process the rows whose id is greater than its parameter after and not greater than last. It reports the numbers of
-// written and deleted points in batch, and inBatches adds them to done.
+// function f must process the rows whose id is greater than its parameter after and not greater than its parameter last. It reports the
+// numbers of written and deleted points in its parameter batch, and inBatches adds them to done.
 func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
 	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {

@@ -104,7 +104,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 						continue
 					}
 					got := byDay[want.Day].Counts
-					if _, week := kept.Weekly[want.Day]; week { // before the roll-up, the counts may still be in the daily points of the week
+					if _, week := kept.Weekly[want.Day]; week { // if the week is not rolled up yet, its counts are still in its daily points
 						for d := want.Day - 1; d >= want.Day.Week(); d-- {
 							if byDay[d].Quality != store.QualityInterpolated {
 								got = storetest.MergeCounts(got, byDay[d].Counts)

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// sumsOf computes the organisation's totals from its lists of videos and accounts.
+// sumsOf computes the organisation's totals from the organisation's lists of videos and accounts.
 func sumsOf(t *testing.T, o *store.Org, day store.Date) store.OrganisationPoint {
 	t.Helper()
 	sum := store.OrganisationPoint{Day: day}

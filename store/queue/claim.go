@@ -30,8 +30,8 @@ type Target struct {
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
 	// Handles are the account handles in the links with which organisations track a video, without the handle in the field Handle. There
-	// are at most claimedHandles of them. The handle that was sent or tried least recently comes first. The handle "" stands for links
-	// without a handle.
+	// are at most claimedHandles of them. The first is the handle whose last use is longest ago: the time at which an organisation sent it,
+	// or at which a fetch tried it. The handle "" stands for links without a handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
@@ -78,11 +78,11 @@ type ClaimRequest struct {
 	Route string
 	// Kinds are the kinds of targets to claim.
 	Kinds []Kind
-	// Lanes are the lanes from which targets are claimed. Pick gets targets of a later lane only if the lanes before it have fewer due
+	// Lanes are the lanes from which targets are claimed. Pick gets targets of a later lane only if the earlier lanes have fewer due
 	// targets than Candidates.
 	Lanes []Lane
-	// Idle limits the claim to targets of organisations for which no collector is fetching a target of this queue. Lanes must then contain
-	// only the interactive lane.
+	// Idle limits the claim to targets that were requested by organisations for which no collector is fetching a target of this source.
+	// Lanes must then contain only the interactive lane.
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
@@ -158,7 +158,8 @@ func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Targe
 			if err != nil || len(subscribed) > 0 {
 				return err
 			}
-			// No target in found has a subscription, and all were deleted. Continue the loop, because more targets may be due.
+			// No organisation tracks any of the targets in found, so all of them were deleted. Continue the loop, because more targets may
+			// be due.
 		}
 		return nil
 	}
@@ -179,7 +180,7 @@ func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Targe
 	return due, nil
 }
 
-// targetColumns are the SQL columns that are read into a Target. t is the alias of fetch_targets.
+// targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
 // waitingFront is the number of targets among which a claim of the interactive lane chooses: the due targets with the lowest values of
@@ -187,8 +188,8 @@ const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane
 // waitingFront organisations wait.
 const waitingFront = 1000
 
-// dueIn returns up to limit targets of a lane that become due later than the parameter after, and at the time by at the latest. If after is
-// not zero, it leaves out targets that a collector has claimed and targets whose last fetch failed.
+// dueIn returns up to limit targets of a lane that become due after the time in the parameter after, and not later than the time in the
+// parameter by. If the parameter after is not zero, it leaves out targets that a collector has claimed and targets whose last fetch failed.
 func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Instant, limit int) ([]Target, error) {
 	var found []Target
 	if lane == LaneInteractive {

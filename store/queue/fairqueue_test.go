@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// serve claims up to limit TikTok videos in the interactive lane, advances the clock by took, and acknowledges the videos. It returns the
-// external ids of the videos.
+// serve claims up to limit TikTok videos in the interactive lane, advances the clock by the duration took, and stores a result for each
+// video. It returns the external ids of the videos.
 func serve(t *testing.T, db *storetest.DB, limit int, took time.Duration) []string {
 	t.Helper()
 	c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
@@ -30,11 +30,11 @@ func serve(t *testing.T, db *storetest.DB, limit int, took time.Duration) []stri
 	return storetest.TargetIDs(c)
 }
 
-func TestTurns_doNotLetABurstDelayOtherOrganisations(t *testing.T) {
+func TestInteractiveLane_manyLinksOfOneOrganisationDoNotDelayOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		for n := range 10 { // one request fetches at most 50 links at once
+		for n := range 10 { // ten requests, because a request schedules at most 50 links with the highest priority
 			storetest.Track(t, burst, storetest.ClipsFrom(t, 50*n, 50)...)
 			db.Clock.Advance(100 * time.Millisecond)
 		}
@@ -55,7 +55,7 @@ func TestTurns_doNotLetABurstDelayOtherOrganisations(t *testing.T) {
 	})
 }
 
-func TestTurns_serveANewOrganisationNextAndStarveNoOrganisation(t *testing.T) {
+func TestInteractiveLane_servesANewOrganisationNextAndStarvesNoOrganisation(t *testing.T) {
 	t.Parallel()
 	db, next := storetest.New(t, "sqlite"), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -247,7 +247,7 @@ func TestAcknowledge_movesATargetToTheNextSource(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_putsMovedTargetsInFairOrder(t *testing.T) {
+func TestAcknowledge_ordersTargetsFairlyThatMoveToTheNextSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.TikTok, Kind: queue.KindVideo, Route: "first"}}, []string{"first", "second"}))

@@ -44,7 +44,8 @@ var Waiting = []FetchStatus{FetchPending, FetchOK}
 
 // FetchChange is the change of the fetch status that follows from one outcome.
 type FetchChange struct {
-	// Status is the new status. FetchOK becomes FetchPending for an organisation that has no counts of the video or account. "" keeps the status.
+	// Status is the new status, or "" if the status does not change. For an organisation that has no counts of the video or account,
+	// FetchOK becomes FetchPending.
 	Status FetchStatus
 	// Reason is the first part of the sentence that explains the status, without a full stop. It never contains a credential. If Status is "",
 	// the reason is stored only if the present status is FetchPending or FetchOK.
@@ -56,8 +57,8 @@ type FetchChange struct {
 }
 
 // saveDue returns the statements that store, in the rows of the videos and accounts of entries, when they are fetched next. If no
-// configured source can fetch a video or account, they store the status FetchUnsupported and the reason instead. Entries with Saved are
-// left out, because their rows already have these values.
+// configured source can fetch a video or account, they store the status FetchUnsupported and the reason instead. Entries whose field Saved
+// is true are left out, because their rows already have these values.
 func saveDue(tx *gorm.DB, org uuid.UUID, entries []Entry) (writes []db.Write) {
 	for _, of := range []struct {
 		kind  Kind

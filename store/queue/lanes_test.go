@@ -27,7 +27,7 @@ func newOrgWith(t *testing.T, db *storetest.DB, tier store.Tier, sub store.Subsc
 	return db.Org(o.ID)
 }
 
-// trackFetched tracks links in the lane of the organisation and acknowledges one fetch of each link.
+// trackFetched tracks links in the lane of the organisation, and stores the result of one fetch for each link.
 func trackFetched(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Link) {
 	t.Helper()
 	org, err := db.Organisation(t.Context(), o.ID())
@@ -37,7 +37,8 @@ func trackFetched(t *testing.T, db *storetest.DB, o *store.Org, links ...link.Li
 	storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 }
 
-// lanes returns the base lane and the lane of each target as two digits, in the order of the external ids.
+// lanes returns two digits for each target, in the order of the external ids: the number of its base lane and the number of its current
+// lane. A lower number is more urgent.
 func lanes(t *testing.T, db *storetest.DB) []string {
 	t.Helper()
 	return storetest.Column[string](t, db, "SELECT CAST(base_lane AS text) || CAST(lane AS text) FROM fetch_targets ORDER BY kind, external_id")

@@ -12,8 +12,8 @@ import (
 
 // DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day ago.
 // Claim deletes most targets without a subscription, but it never sees targets of a platform that no source can fetch. DeleteOrphans reads
-// the whole queue. It returns the number of deleted rows by table. It calls alive after each transaction and stops if alive returns an
-// error. If the clock may be wrong, it deletes nothing and returns a *ClockError.
+// the whole queue. It returns the number of deleted rows by table. After each transaction, it calls the function alive, and stops if alive
+// returns an error. If the clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Queue) DeleteOrphans(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.SeeClock(ctx); err != nil {
@@ -25,7 +25,7 @@ func (s *Queue) DeleteOrphans(ctx context.Context, alive func() error) (map[stri
 	return deleted, s.deleteOrphanTargets(ctx, deleted, alive)
 }
 
-// deleteOrphanSubscriptions deletes the subscriptions of deleted organisations, and adds their number to deleted.
+// deleteOrphanSubscriptions deletes the subscriptions of deleted organisations, and adds their number to the map deleted.
 func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[string]int64, alive func() error) error {
 	after := uuid.Nil
 	for {
@@ -57,7 +57,7 @@ func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[strin
 	}
 }
 
-// deleteOrphanTargets deletes targets that have no subscription and were due more than a day ago, and adds their number to deleted.
+// deleteOrphanTargets deletes targets that have no subscription and were due more than a day ago. It adds their number to the map deleted.
 func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, alive func() error) error {
 	unclaimedSince := s.db.Now().Add(-db.Day)
 	var last struct {

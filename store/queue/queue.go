@@ -328,9 +328,9 @@ func ByKind(targets []Target) []KindGroup {
 	return groups
 }
 
-// Heartbeat records that a collector is running. Targets that are claimed by collectors without a heartbeat for longer than deadAfter
-// become due at once. Heartbeat returns the number of these targets. The parameter sources has the collector's sources with their budgets.
-// The parameter serves has the forms of targets that these sources can fetch.
+// Heartbeat records that a collector is running. A collector without a heartbeat for longer than deadAfter counts as dead, and the targets
+// that it has claimed become due immediately. Heartbeat returns the number of these targets. The parameter sources has the collector's
+// sources with their budgets. The parameter serves has the forms of targets that these sources can fetch.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
 		ID      uuid.UUID
@@ -366,7 +366,7 @@ func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter ti
 	return freed, err
 }
 
-// Retire removes a collector that stops. The targets that it has claimed become due at once.
+// Retire removes a collector that stops. The targets that it has claimed become due immediately.
 func (s *Queue) Retire(ctx context.Context, collector uuid.UUID) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		if err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE claimed_by = ?`, s.db.Now(), collector).Error; err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// dueLanes returns the lanes that have a due target without a route.
+// dueLanes returns the lanes that have a due target whose route, the source to ask, is not set.
 func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 	t.Helper()
 	lanes, err := db.DueLanes(t.Context(), "")
@@ -24,7 +24,7 @@ func dueLanes(t *testing.T, db *storetest.DB) []queue.Lane {
 	return lanes
 }
 
-// trackAtSlot tracks links with a priority. Each video is due at its time in the daily schedule, and not at once.
+// trackAtSlot tracks links with a priority. Each video is due at its time in the daily schedule, and not immediately.
 func trackAtSlot(t *testing.T, o *store.Org, lane queue.Lane, links ...link.Link) {
 	t.Helper()
 	_, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: lane, Enqueue: len(links), Scheduled: true})

@@ -73,5 +73,5 @@ func (s *Queue) AssignRoutes(ctx context.Context) error {
 	})
 }
 
-// reroutedAtOnce is the maximum number of rows that the function resetRoutes locks in one transaction.
+// reroutedAtOnce is the maximum number of rows that the function resetRoutes changes in one transaction.
 const reroutedAtOnce = 5000

@@ -20,7 +20,8 @@ func dueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 	return len(storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = ? AND (lane = 0 OR next_at <= ?)", kind, now)) > 0
 }
 
-// One fetch of a target serves all organisations. If an organisation stops a target and tracks it again, no other fetch is made at once.
+// One fetch of a target serves all organisations. If an organisation stops a target and tracks it again shortly after a fetch, the target
+// is not fetched again immediately.
 func TestTrackAgain_isFetchedOnScheduleIfAFetchWasRecent(t *testing.T) {
 	t.Parallel()
 	for name, another := range map[string]bool{"alone": false, "with another organisation": true} {
@@ -54,7 +55,7 @@ func TestTrackAgain_isFetchedOnScheduleIfAFetchWasRecent(t *testing.T) {
 	}
 }
 
-func TestTrack_causesAFetchAtOnceForANewOrganisation(t *testing.T) {
+func TestTrack_causesAnImmediateFetchForANewOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		l := storetest.Clip(t, 1)
@@ -138,8 +139,8 @@ func TestTrackAccountsAgain_waitsForTheScheduleWithinTheRefreshPause(t *testing.
 	})
 }
 
-// Stopping an account also stops its videos. If the same videos are discovered again, they are not fetched at once.
-func TestDiscovery_doesNotFetchStoppedVideosAgainAtOnce(t *testing.T) {
+// Stopping an account also stops its videos. If the same videos are discovered again, they are not fetched immediately.
+func TestDiscovery_doesNotFetchStoppedVideosAgainImmediately(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)

@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Form is a class of targets, for which a collector says whether it can fetch them: the targets of one platform and kind that have a
-// handle, or those that have only an id.
+// Form is a class of targets. For each form, a collector says whether it can fetch the targets. A form has the targets of one platform and
+// kind that have a handle, or those that have only an id.
 type Form struct {
 	Platform link.Platform
 	Kind     Kind
@@ -38,8 +38,8 @@ func formsText(forms []Form) string {
 	return strings.Join(texts, " ")
 }
 
-// servesFor is how long after a collector's last heartbeat it still counts as running, so that its sources and the targets that it can
-// fetch are taken into account.
+// servesFor is how long a collector still counts as running after its last heartbeat. Only the sources of running collectors, and the
+// targets that they can fetch, are taken into account.
 const servesFor = 10 * time.Second
 
 // Served says what the running collectors can fetch.
@@ -58,7 +58,7 @@ func (s *Queue) Served(ctx context.Context) (Served, error) {
 	return served, db.Translate(err)
 }
 
-// Known returns true if a collector is running. Otherwise it is not known what can be fetched.
+// Known returns true if at least one collector is running. If it returns false, it is unknown which targets can be fetched.
 func (s Served) Known() bool { return len(s.forms) > 0 }
 
 // Can returns true if a running collector can fetch targets of the form f.

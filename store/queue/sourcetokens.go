@@ -58,8 +58,8 @@ func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
 	return err
 }
 
-// changeSourceToken sets the columns in the parameter to in the row of the token t. It does so only if the row still has the version
-// t.Version and fulfils the SQL condition, whose only argument is argument. It returns true if it updated the row.
+// changeSourceToken updates the row of the token t with the values in the map to. It does so only if the row still has the version
+// t.Version and fulfils the SQL condition, whose only argument is the parameter argument. It returns true if it updated the row.
 func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, to map[string]any) (bool, error) {
 	var changed int64
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

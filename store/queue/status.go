@@ -158,7 +158,7 @@ func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit
 	return found, db.Translate(err)
 }
 
-// queueCounts counts the targets of each platform, kind, lane and state, in the order of these columns.
+// queueCounts counts the targets of each platform, kind, lane and state. The result is sorted by these columns.
 func queueCounts(db *gorm.DB, now db.Instant) (counts []QueueCounts, err error) {
 	query := strings.Builder{}
 	query.WriteString(`SELECT source, kind, lane, state, COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),

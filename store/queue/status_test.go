@@ -21,7 +21,7 @@ func TestCollecting_countsTheTargetsOfTheQueue(t *testing.T) {
 		require.Equal(t, queue.Collecting{At: store.InstantOf(db.Clock.Now()), Pauses: map[string]queue.Pause{}}, empty)
 
 		storetest.Track(t, o, storetest.Clip(t, 1), storetest.Clip(t, 2), storetest.Clip(t, 3))
-		trackAtSlot(t, o, queue.LaneFree, storetest.Clip(t, 4)) // the target of Clip 4 is not due, because its slot has not come yet
+		trackAtSlot(t, o, queue.LaneFree, storetest.Clip(t, 4)) // the target of Clip 4 is not due, because its time in the daily schedule has not come yet
 		due := store.InstantOf(db.Clock.Now())
 		db.Exec(t, "UPDATE fetch_targets SET requested_at = ? WHERE lane = ?", due.Add(-37*time.Hour), queue.LaneFree)
 		db.Exec(t, "UPDATE fetch_targets SET fetched_at = ? WHERE external_id = ?", due.Add(-2*time.Hour), storetest.Clip(t, 1).ID)

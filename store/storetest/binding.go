@@ -9,8 +9,8 @@ import (
 // block is one SELECT, UPDATE or DELETE of a checked statement, with its tables and with the conditions that may restrict these tables to
 // one organisation.
 type block struct {
-	outer      *block          // the enclosing query; for the outermost query a block without tables, whose field outer is nil
-	statement  *statementInfo  // only in the block whose field outer is nil: facts about the whole statement
+	outer      *block          // the enclosing query; the outermost query has as outer a block without tables
+	statement  *statementInfo  // facts about the whole statement; set only in the block without an outer block
 	routed     bool            // the block and the queries in it must also follow the rules of CheckRouting
 	names      map[string]bool // the key is the name of a query in the WITH clause; the value is true if the query is a list of parameters with a column organisation_id
 	uses       []*use          // the tables of the block
@@ -35,8 +35,8 @@ type derived struct {
 // condition is a WHERE or ON clause. The ON clause of a left join restricts only the tables on the right side of the join.
 type condition struct {
 	where []node
-	only  []*use // the tables that the condition restricts; nil means all tables of the block
-	using bool   // the condition is USING (organisation_id), so the tables in the field only have the same organisation as the tables before them in the FROM clause
+	only  []*use // the tables that the condition restricts; nil means all tables of the query
+	using bool   // the condition is USING (organisation_id), so the tables in the slice only have the same organisation_id as the tables before them in the FROM clause
 }
 
 // isRouted returns true if the block must follow the rules of CheckRouting, because the field routed is set for the block or for an
@@ -49,7 +49,7 @@ func (b *block) check(clauses map[string][]node) error {
 	b.bind()
 	for _, u := range b.uses {
 		if u.distributed && !u.bound {
-			return fmt.Errorf("%s is not bound to an organisation: %[1]s.%s = ? is missing", u.alias, organisationID)
+			return fmt.Errorf("the statement does not restrict the table %s to one organisation: the condition %[1]s.%s = ? is missing", u.alias, organisationID)
 		}
 	}
 	for _, d := range b.derived {
@@ -136,7 +136,7 @@ func (b *block) from(nodes []node) error {
 
 // isJoin returns true if a join begins at nodes[i].
 func isJoin(nodes []node, i int) bool {
-	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // with a parenthesis after it, the word left or right is the name of a function and not a join
+	called := i+1 < len(nodes) && nodes[i+1].kind == groupNode // if a parenthesis follows, the word left or right is the name of a function and does not begin a join
 	return nodes[i].is("join", "inner", "cross", "natural", "left", "right", "full") && (!called || nodes[i].is("join"))
 }
 
@@ -243,7 +243,7 @@ func isList(query []node) bool {
 // isComma returns true if n is a comma.
 func isComma(n node) bool { return n.isMark(",") }
 
-// isNoArray returns true if nodes is neither (SELECT CAST(? AS type[])) nor CAST(? AS type[]).
+// isNoArray returns true unless nodes is (SELECT CAST(? AS type[])) or CAST(? AS type[]).
 func isNoArray(nodes []node) bool {
 	if len(nodes) == 1 && len(nodes[0].kids) == 3 && nodes[0].kids[0].is("select") {
 		nodes = nodes[0].kids[1:]
@@ -256,7 +256,7 @@ func isNoArray(nodes []node) bool {
 	return end < 3 || !cast[end].isMark("[") || !cast[end+1].isMark("]") || !isCast(cast[:end], 1) || cast[0].kind != parameterNode
 }
 
-// isNoMember returns true if nodes is not CAST(value ->> 0 AS type), with any number in place of 0.
+// isNoMember returns true unless nodes is CAST(value ->> 0 AS type), with any number in place of 0.
 func isNoMember(nodes []node) bool {
 	if len(nodes) != 2 || !nodes[0].is("cast") {
 		return true
@@ -265,7 +265,7 @@ func isNoMember(nodes []node) bool {
 	return !isCast(cast, 3) || !cast[0].is("value") || !cast[1].isMark("->>") || cast[2].kind != literalNode
 }
 
-// isCast returns true if the nodes in the parentheses of a CAST have the word AS at the index as, and after it only words, which are the
+// isCast returns true if the nodes in the parentheses of a CAST have the word AS at the given index, and after AS only words, which are the
 // name of a type.
 func isCast(inside []node, as int) bool {
 	return len(inside) > as+1 && inside[as].is("as") && !slices.ContainsFunc(inside[as+1:], func(n node) bool { return n.kind != wordNode })
@@ -276,7 +276,7 @@ func isCast(inside []node, as int) bool {
 type equality struct {
 	a, b      *use
 	parameter int    // index of the argument of the parameter, if a or b is nil
-	only      []*use // the tables that the condition restricts; nil means all tables of the block
+	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 
 // bind finds the tables that a statement limits to one organisation, and sets their field bound. The statement compares their
@@ -395,7 +395,7 @@ func parameterIndex(nodes []node) int {
 }
 
 // column returns the table to which the column in nodes belongs, such as videos for videos.organisation_id. It returns nil if nodes is
-// anything else than a column organisation_id. A column without the name of a table belongs to the only table of the block.
+// anything other than a column organisation_id. A column without the name of a table belongs to the only table of the query.
 func (b *block) column(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
 		return nil

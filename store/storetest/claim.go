@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// ClaimRequest returns a request for up to limit due targets of one platform and kind. It claims only targets without a route. In tests, no
-// target has a route until the test publishes routes.
+// ClaimRequest returns a request for up to limit due targets of one platform and kind. It claims only targets whose route, the source to
+// ask, is not set. In tests, no target has a route until the test calls PublishRoutes.
 func ClaimRequest(collector uuid.UUID, p link.Platform, kind queue.Kind, limit int, lease time.Duration, lanes ...queue.Lane) queue.ClaimRequest {
 	return queue.ClaimRequest{Collector: collector, Kinds: []queue.Kind{kind}, Lanes: lanes, Candidates: 1000,
 		Pick: func(due []queue.Target) ([]queue.Target, time.Duration) {
@@ -66,8 +66,8 @@ func DueTargets(t *testing.T, db *DB) []string {
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// RunBefore runs f concurrently, once, just before the next statement that contains the fragment. f gets a second Store, like another
-// process. The statement continues when f has returned or waits for a lock. finish waits until f has returned.
+// RunBefore runs the function f concurrently, once, just before the next statement that contains the fragment. f gets a second Store, like
+// another process. The statement continues when f has returned or waits for a lock. The function finish waits until f has returned.
 func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
 	other, done := db.Open(t), make(chan struct{})

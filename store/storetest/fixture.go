@@ -55,7 +55,7 @@ func ClipsFrom(t *testing.T, first, n int) []link.Link {
 	return links
 }
 
-// Track tracks videos with the premium lane as their base lane. The first fetch of each video is due at once.
+// Track tracks videos with the premium lane as their base lane. The first fetch of each video is due immediately.
 func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	t.Helper()
 	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: links, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})
@@ -63,7 +63,7 @@ func Track(t *testing.T, o *store.Org, links ...link.Link) []store.Tracked {
 	return tracked
 }
 
-// Follow tracks accounts with the premium lane as their base lane. The first fetch of each account is due at once.
+// Follow tracks accounts with the premium lane as their base lane. The first fetch of each account is due immediately.
 func Follow(t *testing.T, o *store.Org, kind store.TrackingType, links ...link.Link) []store.TrackedAccount {
 	t.Helper()
 	tracked, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: links, Type: kind, Lane: queue.LanePremium, Immediate: len(links), Enqueue: len(links)})

@@ -31,8 +31,8 @@ func (g *Guard) Statements() []string {
 	return s
 }
 
-// Before runs do once, just before the next statement that contains the fragment. The statement waits until do returns. So a test can simulate
-// a concurrent process at a chosen moment.
+// Before runs the function do once, just before the next statement that contains the fragment. The statement waits until do returns. So a
+// test can simulate a concurrent process at a chosen moment.
 func (g *Guard) Before(fragment string, do func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

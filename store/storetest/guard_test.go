@@ -251,15 +251,16 @@ func TestCheckRouting_refusesStatementsThatFailedOnARealCluster(t *testing.T) {
 	}
 }
 
-// The conditions of a statement can each be about one organisation, but not about the same organisation.
+// Each condition of a statement may name one organisation, although the conditions together name several organisations. The Guard must
+// refuse such a statement.
 func TestGuard_refusesParametersOfSeveralOrganisations(t *testing.T) {
 	t.Parallel()
 	a, b := uuid.New(), uuid.New()
 	for name, c := range map[string]struct {
 		statement string
-		args      []any // the only organisation is a
+		args      []any // arguments in which a is the only organisation
 		at        []int // indexes of the organisations in args; the test replaces one of them by b
-		routed    bool  // only CheckRouting refuses the statement
+		routed    bool  // true if only CheckRouting refuses the statement
 	}{
 		"two conditions":             {`SELECT 1 FROM videos v JOIN accounts a ON a.organisation_id = ? WHERE v.organisation_id = ? AND v.title = ?`, []any{a, a, "title"}, []int{0, 1}, false},
 		"numbered parameters":        {`SELECT 1 FROM videos v WHERE v.title = $3 AND v.organisation_id = $2 AND EXISTS (SELECT 1 FROM accounts a WHERE a.organisation_id = $1)`, []any{a, &a, "title"}, []int{0, 1}, false},
@@ -300,7 +301,7 @@ func FuzzCheckStatement(f *testing.F) {
 	})
 }
 
-func TestStore_refusesAStatementWithoutTheOrganisation(t *testing.T) {
+func TestStore_refusesAStatementWithoutAConditionOnTheOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierBasic, store.SubscriptionActive)

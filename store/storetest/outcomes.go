@@ -19,14 +19,14 @@ func Outcome(db *DB, target queue.Target, facts ingest.VideoFacts) ingest.Outcom
 		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour)), State: "active"}
 }
 
-// Deliver claims all due videos of a platform, acknowledges them with the same facts, and returns their number.
+// Deliver claims all due videos of a platform, stores the same facts as the result of each fetch, and returns the number of videos.
 func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int {
 	t.Helper()
 	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })
 }
 
-// DeliverBy claims all due videos of a platform, acknowledges each video with the result of the function facts for its target, and returns
-// the number of videos.
+// DeliverBy claims all due videos of a platform, and returns their number. As the result of each fetch, it stores the facts that the
+// function facts returns for the target.
 func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) ingest.VideoFacts) int {
 	t.Helper()
 	n := 0
@@ -41,7 +41,7 @@ func DeliverBy(t *testing.T, db *DB, p link.Platform, facts func(queue.Target) i
 	return n
 }
 
-// DeliverAccount claims the only due TikTok account and acknowledges it with facts.
+// DeliverAccount claims the only due TikTok account, and stores the given facts as the result of the fetch.
 func DeliverAccount(t *testing.T, db *DB, facts ingest.AccountFacts) {
 	t.Helper()
 	c := ClaimOne(t, db, link.TikTok, "account")
@@ -57,7 +57,7 @@ func AccountOutcome(db *DB, target queue.Target, facts ingest.AccountFacts) inge
 // Views returns facts that contain only a number of views.
 func Views(n int64) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 
-// Measure writes facts for videos, without using the queue. at is the time of the simulated fetch.
+// Measure writes facts for videos, without using the queue. The parameter at is the time of the simulated fetch.
 func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.VideoFacts) {
 	t.Helper()
 	var outcomes []ingest.Outcome
@@ -67,7 +67,7 @@ func Measure(t *testing.T, db *DB, at time.Time, facts map[link.Link]ingest.Vide
 	require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(at), outcomes))
 }
 
-// Authored returns facts with one view and an author. An id or handle of "" is not reported.
+// Authored returns facts with one view and an author. If the id or the handle is "", the facts do not have it.
 func Authored(id, handle string) ingest.VideoFacts {
 	f := ingest.VideoFacts{Views: new(int64(1))}
 	if id != "" {

@@ -85,7 +85,7 @@ func checkFunctions(nodes []node) error {
 		}
 		called := i+1 < len(nodes) && nodes[i+1].kind == groupNode
 		if n.isName() && called && volatileFunctions.MatchString(n.text) || n.kind == wordNode && !n.quoted && volatileWords.MatchString(n.text) {
-			return fmt.Errorf("%s: bind times and random values as parameters", n.text)
+			return fmt.Errorf("%s is not allowed: pass times and random values as parameters", n.text)
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func checkPartition(nodes []node) error {
 	case nodes[0].is("alter") && len(nodes) > 5 && nodes[1].is("table") && nodes[3].is("add", "drop") && nodes[4].is("constraint") && !hasQuery(nodes):
 		return nil
 	}
-	return fmt.Errorf("%s is allowed only for one month's partition, for constraints, or to limit the time of a transaction", strings.ToUpper(nodes[0].text))
+	return fmt.Errorf("%s is allowed only on the partition of one month, to add or drop a constraint, or to set a timeout for the transaction", strings.ToUpper(nodes[0].text))
 }
 
 // checkDefinition checks CREATE. It returns nil for CREATE TABLE, unless the statement copies rows of other tables.
@@ -306,7 +306,7 @@ func checkInsert(nodes []node, outer *block) error {
 		target.addInserted(nodes[columns].kids, source)
 	}
 	if distributed && outer.isRouted() && !source[0].is("values") && !selectsDistributed(source, outer) {
-		return fmt.Errorf("an INSERT into %s selects rows that are not of one organisation", target.uses[0].alias)
+		return fmt.Errorf("an INSERT into %s selects rows without restricting them to one organisation", target.uses[0].alias)
 	}
 	return nil
 }
@@ -361,8 +361,8 @@ func hasQuery(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isQuery() || hasQuery(n.kids) })
 }
 
-// cut splits a statement at the given keywords. It returns the nodes that follow each keyword, up to the next one, by keyword. It returns
-// an error if a keyword occurs twice.
+// cut splits a statement at the given keywords. The result has, for each keyword, the nodes between this keyword and the next one. It
+// returns an error if a keyword occurs twice.
 func cut(nodes []node, keywords ...string) (map[string][]node, error) {
 	clauses := map[string][]node{}
 	current := ""

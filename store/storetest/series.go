@@ -34,8 +34,8 @@ func WithoutProvenance(points []store.Point) []store.Point {
 	return out
 }
 
-// CreatePartitions creates the monthly partitions for the given number of past days. It acknowledges outcomes of an untracked video on some
-// of the days, because an acknowledgement creates the partition of its month.
+// CreatePartitions creates the monthly partitions for the given number of past days. For this purpose, it stores results of fetches of an
+// untracked video on some of the days, because the first result of a month creates the partition of the month.
 func CreatePartitions(t *testing.T, db *DB, days int) {
 	t.Helper()
 	untracked := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))
@@ -62,7 +62,7 @@ func (s Series) Insert(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	}
 }
 
-// MergeCounts returns the counts of c. Each count that is nil in c is taken from under.
+// MergeCounts returns the counts of c. If a count is nil in c, it has the value of this count in the parameter under.
 func MergeCounts(c, under store.Counts) store.Counts {
 	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
 		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}
@@ -115,7 +115,7 @@ func (s Series) Read(from, to store.Date) []store.Point {
 	return out
 }
 
-// lower returns true if any count of now is lower than the same count of before.
+// lower returns true if any count in the parameter now is lower than the same count in the parameter before.
 func lower(now, before store.Counts) bool {
 	values := func(c store.Counts) []*int64 { return []*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks} }
 	for i, n := range values(now) {

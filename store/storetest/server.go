@@ -33,7 +33,7 @@ func NewServer(t testing.TB) *Server {
 		root = filepath.Dir(root)
 	}
 	// The script stops the server when its standard input is closed.
-	script := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(root, ".ci/postgres/with-postgres"), "sh", "-c", `echo "$`+PostgresURL+`"; exec cat`) //nolint:gosec // our own script
+	script := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(root, ".ci/postgres/with-postgres"), "sh", "-c", `echo "$`+PostgresURL+`"; exec cat`) //nolint:gosec // a script of this repository
 	script.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, PostgresURL+"=") })
 	script.Stderr = os.Stderr
 	in, err := script.StdinPipe()
@@ -90,8 +90,8 @@ func (s *Server) Crash(t testing.TB) {
 	require.Eventually(t, func() bool { now := started(); return now != "" && now != before }, 5*time.Minute, 20*time.Millisecond, "the server does not answer after the restart")
 }
 
-// Freeze pauses all processes of the server: connections stay open, but the server does not answer. thaw resumes the processes. thaw can be
-// called more than once, and is also called when the test ends.
+// Freeze pauses all processes of the server: connections stay open, but the server does not answer. The function thaw resumes the
+// processes. It can be called more than once, and is also called when the test ends.
 func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
 	admin, err := sql.Open("pgx", s.url)

@@ -210,7 +210,7 @@ func isWord(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// split splits nodes at each node for which separates returns true. The separators are left out.
+// split splits nodes at each node for which the function separates returns true. The result does not contain these separators.
 func split(nodes []node, separates func(node) bool) [][]node {
 	var parts [][]node
 	start := 0
