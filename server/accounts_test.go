@@ -48,8 +48,8 @@ func joinHandles(accounts []client.Account) string {
 	return strings.Join(names, " ")
 }
 
-// accountFacts returns the result of fetching an account that has the TikTok videos videoURL(n), for each n in videos. The first video is
-// the newest.
+// accountFacts returns the result of fetching an account. The account has one TikTok video with the link videoURL(n) for each number n in
+// the slice videos. The first video is the newest.
 func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {

@@ -21,8 +21,8 @@ var (
 	// refusedRequests limits how many requests of one IP address are answered with status 401 in a minute. Further requests of the address
 	// without a valid token are answered with status 429 until the minute ends.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
-	// unknownTokens limits how many unknown tokens of one IP address are looked up in the database in a minute. A request without a
-	// well-formed token, or with a token that was refused a moment ago, causes no look-up.
+	// unknownTokens limits how many unknown tokens of one IP address are looked up in the database in a minute. No look-up is needed for a
+	// request without a well-formed token, or with a token that was refused in the last ten seconds.
 	unknownTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
 )
 
@@ -89,7 +89,7 @@ func (a *addressLimits) take(ctx context.Context, l addressLimit, address string
 // giveBack undoes one call of take, so that a request of the IP address is not counted.
 func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address string) {
 	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // the error is only logged, and the request stays counted
-		a.log.ErrorContext(ctx, "cannot undo the count of a token look-up in the rate limit", "error", err)
+		a.log.ErrorContext(ctx, "could not take a token look-up back from the rate limit of the client's address", "error", err)
 	}
 }
 

@@ -86,7 +86,7 @@ func requireCode(t *testing.T, w *httptest.ResponseRecorder, status int, code se
 	require.Equal(t, code, p.Code)
 }
 
-func TestTokens_unknownTokensFromOneAddressCauseAtMost60LookUps(t *testing.T) {
+func TestTokens_unknownTokensFromOneAddressCauseAtMost60LookUpsAMinute(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		a, lookups := newAppWithLookUps(t, db, nil)
@@ -168,7 +168,7 @@ func TestTokens_requestsWithoutATokenAreRefusedWithoutALookUp(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code, "a valid token is accepted although the address exceeded its limit")
 }
 
-func TestTokens_eachAddressCanSendAtMost60UnknownTokens(t *testing.T) {
+func TestTokens_eachAddressCanSendAtMost60UnknownTokensAMinute(t *testing.T) {
 	t.Parallel()
 	a, lookups := newAppWithLookUps(t, newSQLite(t), nil)
 	c := a.newCaller(t, store.TierPremium)

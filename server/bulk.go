@@ -17,7 +17,7 @@ import (
 )
 
 // immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched with the highest priority. The
-// videos or accounts of a larger request are also queued at once, but with the lower priority of the organisation's tier.
+// videos or accounts of a larger request are also queued immediately, but with the lower priority of the organisation's tier.
 const immediateLinks = 50
 
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.
@@ -122,7 +122,7 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 }
 
 // distinct converts the links of a bulk request to entries without duplicates. The slice parsed has the result of parsing each link, in the
-// order of urls. All links to the same video or account become one entry. All refused links with the same text become one entry.
+// order of urls. All links to the same video or account become one entry. All refused links with the same text also become one entry.
 func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
 	seen := make(map[[2]string]int, len(urls)) // index in entries by platform and id, or by the text of a refused link

@@ -52,7 +52,7 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 	switch {
 	case p.ParentID == nil:
 	case *p.ParentID == rootParent:
-		query.Roots = !query.Subtree // with Subtree, no filter is needed: every collection is below a collection without a parent, or is one itself
+		query.Roots = !query.Subtree // with Subtree, no filter is needed: a list with all subtrees contains every collection
 	default:
 		id, err := uuid.Parse(*p.ParentID)
 		if err != nil {
@@ -175,7 +175,7 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 	if err != nil {
 		return nil, err
 	}
-	view := FullView // must be the view of GetCollection, because the ETag was computed from the response of GetCollection
+	view := FullView // the same view as in GetCollection, because the ETag was computed from the response of GetCollection
 	if caller.facts.masked {
 		view = MaskedView
 	}

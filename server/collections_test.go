@@ -116,7 +116,7 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	id := c.createNamedCollection("Launch")
-	invalidBodies := map[string]string{ // maps an invalid body to the pointer and the code of its fault
+	invalidBodies := map[string]string{ // maps an invalid body to the JSON pointer and the fault code that the response must contain
 		`{"name":""}`:    "/name min_length",
 		`{"name":" \t"}`: "/name pattern",
 		`{"name":null}`:  "/name nullable",
@@ -220,7 +220,8 @@ func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 		change(`{"access":"private"}`) // the collection keeps the hash that it got when access was set to "protected"
 		want.Access = client.AccessPublic
 		change(`{"access":"public"}`)
-		// The server returns display_settings exactly as sent: it keeps the order of members and a number that no float can represent.
+		// The server returns display_settings exactly as they were sent. It keeps the order of members, and numbers that are too long for a
+		// float.
 		want.DisplaySettings = json.RawMessage(`{"theme":"dark","zz":{"big":12345678901234567891,"list":[1,null,"a/b"]},"sort":{"by":"latest_views","direction":"asc","then":"x"},"title":"T"}`)
 		change(`{"display_settings": ` + string(want.DisplaySettings) + `}`)
 		change(`{"name":"Spring"}`)

@@ -52,7 +52,7 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 	})
 }
 
-func TestChosenVideos_areStoppedOrAddedToACollectionFromEachList(t *testing.T) {
+func TestVideoLists_selectedVideosCanBeStoppedOrAddedToACollection(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -69,7 +69,7 @@ type conditional struct {
 
 type conditionalKey struct{}
 
-// WriteHeader sends the status at once if the status is 200 and the operation has set the ETag. Otherwise it only stores the status.
+// WriteHeader sends the status immediately if the status is 200 and the operation has set the ETag. Otherwise it only stores the status.
 func (k *conditional) WriteHeader(status int) {
 	k.status = status
 	if k.later != nil && status == http.StatusOK {
@@ -191,7 +191,7 @@ func (s *Server) checkNotModifiedTogether(ctx context.Context, operation string,
 	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
 		return s.checkNotModified(ctx, operation, request...)
 	}
-	facts, err := s.tagFacts(caller, operation, request) // the facts are computed now, because a new day can begin before the data is read
+	facts, err := s.tagFacts(caller, operation, request) // computed before the data is read, because a new day can begin while the data is read
 	if err != nil {
 		return nil, err
 	}

@@ -282,7 +282,7 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
 				})
 				a.Clock.Advance(3 * time.Minute) // an export contains only history points that are at least two minutes old
-				// Growth is unknown, because each video has only one history point.
+				// The test sets the growth itself. The server cannot compute it, because each video has only one history point.
 				a.Exec(t, "UPDATE videos SET increase_1d = 1, increase_7d = 1, increase_14d = 1, increase_30d = 1, views_gained_7d = 1")
 				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String(),
 					"{report_id}", c.createReport(collections[0]).String()).Replace(op.Path)

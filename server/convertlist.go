@@ -20,7 +20,7 @@ import (
 type jsonText string
 
 // rowWriter writes the rows of a table. A cell is nil, a string, a json.Number, a bool or a jsonText. The first row contains the names of
-// the columns. finish must be called after the last row.
+// the columns. The method finish must be called after the last row.
 type rowWriter interface {
 	writeRow(cells []any) error
 	finish() error
@@ -208,7 +208,7 @@ func toFirstEntry(decoder *json.Decoder) error {
 				continue
 			}
 			if token, err = decoder.Token(); err != nil || token != json.Delim('[') {
-				return fmt.Errorf("the member data is no list: %w", err)
+				return fmt.Errorf("the member data of the response is not an array: %w", err)
 			}
 			return nil
 		}

@@ -190,7 +190,7 @@ func TestCSV_hidesTheNumbersThatTheTierHides(t *testing.T) {
 	})
 }
 
-func TestEveryOperation_refusesAnAcceptThatItCannotServe(t *testing.T) {
+func TestEveryOperation_refusesAnAcceptHeaderThatAllowsNoneOfItsFormats(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, body any) {
 		c := a.newCaller(t, store.TierPremium)
@@ -201,7 +201,7 @@ func TestEveryOperation_refusesAnAcceptThatItCannotServe(t *testing.T) {
 	})
 }
 
-func TestAccept_formsOfOtherClientsGetJSON(t *testing.T) {
+func TestAcceptHeader_ofBrowsersAndHTTPLibrariesSelectsJSON(t *testing.T) {
 	t.Parallel()
 	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
 	for accept, want := range map[string]string{

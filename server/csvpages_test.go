@@ -25,7 +25,7 @@ func (a response) table() [][]string {
 	return rows
 }
 
-func TestCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
+func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -61,7 +61,7 @@ func TestCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 	})
 }
 
-func TestCSV_textsRunNoFormulas(t *testing.T) {
+func TestDashboardCSV_textsAreNotRunAsFormulas(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

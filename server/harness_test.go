@@ -37,7 +37,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	for _, mediaType := range []string{"text/csv", "application/x-ndjson", xlsx} {
-		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.FileBodyDecoder) // reads the body as one text
+		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.FileBodyDecoder) // decodes a body of this media type as one text
 	}
 	code := m.Run()
 	if code == 0 && wholePackage() {

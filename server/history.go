@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// defaultHistoryDays is the number of days before today at which a history starts if the request has no start_date.
+// defaultHistoryDays is how many days before today a history starts if the request has no start_date.
 const defaultHistoryDays = 30
 
 // GetVideoHistory answers GET /videos/{ad_id}/history with the daily counts of a video.

@@ -15,7 +15,7 @@ type videoHistoryResponse struct {
 
 // VisitGetVideoHistoryResponse implements the generated response interface of getVideoHistory.
 func (r videoHistoryResponse) VisitGetVideoHistoryResponse(w http.ResponseWriter) error {
-	const usualBytes = 160 // usual size of the JSON of a point
+	const usualBytes = 160 // usual size of the JSON of a point, in bytes
 	out := append(make([]byte, 0, usualBytes*len(r.points)), '[')
 	for i := range r.points {
 		if i > 0 {

@@ -28,7 +28,7 @@ var hostedOperations = []string{
 var pathID = regexp.MustCompile(`/([0-9a-f-]{36}|https%3A[^/]*)`)
 
 // Requirements in docs/coverage.md: 14.6-04
-func TestHosted_programsOfTheHostedInterfaceRunWithAnotherAddressAndToken(t *testing.T) {
+func TestHosted_programsForAHostedServiceWorkWithAnotherAddressAndToken(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for language, command := range map[string][]string{

@@ -13,14 +13,14 @@ type laterWrites struct {
 	running sync.WaitGroup // the writes that have not finished; Server.Close waits for them
 }
 
-// add starts the function write, and does not wait for it. The write does not end with ctx, but after five seconds. If it fails, the error is
-// logged with value, which says what was to be written, and with the other attributes.
+// add calls the function write in the background and returns immediately. The write continues if ctx is cancelled, and has a time limit of
+// five seconds. If the write fails, the error is logged with the attributes and with value, which describes the data that was not written.
 func (l *laterWrites) add(ctx context.Context, value string, write func(context.Context) error, attributes ...any) {
 	l.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := write(ctx); err != nil {
-			l.log.WarnContext(ctx, "cannot write a value to the database", append(attributes, "value", value, "error", err)...)
+			l.log.WarnContext(ctx, "cannot write to the database in the background", append(attributes, "value", value, "error", err)...)
 		}
 	})
 }

@@ -77,7 +77,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	}
 	var facts pageFacts
 	next := found.Next()
-	if l.page.paginated || (next != nil && len(found.Rows) < l.page.limit) { // a response without pagination gets a Link header to the next page only if the page ends early
+	if l.page.paginated || (next != nil && len(found.Rows) < l.page.limit) { // without pagination, only a page that was cut short because of its size has a Link header to the next page
 		if facts, err = s.pageFacts(ctx, l.page, pageView, found.Total, next); err != nil {
 			return listResponse{}, err
 		}

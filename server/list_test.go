@@ -182,7 +182,7 @@ func TestLists_pageAboveTheMaximumSizeEndsEarlyAndLinksToTheNextPage(t *testing.
 					}
 				}
 				if strings.Contains(list, "limit=9") && size == 40_000 {
-					continue // an array that ends at its limit has no Link header to a next page
+					continue // an array with as many rows as its limit allows has no Link header to a next page
 				}
 				require.Len(t, seen, want, "%s with a maximum page size of %d bytes", list, size)
 				if size == 1 {
@@ -219,13 +219,13 @@ func rowsIn(t *testing.T, a response) []row {
 	return decode[struct{ Data []row }](a).Data
 }
 
-func TestListVideos_isWholeOrAnErrorIfTheDatabaseFails(t *testing.T) {
+func TestListVideos_neverReturnsAnIncompleteListIfTheDatabaseFails(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	loadManyLabels(t, c, 700, 1)
 	c.listVideos("limit=1")
-	for _, statement := range []string{"organisation_totals", "ORDER BY videos.latest_updated_at"} { // all statements after the current statement fail
+	for _, statement := range []string{"organisation_totals", "ORDER BY videos.latest_updated_at"} { // the database fails from this statement on
 		a.Guard.Before(statement, func() { a.breakDatabase(store.ErrUnavailable) })
 		c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
 		a.databaseError.Store(nil)

@@ -34,7 +34,7 @@ type operation struct {
 	path      []string                       // names of the operation's path parameters
 	headers   []string                       // names of the operation's header parameters
 	formats   []string                       // media types of successful responses, JSON first
-	row       *openapi3.Schema               // schema of an entry of the response; nil if the response is no list
+	row       *openapi3.Schema               // schema of an entry of the list in the response; nil if the response is not a list
 	route     *routers.Route                 // description of the operation for the library that validates requests
 }
 
@@ -73,8 +73,8 @@ type contract struct {
 	tools mcp.Tools // MCP tools, which mcp.ReadTools derives from the operations
 }
 
-// embeddedContract returns the OpenAPI contract that is compiled into the program. Parsing it takes about 100 ms, so that it is parsed only
-// once and all Servers of the process share it.
+// embeddedContract returns the OpenAPI contract that is compiled into the program. Parsing the contract takes about 100 ms. So it is parsed
+// only once, and all Servers of the process share the result.
 var embeddedContract = sync.OnceValues(func() (*contract, error) {
 	ops, err := readOperations(reeltally.OpenAPI)
 	if err != nil {

@@ -136,7 +136,7 @@ func fillForPages(a *app, c *caller) (collection uuid.UUID, videos []uuid.UUID) 
 	return collection, videos
 }
 
-func TestPages_showTheNumbersOfTheInterface(t *testing.T) {
+func TestDashboardPages_showTheNumbersThatTheAPIReturns(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -200,7 +200,7 @@ func TestPages_showTheNumbersOfTheInterface(t *testing.T) {
 	})
 }
 
-func TestPages_answerIdsOfOtherOrganisationsLikeUnknownIds(t *testing.T) {
+func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		theirs, mine := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
@@ -244,7 +244,7 @@ func TestPages_answerIdsOfOtherOrganisationsLikeUnknownIds(t *testing.T) {
 	})
 }
 
-func TestPages_hideNumbersOfMaskedTiersAndSayWhy(t *testing.T) {
+func TestDashboardPages_hideNumbersThatTheTierHidesAndSayWhy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -270,7 +270,7 @@ func TestPages_hideNumbersOfMaskedTiersAndSayWhy(t *testing.T) {
 	})
 }
 
-func TestPages_countReadsApartFromThoseOfPrograms(t *testing.T) {
+func TestDashboardPages_readsDoNotCountAgainstTheRateLimitOfPrograms(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
 	c := a.newCaller(t, store.TierLimited)
@@ -286,7 +286,7 @@ func TestPages_countReadsApartFromThoseOfPrograms(t *testing.T) {
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": []string{tiktokLink}}).requireStatus(http.StatusTooManyRequests)
 }
 
-func TestPages_needTheScopeOfEachChange(t *testing.T) {
+func TestDashboardPages_refuseChangesIfTheTokenLacksTheScope(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -301,7 +301,7 @@ func TestPages_needTheScopeOfEachChange(t *testing.T) {
 	}
 }
 
-func TestSettings_makeTestDisableAndDeleteWebhooks(t *testing.T) {
+func TestSettingsPage_createsTestsDisablesAndDeletesWebhooks(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
@@ -332,7 +332,7 @@ func TestSettings_makeTestDisableAndDeleteWebhooks(t *testing.T) {
 	})
 }
 
-func TestSettings_makeAndRevokeTokens(t *testing.T) {
+func TestSettingsPage_createsAndRevokesTokens(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -134,7 +134,7 @@ func (b pageBackend) UseLoginLink(ctx context.Context, link string) (string, err
 	return session, b.problem(ctx, err)
 }
 
-// CheckSetupLink returns an error if a setup link, with which the operator creates the first organisation, cannot be used.
+// CheckSetupLink returns an error if the setup link cannot be used. With a setup link, the operator creates the first organisation.
 func (b pageBackend) CheckSetupLink(ctx context.Context, link string) error {
 	if err := b.takeSignIn(ctx); err != nil {
 		return err

@@ -115,7 +115,7 @@ func TestSession_endsWhenItsTokenIsRevoked(t *testing.T) {
 	})
 }
 
-func TestLoginLink_signsInOnce(t *testing.T) {
+func TestLoginLink_worksOnlyOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -138,7 +138,7 @@ func TestLoginLink_signsInOnce(t *testing.T) {
 	})
 }
 
-func TestSignIn_isLimitedByAddress(t *testing.T) {
+func TestSignIn_limitsTheAttemptsOfAnIPAddress(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
 	c := a.newCaller(t, store.TierPremium)
@@ -168,7 +168,7 @@ func TestSignIn_leadsBackToTheRequestedPage(t *testing.T) {
 	}
 }
 
-func TestPages_refuseRequestsOfOtherSites(t *testing.T) {
+func TestDashboardPages_refuseRequestsOfOtherSites(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -185,7 +185,7 @@ func TestPages_refuseRequestsOfOtherSites(t *testing.T) {
 	v.post("/logout").requireStatus(http.StatusSeeOther)
 }
 
-func TestTrack_saysWhatBecameOfEachLink(t *testing.T) {
+func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -230,7 +230,7 @@ func TestTrack_saysWhatBecameOfEachLink(t *testing.T) {
 	})
 }
 
-func TestPages_includeTheDirectURLOfEachTrackedItem(t *testing.T) {
+func TestDashboardPages_existAtTheDirectURLOfEachTrackedItem(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -244,7 +244,7 @@ func TestPages_includeTheDirectURLOfEachTrackedItem(t *testing.T) {
 	}
 }
 
-func TestPages_linksBeginWithThePathOfTheAppURL(t *testing.T) {
+func TestDashboardPages_linksBeginWithThePathOfTheAppURL(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.AppURL = "http://example.test/tally/" })
 	c := a.newCaller(t, store.TierPremium)
@@ -263,7 +263,7 @@ func TestPages_linksBeginWithThePathOfTheAppURL(t *testing.T) {
 	}
 }
 
-func TestSettings_sayWhatTheCollectorsCanFetch(t *testing.T) {
+func TestSettingsPage_saysWhatTheCollectorsCanFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		v := a.newCaller(t, store.TierPremium).signedIn(t)

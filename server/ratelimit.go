@@ -36,7 +36,7 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 
 // countCall counts a call by an organisation and sets the RateLimit headers. It returns an error response with the code rate_limited if the
 // organisation has made more than limit calls in the current minute. Calls with the same name are counted together, and the headers contain
-// the name. It is mcpCalls, or the id of the called operation, with a prefix such as pages_ if the call is counted separately.
+// the name. The name is mcpCalls or the id of the called operation. The id has a prefix such as pages_ if the call is counted separately.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
 	if err != nil {

@@ -23,7 +23,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		db := storetest.New(t, engine)
 		counted := newApp(t, db)
-		plain, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now}) // without the checks of statements, which allocate much
+		plain, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now}) // a database without the checks of statements, because the checks allocate many objects
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, plain.Close()) })
 		measured := newApp(t, db, func(o *server.Options) { o.Store = plain })
@@ -49,7 +49,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 			{"/videos?limit=100", 2, 3300, 720},
 			{"/videos?limit=100&username=someone", 2, 3400, 790},
 			{"/videos?limit=100&collections=Launch", 2, 3800, 900},
-			{"/videos/" + video + "/history?start_date=" + day, 3, 560, 590}, // one more statement: the last point before the range
+			{"/videos/" + video + "/history?start_date=" + day, 3, 560, 590}, // one statement more than the other reads: it finds the last point before start_date
 			{"/organisation/history?start_date=" + day, 2, 460, 430},
 			{"/accounts?limit=100", 2, 670, 530},
 		} {

@@ -87,7 +87,7 @@ func TestRefresh_hidesTheFetchTimeFromLowerTiers(t *testing.T) {
 	})
 }
 
-func TestRefresh_putsTheRefreshedItemIntoTheInteractiveLane(t *testing.T) {
+func TestRefresh_givesTheRefreshedItemTheHighestPriority(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

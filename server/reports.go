@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// rankedVideos is the maximum number of best videos, and of worst videos, in the statistics of a collection. The best videos gained the
-	// most views.
+	// rankedVideos is the maximum number of videos in each of two lists in the statistics of a collection: the best videos, which gained
+	// the most views, and the worst videos.
 	rankedVideos = 5
 	// reportFormat is the version number of the JSON format of reports.
 	reportFormat = 1
@@ -123,7 +123,7 @@ func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
 	if err != nil {
 		return err
 	}
-	const end = "]}" // videos is the last member of a report
+	const end = "]}" // the end of the JSON of a report: videos is its last member
 	if _, err := w.Write(bytes.TrimSuffix(encoded, []byte(end))); err != nil {
 		return err
 	}

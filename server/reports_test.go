@@ -162,7 +162,7 @@ func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.5-03, 11.5-04
-func TestReport_staysTheSameWhateverHappensToItsVideos(t *testing.T) {
+func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withCampaign(t, a, 20, 12)
@@ -210,7 +210,7 @@ func TestReport_staysTheSameWhateverHappensToItsVideos(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.5-01
-func TestCollectionHistory_videosOfAccountsAndHashtagsCountFromTheDayOnWhichTheseAreAdded(t *testing.T) {
+func TestCollectionHistory_videosCountFromTheDayOnWhichTheirAccountOrHashtagWasAdded(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -253,7 +253,7 @@ func TestCollectionHistory_videosOfAccountsAndHashtagsCountFromTheDayOnWhichThes
 	})
 }
 
-func TestCampaignOperations_refuseWhatWouldCostTooMuch(t *testing.T) {
+func TestCollectionStatisticsAndReports_refuseTooManyVideosDaysOrPoints(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -126,7 +126,7 @@ func TestRoutes_setStandardHeadersInEveryResponse(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.3-04
-func TestSandboxHeader_followsTheNumbersInTheDatabase(t *testing.T) {
+func TestSandboxHeader_isSentOnlyIfTheNumbersInTheDatabaseAreMadeUp(t *testing.T) {
 	t.Parallel()
 	for kind, header := range map[store.DataKind]string{store.DemoData: "true", store.RealData: ""} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }
 
-func TestDrain_isNotReadyButAnswersAndClosesConnections(t *testing.T) {
+func TestDrain_makesReadyzFailAndClosesConnectionsButAnswersRequests(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

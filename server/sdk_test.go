@@ -123,7 +123,7 @@ func (a *app) faultyProxy(t *testing.T) (address string, keys func() []string) {
 }
 
 // Requirements in docs/coverage.md: 14.2-01, 14.2-02, 14.2-03
-func TestSDKs_retryReadAllPagesAndHaveTypedErrors(t *testing.T) {
+func TestSDKs_supportRetriesPagingAndTypedErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, s := range sdks {
@@ -261,7 +261,7 @@ func main() {
 }
 `
 
-func TestSDKs_codeOfTheReadmesRuns(t *testing.T) {
+func TestSDKs_codeInTheReadmesRuns(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	a, c := newAppWithVideos(t)
@@ -310,7 +310,7 @@ func (s *shortWindows) Take(ctx context.Context, key string, limit int64, _ time
 }
 
 // Requirements in docs/coverage.md: 14.2-04
-func TestSDKs_readTenThousandVideosOnceEachAcrossRateLimits(t *testing.T) {
+func TestSDKs_readEachOf10000VideosOnceDespiteRateLimits(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	const videos = 10_000
@@ -352,7 +352,7 @@ func TestSDKs_readTenThousandVideosOnceEachAcrossRateLimits(t *testing.T) {
 	}
 }
 
-func TestSDKs_goClientRetriesReadsAllPagesAndHasTypedErrors(t *testing.T) {
+func TestSDKs_goClientSupportsRetriesPagingAndTypedErrors(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -389,7 +389,7 @@ func TestSDKs_goClientRetriesReadsAllPagesAndHasTypedErrors(t *testing.T) {
 	}
 }
 
-func TestSDKs_changeOnlyWhatIsGivenAndRemoveWhatIsNull(t *testing.T) {
+func TestSDKs_updatesChangeOnlyGivenMembersAndClearNullMembers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

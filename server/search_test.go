@@ -33,7 +33,7 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 	})
 }
 
-func TestSettings_keepTheChosenColours(t *testing.T) {
+func TestSettingsPage_storesTheChosenColourScheme(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	v := a.newCaller(t, store.TierPremium).signedIn(t)

@@ -24,15 +24,16 @@ var shareViews = addressLimit{"share_views", 120, "requests for share pages"}
 // requests are counted separately, so that visitors of share pages do not use up the rate limits of the organisation's programs and pages.
 const shareReads = 600
 
-// guessLimit limits how many wrong passwords can be sent for a share page: at most attempts in each window of time.
+// guessLimit limits how many wrong passwords can be sent for a share page. The field attempts is the maximum number in each period of the
+// length window.
 type guessLimit struct {
 	attempts int64
 	window   time.Duration
 }
 
 var (
-	guessesOfAddress = guessLimit{10, 10 * time.Minute} // maximum of wrong passwords from one IP address for one share page
-	guessesOfPage    = guessLimit{100, time.Hour}       // maximum of wrong passwords from all IP addresses for one share page
+	guessesOfAddress = guessLimit{10, 10 * time.Minute} // maximum number of wrong passwords from one IP address for one share page
+	guessesOfPage    = guessLimit{100, time.Hour}       // maximum number of wrong passwords from all IP addresses for one share page
 )
 
 // Share returns the public or protected collection whose share page has this hash and has not expired.
@@ -50,7 +51,8 @@ func (b pageBackend) ShareOpened(ctx context.Context, share store.Share) {
 		func(ctx context.Context) error { return b.s.store.ShareOpened(ctx, share) }, "collection_id", share.Collection.ID)
 }
 
-// ShareOpenedAt returns when a visitor last opened the share page of the organisation with the given hash, or nil if nobody has.
+// ShareOpenedAt returns when a visitor last opened the share page with the given hash. It returns nil if no visitor has opened the page, or
+// if the page does not belong to the organisation of id.
 func (b pageBackend) ShareOpenedAt(ctx context.Context, id store.Identity, hash string) (*time.Time, error) {
 	at, err := b.s.store.Org(id.Organisation.ID).ShareOpenedAt(ctx, hash)
 	if at == nil || err != nil {

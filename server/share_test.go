@@ -86,7 +86,7 @@ func ids(all []uuid.UUID) []string {
 	return out
 }
 
-func TestSharePage_ofAPrivateCollectionIsLikeAnUnknownOne(t *testing.T) {
+func TestSharePage_privateCollectionsAndUnknownHashesGetTheSameResponse(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -183,7 +183,7 @@ func TestSharePage_limitsWrongPasswordsOfConcurrentVisitors(t *testing.T) {
 	require.Contains(t, string(refused.body), "too many wrong passwords")
 }
 
-func TestSharePage_hidesNumbersOfMaskedTiers(t *testing.T) {
+func TestSharePage_hidesNumbersThatTheTierHides(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -199,7 +199,7 @@ func TestSharePage_hidesNumbersOfMaskedTiers(t *testing.T) {
 	})
 }
 
-func TestSharePage_isSetUpOnThePageOfTheCollection(t *testing.T) {
+func TestCollectionPage_publishesTheCollectionOnASharePage(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -222,7 +222,7 @@ func TestSharePage_isSetUpOnThePageOfTheCollection(t *testing.T) {
 	})
 }
 
-func TestSharePage_countsVisitsApartFromThoseOfTheOrganisation(t *testing.T) {
+func TestSharePage_visitsDoNotCountAgainstTheRateLimitsOfTheOrganisation(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
 	c := a.newCaller(t, store.TierPremium)
@@ -265,7 +265,7 @@ func TestSharePage_closesAtTheTimeInShareExpiresAt(t *testing.T) {
 	})
 }
 
-func TestSharePage_itsLastDayAndLastVisitAreOnThePageOfTheCollection(t *testing.T) {
+func TestCollectionPage_showsTheLastDayAndTheLastVisitOfTheSharePage(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -310,7 +310,7 @@ func firstRunes(s string, n int) (head string, longer bool) {
 
 // checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults faults. Unlike net/url, it reports pairs with
 // wrong syntax instead of dropping them. If a filter were dropped, the list would contain too many rows. checkQuery does not return an
-// array parameter with too many entries. It joins the values of an array parameter that is given more than once with commas, because some
+// array parameter with too many entries. It joins the values of an array parameter that occurs more than once with commas, because some
 // generated clients send arrays in this way.
 func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	values := url.Values{}

@@ -17,7 +17,7 @@ import (
 // externalID returns the id of the video in videoURL(n).
 func externalID(n int) string { return path.Base(videoURL(n)) }
 
-func TestThumbnails_needTheSignatureOfAPage(t *testing.T) {
+func TestThumbnails_areServedOnlyWithAValidSignature(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -28,7 +28,7 @@ func (c *caller) withToken(secret string) *caller {
 	return &other
 }
 
-func TestTokens_areMadeListedAndRevoked(t *testing.T) {
+func TestTokens_areCreatedListedAndRevoked(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -86,7 +86,7 @@ func TestCreateToken_storesNoSecretForARepeatedRequest(t *testing.T) {
 
 // The test simulates a server that crashed after it created a token and before it sent the response. The repeated request must return a
 // secret that works.
-func TestCreateToken_givesAnUnansweredTokenANewSecret(t *testing.T) {
+func TestCreateToken_returnsANewSecretIfTheRequestIsRepeatedAfterACrash(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

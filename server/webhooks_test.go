@@ -234,7 +234,7 @@ func TestWebhooks_repeatAFailedDeliveryWithTheSameIDForADay(t *testing.T) {
 	})
 }
 
-func TestWebhooks_sendLittleToAFailingReceiver(t *testing.T) {
+func TestWebhooks_sendOneEventFirstAfterAFailure(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
@@ -260,7 +260,7 @@ func TestWebhooks_sendLittleToAFailingReceiver(t *testing.T) {
 	})
 }
 
-func TestWebhooks_oneKeyCannotBeUsedForTwoWebhooks(t *testing.T) {
+func TestWebhooks_idempotencyKeyCannotBeReusedForAnotherWebhook(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -390,7 +390,7 @@ func TestRotateWebhookSecret_signsWithBothSecretsForADay(t *testing.T) {
 	})
 }
 
-func TestWebhooks_aSlowReceiverDelaysNoOther(t *testing.T) {
+func TestWebhooks_aSlowReceiverDoesNotDelayOtherReceivers(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		slow, fast := newReceiver(t), newReceiver(t)

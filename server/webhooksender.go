@@ -193,7 +193,7 @@ func (s *Server) attempt(ctx context.Context, w *store.Webhook, d store.DueDeliv
 	switch {
 	case err != nil:
 		a.Error = sendingError(err)
-		s.logger.DebugContext(ctx, "an attempt to send an event has failed", "webhook", w.ID, "event", d.EventID, "error", err)
+		s.logger.DebugContext(ctx, "an attempt to send an event to a webhook has failed", "webhook", w.ID, "event", d.EventID, "error", err)
 	case status >= http.StatusMultipleChoices && status < http.StatusBadRequest:
 		a.Error = fmt.Sprintf("The response has status %d. Redirects are not followed.", status)
 	case status < http.StatusOK || status >= http.StatusMultipleChoices:

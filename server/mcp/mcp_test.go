@@ -217,7 +217,7 @@ const listPaths = `
         "202": {description: It comes later.}
 `
 
-func TestListTool_hasShortPagesAndFields(t *testing.T) {
+func TestListTool_definitionHasSmallLimitAndArgumentFields(t *testing.T) {
 	t.Parallel()
 	listed := tool(t, connect(t, listPaths, nil))
 	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "properties": {
@@ -246,7 +246,7 @@ func TestListTool_sendsItsDefaultsUnlessTheCallHasValues(t *testing.T) {
 	}
 }
 
-func TestToolOutputSchema_hasMembersOfOneObject(t *testing.T) {
+func TestToolOutputSchema_describesTheMembersOfAnObject(t *testing.T) {
 	t.Parallel()
 	session := connect(t, `
   /thing: {get: {operationId: getThing, responses: {"200": {description: A., content: {application/json: {schema: {$ref: "#/components/schemas/Thing"}}}}}}}`, nil)

@@ -94,7 +94,7 @@ func newAsset(name string, body []byte) asset {
 	a := asset{etag: hex.EncodeToString(sum[:16]), plain: func() []byte { return body }}
 	if plain, ok := strings.CutSuffix(name, ".gz"); ok {
 		name, a.compressed = plain, body
-		// The file is decompressed when the first client needs it uncompressed, because the file is large and few clients do.
+		// The file is decompressed only when a client first needs it uncompressed, because the file is large and most clients accept gzip.
 		a.plain = sync.OnceValue(func() []byte { return must(io.ReadAll(must(gzip.NewReader(bytes.NewReader(body))))) })
 	}
 	a.contentType = contentType(name)

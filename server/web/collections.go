@@ -111,13 +111,13 @@ type collectionPage struct {
 	Highest     int64
 	Accounts    []client.Account
 	Reports     []client.ReportSummary
-	Collections []client.Collection // collections to which chosen videos can be added
+	Collections []client.Collection // collections to which the selected videos can be added
 	Link        string              // query of the same page, but with the collections below included if Subtree is false, and excluded if it is true
 
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private
 	ShareMetrics []columnChoice
-	ShareOpened  *time.Time // when a visitor last opened the share page; nil if nobody has
+	ShareOpened  *time.Time // when a visitor last opened the share page; nil if no visitor has opened it
 	ShareExpired bool       // true if the share page is closed because its last day is over
 	ShareLastDay string     // last UTC day on which the share page is open, as YYYY-MM-DD; "" if it stays open
 }

@@ -193,7 +193,7 @@ func percent(n number) string {
 	return sign + strconv.FormatFloat(math.Abs(f), 'f', 1, 64) + " %"
 }
 
-// ratio returns a share in percent with two decimals and without a sign.
+// ratio returns a share in percent with two decimals, such as "4.56 %". Unlike percent, it adds no plus sign.
 func ratio(n number) string {
 	f, ok := known(n)
 	if !ok {

@@ -26,9 +26,9 @@ const repository = "https://github.com/reeltally/reeltally/blob/main/"
 
 // guide is a document for people who call the API.
 type guide struct {
-	Name  string // last part of its path
+	Name  string // last part of the path of the guide's page
 	Title string
-	file  string // path in the repository
+	file  string // path of the document in the repository
 	HTML  template.HTML
 }
 

@@ -27,7 +27,7 @@ type period struct {
 	query      url.Values // query of the page; links to other periods contain its other parameters
 }
 
-// period returns the period in the query of the page: days, or start and end. The default is 30 days.
+// period returns the period that the query of the page selects: with the parameter days, or with start and end. The default is 30 days.
 func (v *visit) period() (period, error) {
 	query := v.r.URL.Query()
 	today := store.DateOf(v.Now())

@@ -373,10 +373,10 @@ func lastDay(closes *time.Time) string {
 	return closes.UTC().Add(-time.Nanosecond).Format(time.DateOnly)
 }
 
-// endOfDay returns the end of the UTC day of a form, which is given as YYYY-MM-DD. It returns nil if day is "".
+// endOfDay returns the time at which a UTC day ends. The form gives the day as YYYY-MM-DD. endOfDay returns nil if day is "".
 func endOfDay(day string) (*time.Time, error) {
 	if day == "" {
-		return nil, nil //nolint:nilnil // without a day there is no end
+		return nil, nil //nolint:nilnil // no day means that the share page stays open, which is not an error
 	}
 	begins, err := time.Parse(time.DateOnly, day)
 	if err != nil {

@@ -202,7 +202,7 @@ func (p videoPage) Age() int {
 	return int(p.Chart.Period.Today() - store.DateOf(p.Video.UploadedAt.Time))
 }
 
-// IsHigh returns true if the video has at least five times the median of views.
+// IsHigh returns true if the video has at least five times the median views of its account's videos.
 func (p videoPage) IsHigh() bool {
 	return p.Video.OutlierMultiplier != nil && *p.Video.OutlierMultiplier >= 5
 }

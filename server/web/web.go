@@ -44,7 +44,8 @@ var templateFiles embed.FS
 var Paths = []string{"/", "/login", "/login/:link", "/setup/:link", "/logout", "/assets/*", "/track", "/track/progress", "/video", "/video/*", "/account", "/account/*",
 	"/collection", "/collection/*", "/settings", "/settings/*", "/operations", "/compare", "/search", "/c/:hash", "/c/:hash/card.png", "/thumbnails/*", "/docs/guides", "/docs/guides/*"}
 
-// policy is the Content-Security-Policy of the pages. It allows scripts, styles and requests only in files of the same server.
+// policy is the Content-Security-Policy of the pages. Pages can load scripts, styles and images only from this server, and send requests
+// only to this server. Inline scripts and inline styles are forbidden.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'"
 
@@ -58,7 +59,7 @@ type Backend interface {
 	LoginLink(ctx context.Context, link string) (store.Identity, error)
 	// UseLoginLink creates a session for a login link and returns the session's secret. The link cannot be used again.
 	UseLoginLink(ctx context.Context, link string) (session string, err error)
-	// CheckSetupLink returns a *Problem if a setup link, with which the operator creates the first organisation, cannot be used.
+	// CheckSetupLink returns a *Problem if the setup link cannot be used. With a setup link, the operator creates the first organisation.
 	CheckSetupLink(ctx context.Context, link string) error
 	// SetUp creates the first organisation, its first token and a session with a setup link. The link cannot be used again.
 	SetUp(ctx context.Context, link, name string) (store.Setup, error)
@@ -69,8 +70,8 @@ type Backend interface {
 	Share(ctx context.Context, hash string) (store.Share, error)
 	// ShareOpened stores that a visitor opens a share page now. It does not wait for the write.
 	ShareOpened(ctx context.Context, share store.Share)
-	// ShareOpenedAt returns when a visitor last opened the share page with the given hash, to within store.ShareOpenedInterval. It returns nil
-	// if nobody has opened the page, and if it does not belong to the organisation of id.
+	// ShareOpenedAt returns when a visitor last opened the share page with the given hash, to within store.ShareOpenedInterval. It returns
+	// nil if no visitor has opened the page, or if the page does not belong to the organisation of id.
 	ShareOpenedAt(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
 	// EnterShare checks the password of a protected share page. It returns a pass: a signed text for a cookie, with which the browser can
 	// read the page. The error is a *Problem if the password is wrong, or if there were too many wrong passwords.
@@ -119,7 +120,7 @@ type Response struct {
 	Body   []byte
 }
 
-// Problem is an error that a page shows to the visitor.
+// Problem is an error message that a page shows to the visitor.
 type Problem struct {
 	Status     int
 	Code       string

@@ -1,5 +1,5 @@
-// Command program could belong to a customer of a hosted service. It calls every operation of the service's API, which ReelTally has
-// too. Only the address and the token are those of the server under test.
+// Command program is an example of a program that a customer of a hosted service could have. It calls every operation of that service's
+// API. ReelTally has the same operations, so the program works with the address and the token of a ReelTally server.
 package main
 
 import (
