@@ -386,9 +386,9 @@ func TestImport_refusesInvalidPoints(t *testing.T) {
 		_, err := backfill.Import(t.Context(), db.Org(store.NewID()), importOf(l, loadPoint(day, 1)), false)
 		require.ErrorIs(t, err, store.ErrNotFound)
 		_, err = backfill.Import(t.Context(), o, importOf(l, loadPoint(day+1, 1)), false)
-		require.ErrorContains(t, err, "none from the future")
+		require.ErrorContains(t, err, "not in the future")
 		_, err = backfill.Import(t.Context(), o, importOf(l, loadPoint(day, 1), loadPoint(day, 2)), false)
-		require.ErrorContains(t, err, "one a day")
+		require.ErrorContains(t, err, "one on each day")
 		_, err = backfill.Import(t.Context(), o, importOf(storetest.ParseLink(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
 		require.ErrorContains(t, err, "is not a link of a video")
 
