@@ -106,14 +106,15 @@ simulate-killed: ## simulate 100 days with and without killed collectors and dat
 fuzz: ## run every fuzz target for FUZZTIME (10s), in all packages or in PKG
 	@.ci/fuzz $(PKG)
 
-# SEED=2 generates other requests. COUNT=10000 sends fewer requests. The report is written only if every answer was correct.
+# COUNT is the number of requests, by default 200,000. Another SEED, such as SEED=2, generates other requests. The report is
+# written only if every answer was correct.
 .PHONY: fuzz-contract
 fuzz-contract: ## send 200,000 requests generated from openapi.yaml and write docs/evidence/contract-fuzz.md (COUNT, SEED)
 	@mkdir -p docs/evidence
 	REELTALLY_FUZZ_COUNT=$(or $(COUNT),200000) REELTALLY_FUZZ_SEED=$(or $(SEED),1) REELTALLY_FUZZ_REPORT=$(CURDIR)/docs/evidence/contract-fuzz.md \
 		go test -count=1 -v -timeout=3h -run '^TestContract_randomRequestsGetDeclaredResponses$$' ./server/ $(ARGS)
 
-# COUNT=2000 generates fewer answers. SEED=2 generates other answers.
+# COUNT is the number of answers, by default 20,000. Another SEED, such as SEED=2, generates other answers.
 .PHONY: hostile
 hostile: ## give the collector 20,000 generated hostile answers and write docs/evidence/hostile-answers.md (COUNT, SEED)
 	@mkdir -p docs/evidence
@@ -133,7 +134,8 @@ webhooks-killed: ## send 10,000 events to webhooks while processes are killed an
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=3h -run '^TestKill_killedProcessesLoseNoEventsForWebhooks$$' $(ARGS) -args $(WEBHOOKS_KILLED) \
 		-webhooks.out=$(CURDIR)/docs/evidence/webhooks.md
 
-# For another size, set KILLS='-kills.count=100 -kills.links=500'. Each engine's server is killed this often.
+# For another size, set KILLS='-kills.count=100 -kills.links=500'. The option -kills.count is how often the server of each
+# engine is killed, and -kills.links is the number of links in one bulk request.
 KILLS ?= -kills.count=1000 -kills.links=500
 .PHONY: kills
 kills: ## kill the server of each engine 1,000 times during writes and write docs/evidence/killed-writes.md (45 minutes; KILLS)

@@ -24,8 +24,8 @@ const (
 	seriesExisting
 )
 
-// bulkIDs returns the video ids of one bulk request. The parameter series is one of the constants seriesNew and so on, and selects a set of
-// links. The benchmark runs in rounds, and each round uses other links of the set.
+// bulkIDs returns the video ids of one bulk request. The parameter series is one of the constants that begin with series, and selects a set
+// of links. The benchmark runs in rounds, and each round uses other links of the set.
 func bulkIDs(series, round int) []string {
 	ids := make([]string, bulkLinks)
 	for n := range ids {
@@ -34,8 +34,8 @@ func bulkIDs(series, round int) []string {
 	return ids
 }
 
-// bulkCases compares bulk requests, which track many links at once. Requests with new links are compared with COPY of the rows that they
-// create. Requests with links that are tracked already are compared with requests with new links.
+// bulkCases compares bulk requests, which track many links with one request. Requests with new links are compared with COPY of the rows
+// that they create. Requests with links that are tracked already are compared with requests with new links.
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.writes
 	return []benchCase{

@@ -22,8 +22,8 @@ func collectorCases(b *bench) []benchCase {
 		})}}
 }
 
-// stores returns a step of the benchmark that stores made-up answers of a source for size videos of the organisation i.writes. Each run of
-// the step stores them for the day after the day of the last run.
+// stores returns a step of the benchmark that stores made-up answers of a source. The parameter size is the number of videos, which belong
+// to the organisation i.writes. Each run of the step stores answers for the day after the day of the last run.
 func stores(i *instance, size int) step {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		claim, outcomes, err := i.nextBatch(ctx, size)
@@ -40,8 +40,8 @@ func stores(i *instance, size int) step {
 // stored at noon of the day after the last batch.
 func (i *instance) batchDay() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
-// nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims size videos
-// of the organisation i.writes. It returns the claim, and made-up answers in which all counts are higher than before.
+// nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims videos of
+// the organisation i.writes; size is their number. It returns the claim, and made-up answers in which all counts are higher than before.
 func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []ingest.Outcome, error) {
 	at := i.batchDay().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
 	i.clock.Store(at.UnixMicro())

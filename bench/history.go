@@ -9,8 +9,8 @@ import (
 // historyColumns are the columns of a history point that the API returns.
 const historyColumns = "day, views, likes, comments, shares, bookmarks"
 
-// historyCases compares requests for histories with COPY of the stored history points. A video's history is that of another video in each
-// round of the benchmark. The organisation's history is compared with a query of its rows.
+// historyCases compares requests for histories with COPY of the stored history points. Each round of the benchmark requests the history of
+// another video. The organisation's history is compared with a query of its rows.
 func historyCases(b *bench) []benchCase {
 	o := b.pg.large
 	return []benchCase{

@@ -68,7 +68,7 @@ func (b *bench) startBare(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	if !bytes.Equal(got.Bytes(), body) {
-		return "", fmt.Errorf("bare answers with %d bytes instead of %d", got.Len(), len(body))
+		return "", fmt.Errorf("the program bench/peers/bare answers with %d bytes instead of %d", got.Len(), len(body))
 	}
 	return address, nil
 }

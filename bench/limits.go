@@ -97,7 +97,7 @@ func (b *bench) selects(expected int, query string, arguments func(round int) []
 			n++
 		}
 		if found.Err() == nil && n != expected {
-			return fmt.Errorf("%d rows instead of %d: %s", n, expected, query)
+			return fmt.Errorf("the query returned %d rows instead of %d: %s", n, expected, query)
 		}
 		return found.Err()
 	})

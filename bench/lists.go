@@ -144,7 +144,7 @@ func (b *bench) checks(l listing) func(context.Context) error {
 			got = append(got, v.ID)
 		}
 		if rows.Err() != nil || !slices.Equal(got, want) || len(got) != l.rows {
-			return fmt.Errorf("GET %s gave %d videos that are not the %d videos of %s: %w", l.path(), len(got), len(want), l.sql("id", b.pg.large), rows.Err())
+			return fmt.Errorf("GET %s returned %d videos; they must be the %d videos of the query %s: %w", l.path(), len(got), len(want), l.sql("id", b.pg.large), rows.Err())
 		}
 		l.rows = 1_000_000_000
 		var total int

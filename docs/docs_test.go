@@ -42,7 +42,7 @@ func read(t *testing.T, name string) string {
 
 // testFunc is a test function of the repository.
 type testFunc struct {
-	file string // from the root of the repository, with slashes
+	file string // path of the file from the root of the repository, with slashes
 	name string
 	rows []string // ids of the requirements in the comment above the test
 }

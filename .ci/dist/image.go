@@ -25,7 +25,7 @@ type image struct {
 	folder string
 }
 
-// writeImages writes one container image, with a variant for each platform, as an OCI image layout into the folder image below r.out.
+// writeImages writes one container image, with a variant for each platform, as an OCI image layout into the folder "image" in r.out.
 func (r *release) writeImages(images []image) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, i := range images {

@@ -57,7 +57,7 @@ type event struct {
 }
 
 // run reads events from r and prints the output of the tests and the table to w. The returned error lists all failures. Whenever run
-// receives a value from tick and has printed nothing since the last value, it prints which packages are running.
+// receives a value from the channel tick and has printed nothing since the last value, it prints which packages are running.
 func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 	lines, broken := make(chan string), make(chan error, 1)
 	go func() {

@@ -35,7 +35,7 @@ func replay(opts options, events ...string) (output string, err error) {
 	return out.String(), err
 }
 
-// row returns the cells of a line of the table, without the first one, which is name.
+// row returns the cells of the line of the table whose first cell is name. It leaves out this first cell.
 func row(t *testing.T, table, name string) []string {
 	t.Helper()
 	for line := range strings.Lines(table) {

@@ -29,7 +29,7 @@ func newPrinter(w io.Writer) *printer {
 	return &printer{w: w, running: map[string]*packageOutput{}, silent: true}
 }
 
-// print writes text at once.
+// print writes text immediately.
 func (p *printer) print(text string) {
 	p.silent = false
 	fmt.Fprint(p.w, text)

@@ -10,10 +10,10 @@ import (
 
 const (
 	width     = 960.0
-	barLeft   = 440.0 // where the bars begin
+	barLeft   = 440.0 // x coordinate at which the bars begin
 	barWidth  = 380.0 // width of the longest bars, whose ratio is maxShare times the goal or more
 	rowHeight = 20.0
-	maxShare  = 2.0 // ratio divided by goal at which a bar ends, even if the quotient is larger
+	maxShare  = 2.0 // highest ratio, divided by its goal, that a bar can show; bars of higher ratios have the same length
 )
 
 const style = `  <style>

@@ -100,7 +100,7 @@ func (r Report) Missed() int {
 	return n
 }
 
-// Print writes the results, one a line, and then the measurements without goals.
+// Print writes the results, one a line, and then the measurements that have no goal.
 func (r Report) Print(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	group := ""
@@ -137,7 +137,7 @@ func (r Report) Page(document string) (string, error) {
 	return before + Begin + "\n" + r.Table() + "\n" + End + after, nil
 }
 
-// Table returns a description of the run, the results and the measurements without goals, in Markdown.
+// Table returns a description of the run, the results, and the measurements that have no goal, in Markdown.
 func (r Report) Table() string {
 	var b strings.Builder
 	m := r.Machine

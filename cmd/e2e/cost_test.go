@@ -176,7 +176,7 @@ func processorTime(pid int, withChildren bool) (time.Duration, error) {
 	return total, nil
 }
 
-// progress writes a line to w at once. Tests use it because go test shows the log of a test only when the test ends.
+// progress writes a line to w immediately. Tests use it because go test shows the log of a test only when the test ends.
 func progress(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }

@@ -144,7 +144,7 @@ func (s *stack) download(t *testing.T, token, format, path string) csvFile {
 	began := time.Now()
 	p := start(t, "reeltally", []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + token}, "download", "videos", "--format", format, "-o", path)
 	client, peak := &meter{server: p.cmd.Process.Pid}, int64(0)
-	for running := true; running; { // the memory in the exit status of a process includes that of the test, which has started the process
+	for running := true; running; { // the memory is read while the program runs, because its exit status also counts memory of the test, which started it
 		select {
 		case <-p.done:
 			running = false
@@ -200,7 +200,7 @@ func (s *stack) openInGnumeric(t *testing.T, file *csvFile, path, locale string)
 		Value   string `xml:"v"`
 		Text    string `xml:"is>t"`
 	}
-	numeric := map[string]bool{} // the letters of numericColumns
+	numeric := map[string]bool{} // column letters of numericColumns in the workbook
 	rows, empty := 0, false
 	tokens := xml.NewDecoder(sheet)
 	for {

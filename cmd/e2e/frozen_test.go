@@ -19,9 +19,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// frozenVariable is the name of an environment variable: the time for which the test freezes PostgreSQL. With the variable, the server uses
-// its default request timeout of 30 seconds. Without the variable, the test freezes PostgreSQL for 6 seconds and uses a request timeout of
-// 2 seconds.
+// frozenVariable is the name of the environment variable that sets for how long the test freezes PostgreSQL. With the variable, the server
+// uses its default request timeout of 30 seconds. Without the variable, the test freezes PostgreSQL for 6 seconds and uses a request
+// timeout of 2 seconds.
 const frozenVariable = "REELTALLY_TEST_FREEZE"
 
 const (

@@ -134,8 +134,8 @@ func failures(timings []timing) map[string]int {
 	return out
 }
 
-// percentile returns a percentile of the durations of the requests of one kind, which is an index into honestKinds. Kind -1 means all
-// kinds. If timings has no such request, percentile returns 0.
+// percentile returns a percentile of the durations of requests. The parameter kind is an index into honestKinds and selects the requests of
+// one kind; -1 selects all requests. If timings has no such request, percentile returns 0.
 func percentile(timings []timing, kind int, percent float64) time.Duration {
 	var duration []time.Duration
 	for _, a := range timings {

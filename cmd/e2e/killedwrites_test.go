@@ -28,11 +28,11 @@ var (
 
 const (
 	killedWriters  = 4 // organisations that write at the same time
-	blocksOfWriter = 2 // bulk requests of links of each organisation
+	blocksOfWriter = 2 // number of blocks of each organisation; a block is the links of one bulk request
 )
 
-// killedWriter is one organisation that changes its blocks of videos in turn, with one request at a time. It knows which changes were
-// acknowledged, and so the state that the server must show.
+// killedWriter is one organisation that changes its videos, with one request at a time. Its videos are divided into blocks, and each
+// request changes another block. The writer knows which changes the server acknowledged, and so the state that the server must show.
 type killedWriter struct {
 	token        string
 	collection   string // id of the collection to which the videos are added
@@ -40,7 +40,7 @@ type killedWriter struct {
 	next         int               // index of the block that the next request changes
 	names        int               // number of names that were used for new collections
 	createdNames map[string]bool   // names of the collections whose creation was acknowledged
-	unanswered   map[string]string // names of other collections, by the Idempotency-Key of the request that got no answer
+	unanswered   map[string]string // names of the collections whose creation got no answer, by the Idempotency-Key of the request
 }
 
 // killedBlock is a list of links that requests change together.
@@ -52,7 +52,8 @@ type killedBlock struct {
 	inDoubt bool
 }
 
-// members returns the ids of the block's videos that the writer adds to its collection and then removes again. A request accepts 100 ids.
+// members returns the ids of those videos of the block that the writer adds to its collection and later removes: the first 100 videos,
+// because a request accepts at most 100 ids.
 func (b *killedBlock) members() []string { return b.ids[:min(100, len(b.ids))] }
 
 // killedCounts counts what happened in the run of one engine.
@@ -167,7 +168,7 @@ const (
 // tracked returns true if the videos of a block are tracked after the given number of steps.
 func tracked(step int) bool { return step > trackStep && step <= stopStep }
 
-// added returns true if the first videos of a block are in the collection after the given number of steps.
+// added returns true if the members of a block are in the collection after the given number of steps.
 func added(step int) bool { return step == removeStep }
 
 // writeUntilKilled lets all writers send requests, and kills the server after the given number of answers and a delay. It returns when each
@@ -229,8 +230,8 @@ func (k *killedRun) change(t *testing.T, w *killedWriter) bool {
 	return true
 }
 
-// acknowledge checks the answer to a request that changes a block. The answer must report that the request changed each video, so that the
-// request before it had its effect too. If an earlier request of the same step got no answer, the effect may already be there.
+// acknowledge checks the answer to a request that changes a block. The answer must report that the request changed each video. This also
+// shows that the request before it had its effect. If an earlier attempt at the same step got no answer, its effect may already be there.
 func (k *killedRun) acknowledge(t *testing.T, b *killedBlock, a response, writes int64) {
 	if b.inDoubt && a.status == http.StatusMultiStatus && b.step == stopStep {
 		return // the videos were stopped by the request without an answer
@@ -347,8 +348,8 @@ func (k *killedRun) compare(t *testing.T, w *killedWriter) {
 	k.compareCollections(t, w)
 }
 
-// stepShown returns the first of the steps whose state the server shows. links are the links of the tracked videos, and members the ids in the
-// collection.
+// stepShown returns the first number in steps for which the block has the state that the server shows. It returns false if there is no such
+// number. The set links has the links of all tracked videos, and the set members has the ids of all videos in the collection.
 func (b *killedBlock) stepShown(steps []int, links, members map[string]bool) (int, bool) {
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0

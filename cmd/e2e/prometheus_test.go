@@ -79,7 +79,7 @@ func queried(t *testing.T, base, expression string) int {
 	return len(answer.Data.Result)
 }
 
-func TestPrometheus_alertsFireAndPanelsOfTheBoardHaveData(t *testing.T) {
+func TestPrometheus_alertsFireAndDashboardPanelsHaveData(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	s := &stack{box: startSandbox(t)}
@@ -91,7 +91,7 @@ func TestPrometheus_alertsFireAndPanelsOfTheBoardHaveData(t *testing.T) {
 		require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": s.videos(t, p, 1, 1)[0].url}).status)
 	}
 	base := startPrometheus(t, metricsAddress(t, s.server), metricsAddress(t, collector))
-	s.setFault(t, "instagram", "rate_limited", 600) // the panel of pauses has no data otherwise
+	s.setFault(t, "instagram", "rate_limited", 600) // without a paused source, the panel about pauses would have no data
 	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": s.videos(t, link.Instagram, 1, 1)[0].url}).status)
 
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "grafana.json"))

@@ -23,8 +23,8 @@ import (
 const (
 	// rollingRestarts is the number of restarts in the test. Each of them restarts one of two servers while callers send requests.
 	rollingRestarts = 20
-	// shutdownDelay is the setting REELTALLY_SHUTDOWN_DELAY of the servers. It is so much longer than
-	// keepalive_timeout in docs/nginx.conf that even a busy machine closes idle connections in time.
+	// shutdownDelay is the setting REELTALLY_SHUTDOWN_DELAY of the servers. It is longer than keepalive_timeout in docs/nginx.conf, so that
+	// nginx closes its idle connections to a server before the server ends, even on a busy machine.
 	shutdownDelay = 3 * time.Second
 )
 

@@ -42,7 +42,7 @@ func faultAt(n int) string {
 }
 
 // eventReceiver imitates the HTTP server to which the webhooks of callers point. It often fails at the first attempt to send an event. It
-// refuses few events twice and none three times, because the fourth attempt is five minutes after the third.
+// refuses few events twice and no event three times, because the fourth attempt would come five minutes after the third.
 type eventReceiver struct {
 	*httptest.Server
 
@@ -50,10 +50,10 @@ type eventReceiver struct {
 	verifiers []*standardwebhooks.Webhook // one for each webhook, with its secret
 
 	mu         sync.Mutex
-	attempts   map[uuid.UUID]int               // the number of requests with each event
-	times      map[uuid.UUID]int               // how often each event was received
-	events     map[eventKey]map[uuid.UUID]bool // the ids of the received events about each change
-	faults     map[string]int                  // how often the receiver had each fault
+	attempts   map[uuid.UUID]int               // number of requests with each event
+	times      map[uuid.UUID]int               // number of times that each event was received
+	events     map[eventKey]map[uuid.UUID]bool // ids of the received events about each change
+	faults     map[string]int                  // number of times that the receiver had each fault
 	requests   int
 	redirected int      // number of requests that followed a redirect
 	wrong      []string // what was wrong in requests

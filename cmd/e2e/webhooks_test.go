@@ -57,14 +57,14 @@ type webhookResult struct {
 	engine                   string
 	videos, events, requests int
 	repeated                 int            // requests with an event that the receiver had received before
-	kills                    map[string]int // by the name of the process
-	faults                   map[string]int // by the name of the fault
+	kills                    map[string]int // number of kills, by the name of the process
+	faults                   map[string]int // number of faults, by the name of the fault
 	duration                 time.Duration
 }
 
-// The test kills servers and the collector while the collector records events of fetches, the servers record events of stopped videos, and the
-// servers send events to a receiver that often fails. For each change that is stored, an event must arrive, always with its id and a valid
-// signature. No other event may arrive.
+// The test kills servers and the collector while the collector records events of fetches, the servers record events of stopped videos, and
+// the servers send events to a receiver that often fails. For each stored change, one event must arrive. It may arrive several times,
+// always with the same id and a valid signature. No other event may arrive.
 //
 // Requirements in docs/coverage.md: 14.5-06
 func TestKill_killedProcessesLoseNoEventsForWebhooks(t *testing.T) {
@@ -254,7 +254,8 @@ type eventKey struct {
 	video uuid.UUID
 }
 
-// expected returns the changes of which the database has the result: for each video, its first fetch and its end.
+// expected returns the changes for which events must arrive: for each video of the organisation, its first fetch and the end of its
+// tracking.
 func (w *webhookRun) expected(t *testing.T, owner webhookOwner) []eventKey {
 	t.Helper()
 	videos := w.videosOf(t, owner)

@@ -279,7 +279,7 @@ func TestTrack_sendsFiveHundredLinksInARequest(t *testing.T) {
 	require.Equal(t, []int{500, 500, 100}, sizes)
 }
 
-func TestChart_tellsGapsAndInterpolatedDaysApart(t *testing.T) {
+func TestChart_distinguishesGapsFromInterpolatedDays(t *testing.T) {
 	t.Parallel()
 	day := func(d int, views *int64, interpolated bool) chartPoint {
 		return chartPoint{time.Date(2026, 2, d, 0, 0, 0, 0, time.UTC), views, interpolated}

@@ -46,7 +46,7 @@ func demoOrganisationID() uuid.UUID {
 type firstOrganisation struct {
 	org   *store.Org
 	token string
-	// loginLink is an address that signs in to the dashboard once.
+	// loginLink is a URL that signs its visitor in to the dashboard. It works only once.
 	loginLink string
 	// exampleLink is the link that the printed example commands use: a video of the sandbox that the organisation does not track yet. It is ""
 	// if no sandbox runs.
@@ -159,8 +159,8 @@ func (u *up) savedToken(ctx context.Context) (string, error) {
 	return secret, writePrivateFile(path, secret+"\n")
 }
 
-// writePrivateFile writes a file that only its owner can read. It replaces an existing file at once, so the file never has only a part of
-// the content.
+// writePrivateFile writes a file that only its owner can read. It replaces an existing file in one step, so that the file never has only a
+// part of the content.
 func writePrivateFile(path, content string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -203,7 +203,8 @@ func findUntrackedVideo(ctx context.Context, org *store.Org, world *sandbox.Worl
 	return "", errors.New("no untracked sandbox video was found for the example commands")
 }
 
-// printWelcome prints the API's address, an address that signs in to the dashboard, the token, three example commands and the location of the data.
+// printWelcome prints the API's address, a link that signs in to the dashboard, the token, three example commands and the location of the
+// data.
 func (u *up) printWelcome(w io.Writer, first firstOrganisation) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -18,8 +18,8 @@ type loginLinkCommand struct {
 	Scopes string `default:"read,write,admin" placeholder:"SCOPES" help:"What the visitor may do, separated by commas: read, write, and admin to manage tokens."`
 }
 
-// Run prints a link that signs a browser in to the dashboard once. For this, it creates a token, whose secret it does not show. If there is
-// no organisation yet, Run instead prints a link to the page that creates the first one.
+// Run prints a link that signs a browser in to the dashboard. The link works only once. For the link, Run creates a token, whose secret it
+// does not show. If there is no organisation yet, Run instead prints a link to the page that creates the first one.
 func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 	scopes, err := store.ParseScopes(c.Scopes)
 	if err != nil {

@@ -249,7 +249,7 @@ func TestMigrate_dividesTheTablesBetweenTheNodesOfCitus(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.8-03
-func TestCommands_thatReadCreateNoDatabase(t *testing.T) {
+func TestReadingCommands_doNotCreateAMissingDatabase(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"status", "doctor", "export --org N", "import --org N reeltally_test.go", "org list", "org set-tier N basic", "token list --org N",
 		"token create --org N --name T"} {
@@ -267,7 +267,7 @@ func TestCommands_thatReadCreateNoDatabase(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.8-04
-func TestCommands_takeTheNameOfAnOrganisation(t *testing.T) {
+func TestCommands_acceptTheNameOfAnOrganisation(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t, "sqlite")
 	operator := operatorAt(t, url)

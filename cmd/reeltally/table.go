@@ -35,7 +35,8 @@ func writeColumns(w io.Writer, columns []column, rows [][]string) error {
 }
 
 // formatColumns returns the table as text with lines of at most width characters, or of any length if width is 0. To make lines shorter, it
-// first leaves out columns with extra, from the last to the first, and then shortens the texts of columns with wide.
+// first leaves out the columns whose field extra is true, from the last to the first. It then shortens the texts of the columns whose field
+// wide is true.
 func formatColumns(columns []column, rows [][]string, width int) string {
 	titles := make([]string, len(columns))
 	widths := make([]int, len(columns))
@@ -103,7 +104,7 @@ func plainText(s string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != '\u200d': // U+200D joins emoji
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != '\u200d': // U+200D is kept, because it joins emoji
 			return -1
 		}
 		return r

@@ -20,7 +20,7 @@ type trackCommand struct {
 	JSON       bool     `name:"json" help:"Print one JSON object a link, as the API returns it."`
 }
 
-// trackedLink is the result of tracking one link, which is that of a video or an account.
+// trackedLink is the result of tracking the link of one video or account.
 type trackedLink struct {
 	json        any // object in the response of the API, for the flag --json
 	status, url string

@@ -66,7 +66,7 @@ func TestUp_keepsTokenAndDataAcrossRestarts(t *testing.T) {
 	}
 }
 
-func TestUp_printsAnAddressThatSignsInOnce(t *testing.T) {
+func TestUp_printsALoginLinkThatWorksOnce(t *testing.T) {
 	t.Parallel()
 	u := startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})
 	link := strings.TrimSpace(u.Stdout.Await(t, startTimeout, "  "+u.base+"/login/"))
@@ -172,7 +172,7 @@ func TestUp_demoFetchesVideosOfEveryPlatform(t *testing.T) {
 		require.Eventually(t, func() bool {
 			v, err := c.GetVideo(t.Context(), link)
 			return err == nil && v.LatestViews != nil
-		}, startTimeout, 500*time.Millisecond, link) // more often would exceed the rate limit
+		}, startTimeout, 500*time.Millisecond, link) // requests at shorter intervals would exceed the rate limit
 	}
 	require.Zero(t, u.Stop())
 }

@@ -95,7 +95,7 @@ func result[T any](r *http.Response, err error) (value T, _ error) {
 }
 
 // pages returns the entries of all pages of a list. The function read returns the entries of the page with the given cursor and the cursor
-// of the next page, which is nil on the last page. pages begins with the cursor first, which is "" for the first page.
+// of the next page, which is nil on the last page. The parameter first is the cursor of the page to begin with; "" means the first page.
 func pages[T any](first string, read func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := first; ; {

@@ -41,8 +41,8 @@ import (
 //go:embed testdata/axe-4.14.1.min.js
 var axe string
 
-// These texts are attacks in places that other people fill, such as the title of a video. The dashboard must show them as plain text. If a
-// page contained one of them as HTML, its script would run.
+// These texts contain attacks. They are in places that other people fill, such as the title of a video. The dashboard must show them as
+// plain text. If a page contained one of them as HTML, its script would run.
 const (
 	hostileTitle    = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
 	hostileUsername = `"><svg/onload=alert(1)>`
@@ -274,7 +274,7 @@ func TestDashboard_pagesAreAccessible(t *testing.T) {
 	}
 }
 
-func TestDashboard_showsTextsOfOthersAsText(t *testing.T) {
+func TestDashboard_showsTextsOfOtherPeopleAsPlainText(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	d := startDashboard(t, hostileVideos, hostileName)
@@ -350,7 +350,7 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 					chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
 						.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120))`, &wider))
 				require.Empty(t, wider, "%s scrolls sideways at %d pixels", path, width)
-				if !strings.Contains(name, "-") { // pages whose names have a hyphen use the same templates as other pages
+				if !strings.Contains(name, "-") { // a page whose name has a hyphen uses the same template as another page, so no picture is needed
 					b.savePicture(fmt.Sprintf("%s-%s-%s", name, kind, scheme))
 				}
 			}

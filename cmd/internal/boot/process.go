@@ -54,7 +54,8 @@ func collectGarbageLess() {
 }
 
 // Main runs a program with the arguments and environment of this process, and returns its exit status: 0 for success, 1 for a failure or an
-// interrupted command, 2 for wrong usage. The first SIGINT or SIGTERM cancels the context of run. The second one ends the process at once.
+// interrupted command, 2 for wrong usage. The first SIGINT or SIGTERM cancels the context of run. The second signal ends the process
+// immediately.
 func Main(name string, run func(context.Context, Process) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

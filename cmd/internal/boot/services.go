@@ -20,7 +20,7 @@ func RunAll(ctx context.Context, services ...Service) error {
 		stop func()
 		done chan error
 	}
-	// The services must not all stop at once. So their contexts do not end with ctx, and RunAll cancels them one by one.
+	// The services must not all stop at the same time. So their contexts do not end with ctx, and RunAll cancels them one by one.
 	base := context.WithoutCancel(ctx)
 	ended := make(chan struct{}, len(services))
 	started := make([]running, len(services))

@@ -70,7 +70,7 @@ func (m *Monitor) status(ctx context.Context) (Status, error) {
 }
 
 // startReading starts a read of the status in the background, unless the cache is valid or a read is running. The returned channel is
-// closed when the read ends, or at once if the cache is valid.
+// closed when the read ends. If the cache is valid, the channel is closed already.
 func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,7 +139,8 @@ func withResults(sources []SourceStatus, results map[string]map[string]int64) []
 	return out
 }
 
-// countResults returns how many results of sources CountCalls has counted in this process, by name of the source and class of the result.
+// countResults returns the number of results that CountCalls has counted in this process, by the name of the source and by the class of the
+// result, such as "ok".
 func (m *Monitor) countResults() (map[string]map[string]int64, error) {
 	families, err := m.gatherer.Gather()
 	if err != nil {

@@ -38,8 +38,8 @@ type QueueStatus struct {
 	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds for which the oldest due target has been due; null if no target is due
 }
 
-// StatusCount is the number of videos or accounts with one fetch status, such as "ok", on one platform. If tracking was stopped, the
-// platform is not counted: there is one StatusCount with the Platform "" for all platforms.
+// StatusCount is the number of videos or accounts with one fetch status, such as "ok", on one platform. Videos and accounts whose tracking
+// was stopped are not counted by platform: one StatusCount with the Platform "" counts those of all platforms.
 type StatusCount struct {
 	Platform string            `json:"platform"`
 	Kind     queue.Kind        `json:"kind"`

@@ -115,8 +115,8 @@ type identity struct {
 	Target string `json:"target"` // id of the organisation that receives the data
 }
 
-// saved returns the value that a file in the folder dir contains as JSON. If the file does not exist, saved computes the value with compute
-// and writes it to the file. So a continued migration does not repeat finished requests.
+// saved returns the value that a file in the folder dir contains as JSON. If the file does not exist, saved calls the function compute and
+// writes its result to the file. So a continued migration does not repeat finished requests.
 func saved[T any](dir, name string, compute func() (T, error)) (out T, err error) {
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
@@ -135,8 +135,8 @@ func saved[T any](dir, name string, compute func() (T, error)) (out T, err error
 	return out, save(dir, name, out)
 }
 
-// save writes a value as JSON to a file in the folder dir. It replaces the file at once: after a crash, the file has either the old or the
-// new content.
+// save writes a value as JSON to a file in the folder dir. It replaces the file in one step: after a crash, the file has either the old or
+// the new content.
 func save(dir, name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {

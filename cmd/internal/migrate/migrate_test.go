@@ -142,7 +142,7 @@ func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 	s := newService(t)
 	s.before = func(w http.ResponseWriter, _ *http.Request, n int) bool {
 		switch {
-		case n <= 2*maxAttempts: // these are more refusals than maxAttempts allows failures
+		case n <= 2*maxAttempts: // the rate limit refuses these requests; their number is above maxAttempts, because refusals do not count as failures
 			w.Header().Set("Retry-After", "37")
 			w.WriteHeader(http.StatusTooManyRequests)
 		case n == 2*maxAttempts+1:

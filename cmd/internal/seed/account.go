@@ -45,15 +45,15 @@ func (g *generator) specialVideos() []*firstVideo {
 	return found
 }
 
-// maxTries is the maximum number of random ids that find tries. It is large because only one in several thousand videos is in the rarest
-// category.
+// maxTries is the maximum number of random ids that the function find tries. It is large because only one in several thousand videos is in
+// the rarest category.
 const maxTries = 200_000
 
 // find returns a random TikTok video of a category that an account of the ordinary kind uploaded at the given time. If the video was
 // deleted or became private, this happened 5 to 25 days ago. find returns false if maxTries random ids gave no such video.
 func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
-		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // after 1970
+		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // not negative, because the time is after 1970
 		v, ok := g.world.Video(link.TikTok, id, g.now)
 		if !ok || v.Category != c {
 			continue
@@ -90,9 +90,9 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 	return evenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// account generates an account with some of its uploads. The account is the uploader of the video first, which is one of its videos. If
-// first is nil, account takes a random video of the platform p instead. Random TikTok and Instagram videos are years old, so that their
-// histories have the full length of Plan.Days.
+// account generates an account with some of its uploads. The parameter first is one of these uploads, and the account is the uploader of
+// this video. If first is nil, account takes a random video of the platform p instead. Random TikTok and Instagram videos are years old, so
+// that their histories have the full length of Plan.Days.
 //
 // If the account has no uploads, is gone, is private or was generated before, the result has no videos.
 func (g *generator) account(p link.Platform, first *firstVideo) (backfill.LoadAccount, error) {

@@ -51,7 +51,7 @@ func (p Plan) Check() error {
 	case p.Days < 1 || p.Days > MaxDays:
 		return fmt.Errorf("the number of days is %d; it must be 1 to %d", p.Days, MaxDays)
 	case p.PerAccount < 1 || len(p.Platforms) == 0:
-		return errors.New("the plan needs at least one video an account and at least one platform")
+		return errors.New("the plan needs at least one video per account and at least one platform")
 	}
 	return nil
 }

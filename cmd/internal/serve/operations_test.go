@@ -45,7 +45,7 @@ func browserOf(t *testing.T, base, token string) func(path string) (status int, 
 	return func(path string) (int, string) { return do(http.MethodGet, path, nil) }
 }
 
-func TestOperations_showTheStatusToTheOperatorOnly(t *testing.T) {
+func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	db.Clock.Set(time.Now()) // the server uses the clock of the machine

@@ -25,7 +25,7 @@ func TestColumns_refusesTheOldViewCountOfInstagramUnlessItIsMapped(t *testing.T)
 }
 
 // Requirements in docs/coverage.md: 11.9-01
-func TestColumns_reportAllUnknownNamesAtOnce(t *testing.T) {
+func TestColumns_reportAllUnknownNamesInOneError(t *testing.T) {
 	t.Parallel()
 	_, err := Columns{}.header([]string{"link", "mood", "views", "score"})
 	require.ErrorContains(t, err, `columns "mood", "score" are not known`)
@@ -48,7 +48,7 @@ func TestColumns_reportAllUnknownNamesAtOnce(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.9-02
-func TestColumns_knowTheVideoOfHostedServices(t *testing.T) {
+func TestColumns_recogniseTheMembersOfAVideoOfHostedServices(t *testing.T) {
 	t.Parallel()
 	// These are all members of a video in the specified interface.
 	names := strings.Fields("organisation_id ad_id username platform ad_link created_at removed linked_account_id uploaded_at song_name song_link video_length " +

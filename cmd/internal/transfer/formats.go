@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// NumberFormat says which sign of a count is the decimal sign: the point or the comma. The comma or the point then separates thousands.
+// NumberFormat says which character is the decimal sign of a number: the point or the comma. The other character separates thousands.
 type NumberFormat string
 
 // These constants are the formats of numbers. With AutoNumbers, Import detects the format of each column from its values.
@@ -96,13 +96,13 @@ func (e *evidence) decide(f field, option, first, second string) (format, exampl
 	return "", e.any, nil
 }
 
-// addNumber records a value of a column of numbers. Such a value speaks for the first format (decimal point), for the second one (decimal
-// comma), for neither, or is ambiguous.
+// addNumber records a value of a column of numbers by what the value shows. The value can be possible only in the first format (decimal
+// point), be possible only in the second format (decimal comma), or mean something else in each. All other values show nothing.
 func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	decimal, group := &e.first, &e.second // formats in which the last point or comma is the decimal sign, or separates thousands
+	decimal, group := &e.first, &e.second // decimal is for values whose last point or comma must be the decimal sign; group is for values where it must separate thousands
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
 	}
@@ -120,8 +120,8 @@ func (e *evidence) addNumber(text string) {
 	}
 }
 
-// addDate records a value of a column of dates. Such a value speaks for the first format (day first), for the second one (month first), for
-// neither, or is ambiguous.
+// addDate records a value of a column of dates by what the value shows. The value can be possible only in the first format (day first), be
+// possible only in the second format (month first), or mean something else in each. All other values show nothing.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil {

@@ -26,7 +26,7 @@ func (s *stateFile) load(v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// save replaces the content of the file with v as JSON, at once. If a save fails, later saves do nothing.
+// save replaces the content of the file with v as JSON, in one step. If a save fails, later saves do nothing.
 func (s *stateFile) save(v any) {
 	if s.disabled {
 		return

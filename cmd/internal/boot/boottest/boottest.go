@@ -33,7 +33,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// End tells Output that the program has ended. From then on, Await fails at once if the expected line is missing.
+// End tells Output that the program has ended. From then on, Await fails immediately if the expected line is missing.
 func (o *Output) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

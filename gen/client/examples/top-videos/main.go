@@ -1,4 +1,4 @@
-// Command top-videos prints the five videos with the most views, and their views on the last days.
+// Command top-videos prints the five videos with the most views. For each video, it also prints the views on the days of the last month.
 package main
 
 import (
