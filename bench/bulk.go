@@ -51,8 +51,8 @@ func bulkCases(b *bench) []benchCase {
 	}
 }
 
-// tracks returns a step that tracks bulkLinks links for the organisation o. The links are those of one series, which is a set of links for
-// one case of the benchmark. Each round of the benchmark tracks other links of the series.
+// tracks returns a step that tracks bulkLinks links for the organisation o. A series is a set of links that only one case of the benchmark
+// tracks. In each round of the benchmark, the step tracks links of the series that it has not tracked before.
 func (b *bench) tracks(o *organisation, series int) step {
 	return timed(func(ctx context.Context, round int) error { return b.track(ctx, o, series, round) })
 }

@@ -87,7 +87,7 @@ func (i *instance) lease(ctx context.Context, c queue.Claim) error {
 			leased += done.RowsAffected
 		}
 		if leased != int64(len(c.Targets)) {
-			return errors.New("a video of the batch has no target")
+			return errors.New("a video of the batch has no row in the table fetch_targets")
 		}
 		return nil
 	})

@@ -10,7 +10,7 @@ import (
 
 // listing describes one page of a list of videos, both as a request to the API and as an SQL query.
 type listing struct {
-	name  string // how the videos are selected and ordered
+	name  string // name of the list, which says how the videos are selected and ordered
 	query string // query string of the request, without the parameter limit
 	table string // table that the SQL query reads; createLimitTables creates it
 	where string // SQL condition of the list, in addition to the condition on the organisation

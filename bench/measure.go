@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/bench/report"
 )
 
-// benchCase is one comparison of the benchmark: of the times of the steps measured and limit. Both times include the whole work from the
-// caller's point of view.
+// benchCase is one comparison of the benchmark. It compares the time of the step in the field measured with the time of the step in the
+// field limit. Both times include the whole work from the caller's point of view.
 type benchCase struct {
 	group, name string
 	goal        float64 // highest allowed ratio of measured to limit

@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackAccounts sends POST /accounts/bulk and requires the given status. members are the names and values of further members of the body.
+// trackAccounts sends POST /accounts/bulk and requires the given status. The parameter members has the names and values of further members
+// of the request body.
 func (c *caller) trackAccounts(status int, links []string, members ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
@@ -234,7 +235,7 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	}
 }
 
-// stopAccounts sends DELETE /accounts/bulk and requires the given status. ids can also contain links.
+// stopAccounts sends DELETE /accounts/bulk and requires the given status. The parameter ids can also contain links.
 func (c *caller) stopAccounts(status int, ids ...string) client.StopResult {
 	c.t.Helper()
 	return decode[client.StopResult](c.send(http.MethodDelete, "/accounts/bulk", map[string]any{"ids": ids}).requireStatus(status))

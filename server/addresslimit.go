@@ -62,8 +62,8 @@ func newAddressLimits(rates RateStore, clock func() time.Time, log *slog.Logger)
 // key returns the key under which the rate store counts the requests of an IP address for the limit l.
 func (l addressLimit) key(address string) string { return l.name + ":" + address }
 
-// check returns *limitExceeded if an earlier call of take has found that the IP address exceeds the limit l, and the minute of that call
-// has not ended. Unlike take, check counts no request.
+// check returns *limitExceeded if an earlier call of the method take has found that the IP address exceeds the limit l, and the minute of
+// that call has not ended. Unlike take, check counts no request.
 func (a *addressLimits) check(l addressLimit, address string) error {
 	now := a.now()
 	if until, ok := a.exceeded.Get(l.key(address)); ok && now.Before(until) {
@@ -86,7 +86,7 @@ func (a *addressLimits) take(ctx context.Context, l addressLimit, address string
 	return &limitExceeded{l, quota.Reset}
 }
 
-// giveBack undoes one call of take, so that a request of the IP address is not counted.
+// giveBack undoes one call of the method take, so that a request of the IP address is not counted.
 func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address string) {
 	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // the error is only logged, and the request stays counted
 		a.log.ErrorContext(ctx, "could not take a token look-up back from the rate limit of the client's address", "error", err)

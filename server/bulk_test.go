@@ -18,7 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackVideos sends POST /videos/bulk and requires the given status. The videos are added to the collections whose ids are in labels.
+// trackVideos sends POST /videos/bulk and requires the given status. The videos are added to the collections whose ids are in the parameter
+// labels.
 func (c *caller) trackVideos(status int, links []string, labels ...string) client.TrackVideosResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
@@ -236,7 +237,7 @@ func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 	}
 }
 
-// stopVideos sends DELETE /videos/bulk and requires the given status. ids can also contain links.
+// stopVideos sends DELETE /videos/bulk and requires the given status. The parameter ids can also contain links.
 func (c *caller) stopVideos(status int, ids ...string) client.StopResult {
 	c.t.Helper()
 	return decode[client.StopResult](c.send(http.MethodDelete, "/videos/bulk", map[string]any{"ids": ids}).requireStatus(status))

@@ -226,8 +226,8 @@ func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	return err
 }
 
-// ToAPICollection converts a collection from the database to the JSON type of the API. If counts is true, the result contains the numbers
-// of videos and accounts. If view is MaskedView, these numbers are null.
+// ToAPICollection converts a collection from the database to the JSON type of the API. If the parameter counts is true, the result contains
+// the numbers of videos and accounts. If view is MaskedView, these numbers are null.
 func ToAPICollection(c store.Collection, view View, counts bool) api.Collection {
 	out := api.Collection{
 		ID: c.ID, Name: c.Name, OrganisationID: c.OrganisationID, ParentID: c.ParentID, Access: api.Access(c.Access), Hash: c.Hash, ShareExpiresAt: toAPITimePtr(c.ShareExpiresAt),

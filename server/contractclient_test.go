@@ -168,7 +168,8 @@ func absoluteURI(s string) error {
 // anyText accepts any text with the format "uri" in requests, because the server also accepts links that are not URIs.
 func anyText(string) error { return nil }
 
-// contractOptions returns options for validating requests and responses. uri returns an error if a text with the format "uri" is invalid.
+// contractOptions returns options for validating requests and responses. The function uri returns an error if a text with the format "uri"
+// is invalid.
 func contractOptions(uri func(string) error) *openapi3filter.Options {
 	return &openapi3filter.Options{
 		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, IncludeResponseStatus: true,
@@ -226,8 +227,8 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	return faults
 }
 
-// checkHeaders calls fail for each rate limit, Retry-After or WWW-Authenticate header that is missing, wrong or not allowed with the
-// status.
+// checkHeaders calls the function fail for each rate limit, Retry-After or WWW-Authenticate header that is missing, wrong or not allowed
+// with the status.
 func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 	status := resp.StatusCode
 	if status < 500 && status != http.StatusUnauthorized {
@@ -248,7 +249,8 @@ func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 	}
 }
 
-// checkProblem calls fail if body is not a problem of RFC 9457, or if the problem contradicts the status or the headers of the response.
+// checkProblem calls the function fail if body is not a problem of RFC 9457, or if the problem contradicts the status or the headers of the
+// response.
 func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	var p struct {
 		Type, Title, Detail, Instance, Code, Error string

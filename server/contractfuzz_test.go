@@ -98,8 +98,8 @@ type fuzz struct {
 	failures      []string
 }
 
-// newFuzz starts a test server and creates the data of the requests: organisations of all tiers with items, and short links. server is the
-// number of the test server. The random requests depend only on seed and server.
+// newFuzz starts a test server and creates the data of the requests: organisations of all tiers with items, and short links. The parameter
+// server is the number of the test server. The random requests depend only on this number and on the seed.
 func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))

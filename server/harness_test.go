@@ -78,8 +78,8 @@ type app struct {
 	log       *syncBuffer
 }
 
-// newApp starts a server that uses the database db. The functions in change modify the options of the server. By default, the server has
-// no rate limits.
+// newApp starts a server that uses the database db. The functions in the parameter change modify the options of the server. By default, the
+// server has no rate limits.
 func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *app {
 	t.Helper()
 	p := newPlatforms(t)
@@ -110,7 +110,7 @@ func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...fun
 	return a
 }
 
-// serve starts the HTTP server s. It closes s and the server of a when the test ends.
+// serve starts the HTTP server s. When the test ends, it closes s and also the ReelTally server of the app.
 func (a *app) serve(s *httptest.Server) {
 	s.Start()
 	s.Client().Transport.(*http.Transport).DisableCompression = true // compression has its own test, TestCompression_usesTheEncodingOfAcceptEncoding
@@ -361,7 +361,7 @@ func (c *caller) track(raw string) uuid.UUID {
 }
 
 // fetch does the work of a collector: it advances the clock by a second and takes all videos that are due to be fetched from the queue. For
-// each video, it calls facts and stores the returned value as the result of the fetch.
+// each video, it calls the function facts and stores the returned value as the result of the fetch.
 func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)

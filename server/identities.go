@@ -104,7 +104,8 @@ func (i *identities) find(ctx context.Context, token, address string) (store.Ide
 	}
 }
 
-// cached returns the cached result of the last look-up of a token. known is false if no result is cached or the cached result is too old.
+// cached returns the cached result of the last look-up of a token. The result known is false if no look-up is cached, or if the cached
+// look-up is too old.
 func (i *identities) cached(hash tokenHash) (id store.Identity, known bool, err error) {
 	now := i.now()
 	within := func(at time.Time, life time.Duration) bool { return !now.Before(at) && now.Sub(at) < life }

@@ -109,7 +109,7 @@ func accountLinkOf(n int) string {
 }
 
 // createItems creates the same videos, accounts and collections for each caller, and sets the field items of each caller. The links and
-// names contain four-digit numbers, of which first is the lowest.
+// names contain four-digit numbers. The parameter first is the lowest of these numbers.
 func (a *app) createItems(first int, callers ...*caller) {
 	a.t.Helper()
 	for _, c := range callers {
@@ -152,7 +152,7 @@ func (c *caller) createCallerItems(first int) {
 }
 
 // inventory returns the texts that identify the items of c. It also creates reports, a token, a webhook and deliveries. The other items are
-// those of createCallerItems, where first is the lowest number in their texts.
+// those of createCallerItems. The parameter first is the lowest number in the texts of these items.
 func (c *caller) inventory(first int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}
@@ -226,8 +226,9 @@ func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. It replaces the numbers that begin at first by numbers that begin at
-// newFirst, and the ids by new ids. Each new text has the same form and the same position in every sort order as the text that it replaces.
+// unknownItems returns an inventory of items that do not exist. In the texts, it replaces the digits of the number first, except the last
+// digit, by those of newFirst. It replaces ids by new ids. Each new text has the same form and the same position in every sort order as the
+// text that it replaces.
 func (items inventory) unknownItems(first, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

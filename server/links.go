@@ -59,7 +59,8 @@ func permanentFailure(err error) *linkFailure {
 // resolveTimeout is the time limit for resolving all short links of one request.
 const resolveTimeout = 20 * time.Second
 
-// parsedLink is the result of parsing a link. If failure is nil, link is the link of a video or account.
+// parsedLink is the result of parsing a link. The field link is the link of a video or account; it is valid only if the field failure is
+// nil.
 type parsedLink struct {
 	link    link.Link
 	failure *linkFailure

@@ -28,8 +28,8 @@ const (
 	walkPageSize     = 1000   // number of videos on each page of the list
 )
 
-// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. lasting contains the ids of the videos that
-// stay tracked. stoppable contains the ids of the videos whose tracking the test can stop.
+// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. The result lasting contains the ids of the
+// videos that stay tracked. The result stoppable contains the ids of the videos whose tracking the test can stop.
 func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
@@ -60,8 +60,8 @@ func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.
 	return c, lasting, stoppable
 }
 
-// walk reads all pages of GET /videos and returns how many times each video was in a response. It calls write between two pages. It
-// requests pages by their numbers if byPage is true, and by cursors otherwise.
+// walk reads all pages of GET /videos and returns how many times each video was in a response. It calls the function write between two
+// pages. It requests pages by their numbers if byPage is true, and by cursors otherwise.
 func (c *caller) walk(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
 	timesReturned := map[uuid.UUID]int{}
 	next := ""

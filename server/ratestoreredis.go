@@ -93,8 +93,8 @@ func (r *RedisRateStore) count(ctx context.Context, op func(context.Context, Rat
 	return op(ctx, r.local)
 }
 
-// shouldTry decides whether a request uses Redis. While Redis is available, the result use is always true. While Redis is unavailable, the
-// results use and retry are true for one request in each redisRetryInterval. This request tries Redis again.
+// shouldTry decides whether a request uses Redis. The result use is true if it does. The result retry is true if the request tests whether
+// Redis is available again. While Redis is unavailable, only one request in each redisRetryInterval uses Redis, for this test.
 func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

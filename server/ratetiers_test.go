@@ -211,8 +211,8 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	}
 }
 
-// requireRateLimitHeaders requires that the response has the rate limit headers of interface.md section 1. limit is the expected number of
-// requests per minute, and remaining is the expected number of requests that are left of it.
+// requireRateLimitHeaders requires that the response has the rate limit headers of interface.md section 1. The parameter limit is the
+// expected number of requests per minute. The parameter remaining is how many of these requests are still allowed.
 func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, remaining int) {
 	t.Helper()
 	reset := headerNumber(t, a, "RateLimit-Reset")

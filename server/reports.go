@@ -286,8 +286,8 @@ func percentOf(gained, start *int64) *float64 {
 	return &percent
 }
 
-// toAPIRanked returns the best videos of a collection, or the worst ones if best is false. If view is MaskedView, it returns no videos,
-// because their order would reveal which videos gained more.
+// toAPIRanked returns the best videos of a collection, or the worst ones if the parameter best is false. If view is MaskedView, it returns
+// no videos, because their order would reveal which videos gained more.
 func toAPIRanked(c store.Campaign, best bool, view View) []api.CollectionGain {
 	out := []api.CollectionGain{}
 	if view.masked {

@@ -40,7 +40,7 @@ type generatedRequest struct {
 	address  string  // IP address and port of the client
 
 	want        expectation
-	status      int    // expected response status if want is expectStatus; otherwise 0
+	status      int    // expected response status if the field want is expectStatus; otherwise 0
 	description string // description of the request for failure messages, such as its fault
 }
 

@@ -83,7 +83,7 @@ func (s sdk) run(t *testing.T, address, token, program string, args ...string) s
 }
 
 // faultyProxy forwards requests to the server of a. It answers the first GET /authenticate with status 429. It forwards the first POST
-// /collections, but drops the response. keys returns the idempotency keys of all POST /collections.
+// /collections, but drops the response. The function keys returns the idempotency keys of all POST /collections.
 func (a *app) faultyProxy(t *testing.T) (address string, keys func() []string) {
 	t.Helper()
 	target, err := url.Parse(a.http.URL)

@@ -41,9 +41,9 @@ func (r *servedReader) read(ctx context.Context) (queue.Served, error) {
 // platformNames are the names of the platforms as they are written in sentences for callers.
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// unsupported checks whether the running collectors can fetch the video or account of the link l. If they can never fetch it, reason says
-// why, and warning also says what to do. If they need a link of a different form, reason is "", and warning asks the caller for such a
-// link. In all other cases, both are "", for example if no collector is running.
+// unsupported checks whether the running collectors can fetch the video or account of the link l. If they can never fetch it, the result
+// reason says why, and the result warning says why and what to do. If they could fetch it with a link of another form, reason is "", and
+// warning asks the caller for such a link. In all other cases, for example if no collector is running, both results are "".
 func unsupported(served queue.Served, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}

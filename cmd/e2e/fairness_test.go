@@ -35,7 +35,7 @@ func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 
 // testBurst adds 500 links of one organisation and then one link of a second organisation. The link of the second organisation must have
 // numbers within timeout. Server and collector get the settings that make the sandbox the source of every platform, except the settings
-// with the names in omitted.
+// whose names are in the parameter omitted.
 func testBurst(t *testing.T, timeout time.Duration, engine string, omitted ...string) {
 	t.Helper()
 	s := startStack(t, engine, omitted...)

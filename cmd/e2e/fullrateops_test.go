@@ -65,8 +65,8 @@ func (c *customer) addCreated(kind string, values ...string) {
 	c.made[kind] = append(c.made[kind], values...)
 }
 
-// takeCreated removes up to n values from those that addCreated has stored for kind, and returns them. If there are none, it returns
-// fallback.
+// takeCreated removes and returns up to n of the values that addCreated has stored for the given kind. If no value is stored, it returns
+// the text fallback.
 func (c *customer) takeCreated(kind string, n int, fallback string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -69,7 +69,8 @@ func start(t *testing.T, name string, env []string, args ...string) *process {
 	return run(t, filepath.Join(programs, name), env, args...)
 }
 
-// run starts a program in a new folder. Its environment is env, PATH and HOME. The program is killed when the test ends.
+// run starts a program in a new folder. Its environment has the variables in env, and PATH and HOME. The program is killed when the test
+// ends.
 func run(t *testing.T, path string, env []string, args ...string) *process {
 	t.Helper()
 	return runIn(t, t.TempDir(), path, env, args...)
@@ -217,7 +218,7 @@ type stack struct {
 }
 
 // startStack starts a complete system with a new database of an engine, "sqlite" or "postgres". Server and collector get the settings that
-// make the sandbox the source of every platform, except the settings with the names in omitted.
+// make the sandbox the source of every platform, except the settings whose names are in the parameter omitted.
 func startStack(t *testing.T, engine string, omitted ...string) *stack {
 	t.Helper()
 	s := &stack{box: startSandbox(t)}

@@ -329,8 +329,8 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	return out
 }
 
-// attackInTurn runs the test cases one after the other until ctx ends, at most one in every hostileInterval. next is the index of the first
-// case to run. attackInTurn returns the index of the case that would run next.
+// attackInTurn runs the test cases one after the other until ctx ends, at most one in every hostileInterval. The parameter next is the
+// index of the first case to run. attackInTurn returns the index of the case that would run next.
 func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, next int) int {
 	ticks := time.NewTicker(hostileInterval)
 	defer ticks.Stop()

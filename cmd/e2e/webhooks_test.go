@@ -138,8 +138,8 @@ func (w *webhookRun) startServerAt(t *testing.T, i int) {
 	w.servers[i], w.bases[i] = p, base
 }
 
-// whileKilled runs work, and meanwhile kills and restarts n processes. It kills the processes with the given names in turn. Between two kills,
-// the receiver gets a part of the events that work causes, so that the kills are distributed over the whole work.
+// whileKilled calls the function work, and meanwhile kills and restarts n processes. It kills the processes with the given names in turn.
+// Between two kills, the receiver gets a part of the events that work causes, so that the kills are distributed over the whole work.
 func (w *webhookRun) whileKilled(t *testing.T, n int, names []string, work func(t *testing.T)) {
 	t.Helper()
 	done := make(chan struct{})

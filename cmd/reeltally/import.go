@@ -180,8 +180,8 @@ type stageProgress struct {
 	bar   *progress
 }
 
-// set shows the progress of a stage: done of total units, which are bytes or videos. If the stage differs from that of the last call, set
-// first finishes the bar of the last stage.
+// set shows the progress of a stage. The parameters done and total are numbers of bytes or of videos. If the stage differs from that of the
+// last call, set first finishes the bar of the last stage.
 func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, total int64) {
 	if s.stage != stage {
 		s.finish(ctx)

@@ -60,8 +60,8 @@ func (p *progress) pointRate() float64 {
 	return float64(p.points.Load()) / max(time.Since(p.start).Seconds(), 0.001)
 }
 
-// timeLeft estimates how long the rest of the task will take if done units are finished. It returns 0 if no unit is finished or the total
-// is unknown.
+// timeLeft estimates how long the rest of the task will take. The parameter done is the number of finished units. It returns 0 if no unit
+// is finished or the total is unknown.
 func (p *progress) timeLeft(done int64) time.Duration {
 	if done == 0 || p.total == 0 {
 		return 0
@@ -82,7 +82,7 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
-// setTotal does the same as set for a task whose total was unknown at its start. done and total are numbers of units.
+// setTotal does the same as the method set, for a task whose total was unknown at its start. done and total are numbers of units.
 func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	if p.total == 0 {
 		if p.total = total; p.bar != nil {

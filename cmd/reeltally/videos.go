@@ -126,7 +126,8 @@ func videoRow(v client.Video) []string {
 		uploaded, v.AdID.String()}
 }
 
-// pageSize returns how many entries a command requests at once if it needs limit entries of a list; 0 means all entries.
+// pageSize returns how many entries of a list a command requests with one request. The parameter limit is how many entries the command
+// needs; 0 means all entries.
 func pageSize(limit int) int32 {
 	if limit == 0 || limit > maxPage {
 		limit = maxPage
@@ -142,7 +143,7 @@ func direction(ascending bool) client.OrderDirection {
 	return ""
 }
 
-// limited returns the first limit entries, or all entries if limit is 0.
+// limited returns the first entries, as many as the parameter limit says, or all entries if limit is 0.
 func limited[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		n := 0
@@ -306,8 +307,8 @@ func countsOf(v client.Video) videoCounts {
 	return counts
 }
 
-// print writes one line with the counts of a video. before has the counts that were printed last. Behind each count that has changed since,
-// print writes the difference.
+// print writes one line with the counts of a video. The parameter before has the counts that were printed last. Behind each count that has
+// changed since, print writes the difference.
 func (c *videosWatch) print(w io.Writer, v client.Video, before, counts videoCounts) error {
 	if c.JSON {
 		return writeJSON(w, v)

@@ -128,7 +128,8 @@ func entriesOf(value map[string]any) []any {
 	return nil
 }
 
-// selectFields removes all members from the entries except fields and maskedMember.
+// selectFields removes members from the entries. Each entry keeps only maskedMember and the members whose names are in the parameter
+// fields.
 func selectFields(entries []any, fields []string) {
 	for _, e := range entries {
 		if members, ok := e.(map[string]any); ok {

@@ -196,7 +196,8 @@ func TestFaultsFrom_returnsUnknownAndMissingArguments(t *testing.T) {
 	}, faults)
 }
 
-// listPaths are the paths of an OpenAPI document with one operation. The response of the operation is an array, a page of a list, or empty.
+// listPaths are the paths of an OpenAPI document with one operation. A response of this operation can be an array, or an object with one
+// page of a list, or it can have no body.
 const listPaths = `
   /things:
     get:

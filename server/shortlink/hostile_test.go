@@ -44,9 +44,9 @@ func shortLinkTo(t *testing.T, n int) link.Link {
 	return parse(t, fmt.Sprintf("https://vm.tiktok.com/ZMcode%d/", n))
 }
 
-// refusingCheck returns the check that refused a link with the error err. It is one of the constants of outboundtest, such as
-// outboundtest.Name. The result is outboundtest.Platform if no check refused the link: err is then nil, or says that the platform does not
-// know the link.
+// refusingCheck returns the check that refused a link with the error err. The result is one of the constants of outboundtest, such as
+// outboundtest.Name. If no check refused the link, the result is outboundtest.Platform. In that case, err is nil or says that the platform
+// does not know the link.
 func refusingCheck(err error) string {
 	refused, _ := errors.AsType[*outbound.RefusedError](err)
 	dnsErr, _ := errors.AsType[*net.DNSError](err)

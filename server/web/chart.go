@@ -132,11 +132,11 @@ func were(n int) string {
 	return "were"
 }
 
-// MetricLink returns the URL query, with ?, of the same page with a chart of the metric with this name.
+// MetricLink returns the URL query of the same page with a chart of the metric with this name. The result begins with a question mark.
 func (c chart) MetricLink(name string) string { return "?" + with(c.query, "metric", name).Encode() }
 
-// ViewLink returns the URL query, with ?, of the same page with a chart of totals if view is "total", or of the change on each day if view
-// is "gain".
+// ViewLink returns the URL query of the same page with a chart of totals if view is "total", or of the change on each day if view is
+// "gain". The result begins with a question mark.
 func (c chart) ViewLink(view string) string {
 	if view == "total" {
 		view = ""

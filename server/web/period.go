@@ -83,8 +83,8 @@ func (p period) Today() store.Date { return p.today }
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".
 func (p period) Text() string { return p.Start.String() + " to " + p.End.String() }
 
-// with returns a copy of query in which some parameters are changed. pairs contains the name and the new value of each changed parameter,
-// in turn. An empty value removes the parameter. The result never contains the parameter notice.
+// with returns a copy of query in which some parameters are changed. The parameter pairs contains names and new values of parameters,
+// alternately. An empty value removes the parameter. The result never contains the parameter notice.
 func with(query url.Values, pairs ...string) url.Values {
 	out := url.Values{}
 	maps.Copy(out, query)

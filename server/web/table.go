@@ -68,7 +68,7 @@ func (t tableView) SortLink(column string) string {
 	return "?" + with(t.query, "order_by", column, "order_direction", direction, "page", "").Encode()
 }
 
-// Back returns the path and the query of the page, to which an action on its rows returns.
+// Back returns the path and the query of the page. After an action on rows of the table, the browser returns to this address.
 func (t tableView) Back() string { return t.path + "?" + with(t.query, "notice", "").Encode() }
 
 // PageLink returns the query of page n of the same list.

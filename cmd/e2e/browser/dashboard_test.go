@@ -71,7 +71,8 @@ var pictureVideos = []ingest.VideoFacts{
 }
 
 // startDashboard starts a server for an organisation with made-up data. The organisation also has a collection with the name
-// collectionName, which contains the given videos and one video without numbers. The functions in change modify the options of the server.
+// collectionName, which contains the given videos and one video without numbers. The functions in the parameter change modify the options
+// of the server.
 func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName string, change ...func(*server.Options)) dashboard {
 	t.Helper()
 	d := dashboard{installation: start(t, append(change, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}

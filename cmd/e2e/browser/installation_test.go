@@ -26,7 +26,8 @@ type installation struct {
 	org   store.Organisation
 }
 
-// start starts a server with a new database. The functions in change can modify the server's options. The server stops when the test ends.
+// start starts a server with a new database. The functions in the parameter change can modify the server's options. The server stops when
+// the test ends.
 func start(t *testing.T, change ...func(*server.Options)) installation {
 	t.Helper()
 	db := storetest.New(t, "sqlite")

@@ -117,8 +117,8 @@ func (r *Remote) get(ctx context.Context, path string, query url.Values, result 
 	}
 }
 
-// try sends one request. If the request failed but may succeed later, wait is how long to wait at least before the next attempt, and reason
-// says why. Otherwise wait is 0.
+// try sends one request. If the request failed but may succeed later, the result wait is the minimum time before the next attempt, and the
+// result reason says why the request failed. Otherwise the result wait is 0.
 func (r *Remote) try(ctx context.Context, path string, query url.Values, result any) (wait time.Duration, reason string, err error) {
 	target := *r.base
 	target.Path, target.RawQuery = target.Path+path, query.Encode()

@@ -37,7 +37,7 @@ const (
 // ColumnFormat says how an import reads the numbers or dates of one column, with an example.
 type ColumnFormat struct {
 	Column  string `json:"column"`
-	Format  string `json:"format"`  // the detected format; "plain" if all formats give the same values
+	Format  string `json:"format"`  // detected format of the values; "plain" if all values of the column mean the same in every format
 	Example string `json:"example"` // a value of the column; the one from which the format was detected, if it was detected
 	ReadAs  string `json:"read_as"` // the example value after parsing
 }
@@ -78,8 +78,8 @@ func (e *evidence) add(text string, kind *string) {
 }
 
 // decide returns the format of the column and a value that shows it. The format is "" if all values of the column mean the same in both
-// formats. The result is an error in two cases: the values have both formats, or they do not show which of the two formats is meant. In the
-// error, option is the flag that sets the format, and first and second are its values.
+// formats. The result is an error in two cases: the values have both formats, or they do not show which of the two formats is meant. The
+// text of the error contains the parameters: option is the flag that sets the format, first and second are the values of this flag.
 func (e *evidence) decide(f field, option, first, second string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
