@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// collectorCases compares how long the collector takes to store a batch of answers of a source, and how long PostgreSQL takes to store the
-// same history points with COPY.
+// collectorCases compares two times: the time in which the collector stores a batch of answers of a source, and the time in which
+// PostgreSQL stores the same history points with COPY.
 func collectorCases(b *bench) []benchCase {
 	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: stores(b.pg, b.batchSize()),
 		limit: b.copyIn("bench_points", b.batchSize(), func(int) string {

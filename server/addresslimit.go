@@ -49,8 +49,8 @@ type addressLimits struct {
 	rates RateStore
 	now   func() time.Time
 	log   *slog.Logger
-	// exceeded maps the pair of a limit and an IP address that has reached the limit (see addressLimit.key) to the time when the limit ends
-	// for the address. Until that time, requests of the address are refused without calling the rate store.
+	// exceeded has an entry for each IP address that has reached a limit. The key is the result of addressLimit.key, and the value is the
+	// time when the address can send requests again. Until that time, requests of the address are refused without calling the rate store.
 	exceeded *lru.Cache[string, time.Time]
 }
 
@@ -62,8 +62,8 @@ func newAddressLimits(rates RateStore, clock func() time.Time, log *slog.Logger)
 // key returns the key under which the rate store counts the requests of an IP address for the limit l.
 func (l addressLimit) key(address string) string { return l.name + ":" + address }
 
-// check returns *limitExceeded if an earlier call of the method take has found that the IP address exceeds the limit l, and the minute of
-// that call has not ended. Unlike take, check counts no request.
+// check returns *limitExceeded if an earlier call of the method take has returned this error for the IP address and the limit l, and the
+// minute of that call has not ended. Unlike take, check counts no request.
 func (a *addressLimits) check(l addressLimit, address string) error {
 	now := a.now()
 	if until, ok := a.exceeded.Get(l.key(address)); ok && now.Before(until) {

@@ -222,8 +222,8 @@ func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns sentences for the caller: one if some videos or accounts are not fetched, one if the request is so large that smaller
-// requests are fetched before it, and one if links were sent more than once.
+// warnings returns sentences for the caller. There is one sentence for each of these cases: some videos or accounts are not fetched;
+// smaller requests are fetched before this large one; links were sent more than once.
 func (s *Server) warnings(entries []bulkEntry, plan fetchPlan) []string {
 	notes := []string{}
 	if plan.enqueue < plan.accepted {

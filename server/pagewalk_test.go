@@ -101,8 +101,9 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 	}
 }
 
-// writers changes the videos of an organisation while other goroutines read its lists. For each number in the channel steps, it tracks a
-// new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all videos that are due to be fetched.
+// writers changes the videos of an organisation while other goroutines read its lists. For each number in the channel steps, it makes four
+// changes: it tracks a new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all videos that
+// are due to be fetched.
 type writers struct {
 	c                  *caller
 	lasting, stoppable []uuid.UUID

@@ -69,9 +69,9 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 	}), nil
 }
 
-// campaignPeriod returns the first and the last day of the period for which a request wants the numbers of a collection. startDate and
-// endDate are the parameters start_date and end_date of the request, which can be nil. campaignPeriod makes the same checks as
-// historyRange, and also fails if startDate is in the future. If endDate is in the future, the last day is today.
+// campaignPeriod returns the first and the last day of the period of a request for the numbers of a collection. startDate and endDate are
+// the parameters start_date and end_date of the request, which can be nil. campaignPeriod makes the same checks as historyRange, and also
+// fails if startDate is in the future. If endDate is in the future, the last day is today.
 func (s *Server) campaignPeriod(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	if from, to, err = s.historyRange(caller, startDate, endDate); err != nil {
 		return 0, 0, err

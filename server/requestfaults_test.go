@@ -266,7 +266,8 @@ func wrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withStatus(http.StatusMethodNotAllowed, "the method is %s", r.method)
 }
 
-// wrongLink replaces a video link by an account link, an account link by a video link, or a link by a text that is not a supported link.
+// wrongLink replaces a link by a link of the other kind, such as a video link by an account link, or by a text that is not a supported
+// link.
 func wrongLink(g *generator, r *generatedRequest) *generatedRequest {
 	other := map[textKind]textKind{videoLink: accountLinks, accountLinks: videoLink}
 	pick := func(kinds []textKind) string {
@@ -311,7 +312,7 @@ func wrongRange(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "%s is after %s", pair[0], pair[1])
 }
 
-// pageOfUnpaginatedList requests page 2 of a list without paginated=true, which is invalid.
+// pageOfUnpaginatedList requests page 2 of a list without paginated=true. Such a request is invalid.
 func pageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") == nil {
 		return nil

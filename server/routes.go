@@ -108,7 +108,7 @@ const readyTimeout = 1500 * time.Millisecond
 // errDraining is the cause of the status 503 of /readyz while the server is about to end.
 var errDraining = errors.New("the server is about to end")
 
-// ready answers GET /readyz with status 200 if the database is available, and with status 503 if it is not or if the server is about to end.
+// ready answers GET /readyz. The status is 503 if the database is not available or the server is about to end, and 200 otherwise.
 func (s *Server) ready(c echo.Context) error {
 	if s.draining.Load() {
 		return unavailable(errDraining)

@@ -120,7 +120,7 @@ func withoutRequestID(h http.Header) http.Header {
 	return h
 }
 
-func TestSharePage_ofAProtectedCollectionNeedsThePassword(t *testing.T) {
+func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// toAPIVideo converts a video to the generated JSON type. The tests compare its JSON with that of appendVideo.
+// toAPIVideo converts a video to the generated JSON type. The tests compare the JSON of the result with the JSON that appendVideo writes.
 func toAPIVideo(v store.Video, view View) api.Video {
 	out := api.Video{
 		OrganisationID: v.OrganisationID, AdID: v.ID, Username: v.Username, DisplayUsername: link.DisplayUsername(v.Username),

@@ -47,7 +47,7 @@ func row(t *testing.T, table, name string) []string {
 	return nil
 }
 
-func TestRun_listsCases(t *testing.T) {
+func TestRun_printsATableOfTestCases(t *testing.T) {
 	t.Parallel()
 
 	t.Run("passes when each case passed on each engine", func(t *testing.T) {

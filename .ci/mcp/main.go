@@ -207,8 +207,8 @@ func (j checker) ask(ctx context.Context, result any, args ...string) error {
 	return json.Unmarshal(out, result)
 }
 
-// at returns the string at a path in the decoded JSON value v. The elements of the path are names of members of objects. For an array, at
-// goes on with the first element, whatever the name is. at returns false if there is no such string.
+// at returns the string at a path in the decoded JSON value v. The elements of the path are names of members of objects. For an array, the
+// function at continues with the first entry, and ignores the name. It returns false if there is no such string.
 func at(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {

@@ -88,7 +88,7 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 		require.Less(t, one.keys, int64(maxKeyBytes), "size of the idempotency keys in bytes")
 	}
 	failed := failures(run.honest)
-	delete(failed, "503 Service Unavailable") // the server responds with 503 if the machine is overloaded, which is allowed
+	delete(failed, "503 Service Unavailable") // status 503 is allowed: the server answers with it if the machine is overloaded
 	require.Empty(t, failed)
 }
 

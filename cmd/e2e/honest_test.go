@@ -23,8 +23,8 @@ var honestKinds = []string{"one video", "100 videos", "track a video"}
 // honestInterval is the interval at which all honest callers together send one request of each kind in honestKinds.
 const honestInterval = 50 * time.Millisecond
 
-// honestOrganisations is the number of callers that send normal requests. They share the requests. With this number, each caller sends
-// fewer than 30 requests of each kind in a minute, which is the rate limit for lists of videos.
+// honestOrganisations is the number of callers that send normal requests. They share the requests. With this number, each caller stays
+// below 30 requests of each kind in a minute. The rate limit for lists of videos is 30 a minute.
 const honestOrganisations = 48
 
 // honest sends normal requests for many small organisations at a fixed rate, while another organisation tries to overload the server.

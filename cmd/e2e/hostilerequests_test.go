@@ -158,12 +158,12 @@ func (r hostileRow) String() string {
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// worse returns a cost in which each member is the higher one of the members of a and b.
+// worse returns a cost in which each field has the higher of the values in a and b.
 func worse(a, b cost) cost {
 	return cost{max(a.server, b.server), max(a.database, b.database), max(a.elapsed, b.elapsed), max(a.memory, b.memory)}
 }
 
-// better returns a cost in which each member is the lower one of the members of a and b.
+// better returns a cost in which each field has the lower of the values in a and b.
 func better(a, b cost) cost {
 	return cost{min(a.server, b.server), min(a.database, b.database), min(a.elapsed, b.elapsed), min(a.memory, b.memory)}
 }

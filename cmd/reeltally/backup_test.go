@@ -40,7 +40,7 @@ func TestBackup_isRestoredOnTheOtherEngineWithTheSameChecksum(t *testing.T) {
 	}
 }
 
-func TestBackup_goesThroughAPipe(t *testing.T) {
+func TestBackup_canBeWrittenToStandardOutputAndRestoredFromStandardInput(t *testing.T) {
 	t.Parallel()
 	operator := operatorAt(t, storetest.NewURL(t, "sqlite"))
 	operator("org", "create", "--name", "Piped", "--json")
@@ -58,7 +58,7 @@ func TestBackup_goesThroughAPipe(t *testing.T) {
 	require.Contains(t, stderr, "the backup is damaged or incomplete")
 }
 
-func TestBackup_overwritesNoFile(t *testing.T) {
+func TestBackup_doesNotOverwriteAnExistingFile(t *testing.T) {
 	t.Parallel()
 	target := map[string]string{"REELTALLY_DATABASE_URL": storetest.NewURL(t, "sqlite")}
 	file := filepath.Join(t.TempDir(), "a.backup")

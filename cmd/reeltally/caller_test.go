@@ -30,7 +30,7 @@ func newCaller(t *testing.T) (u startedUp, loginFile string, call func(stdin str
 	}
 }
 
-func TestLogin_storesACheckedTokenThatOnlyTheUserCanRead(t *testing.T) {
+func TestLogin_checksTheTokenAndStoresItReadableOnlyForTheUser(t *testing.T) {
 	t.Parallel()
 	u, loginFile, call := newCaller(t)
 	status, _, stderr := call("", "videos", "list")

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// probeFinding returns the finding about a source and its credential. The answer p is that of a test call, which asked the source for a
-// video that does not exist.
+// probeFinding returns the finding about a source and its credential. The parameter p is the answer to a test call, which requested a video
+// that does not exist.
 func probeFinding(p probe.Answer) finding {
 	const accepted = "reachable, the credential is accepted"
 	check := "source " + p.Source

@@ -87,7 +87,7 @@ func (c *seedCommand) print(p boot.Process, orgs []uuid.UUID) error {
 }
 
 // organisations returns the ids of the organisations to fill: the one that the flag --org names, or as many as the flag --orgs says. It
-// creates the latter if they do not exist yet.
+// creates the organisations for --orgs if they do not exist yet.
 func (c *seedCommand) organisations(ctx context.Context, st *store.Store, plan seed.Plan) ([]uuid.UUID, error) {
 	if c.Org != "" {
 		org, err := findOrganisation(ctx, st, c.Org)

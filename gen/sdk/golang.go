@@ -79,7 +79,7 @@ type goGenerator struct {
 	out     bytes.Buffer
 }
 
-// readSenders stores the methods of the generated interface client, each of which sends a request, in g.senders.
+// readSenders stores the methods of the generated interface client in g.senders. Each of these methods sends a request.
 func (g *goGenerator) readSenders(client *ast.InterfaceType) {
 	for _, method := range client.Methods.List {
 		if f, ok := method.Type.(*ast.FuncType); ok {

@@ -123,8 +123,8 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 	return o
 }
 
-// endless reports whether a list has no last page, because new entries are added at its end. Its member next_cursor is never null, by which
-// endless recognises it.
+// endless reports whether a list has no last page, because new entries are added at its end. The function recognises such a list by its
+// member next_cursor, which is never null.
 func endless(result *openapi3.SchemaRef) bool {
 	next := result.Value.Properties["next_cursor"]
 	return next != nil && !next.Value.Nullable

@@ -255,7 +255,7 @@ func TestToolOutputSchema_describesTheMembersOfAnObject(t *testing.T) {
 		"size": {"type": ["integer", "null"]}, "kind": {"type": ["string", "null"]}, "part": {}}}`, asJSON(t, tool(t, session).OutputSchema))
 }
 
-func TestToolResult_hasSelectedFieldsAndNamesTextOfOtherPeople(t *testing.T) {
+func TestToolResult_hasTheSelectedFieldsAndListsUntrustedMembers(t *testing.T) {
 	t.Parallel()
 	const entries = `[{"name": "<b>hi</b>", "a/b~c": "x", "size": 12345678901234567890, "kind": "x", "metrics_masked": true}, {"name": "", "size": null}]`
 	for name, test := range map[string]struct{ body, arguments, content, text, pointers string }{

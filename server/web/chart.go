@@ -40,7 +40,7 @@ type chart struct {
 	Gain    bool    // true if the chart shows the change of each day instead of the total
 	Quality bool    // true if the points have a quality, source and time
 	Joined  bool    // true if the points have the number of videos that were added to the collection
-	// Compared is true if the chart shows all metrics at once, each scaled so that its highest value is 100.
+	// Compared is true if the chart shows all metrics at the same time, each scaled so that its highest value is 100.
 	Compared bool
 	Period   period
 	query    url.Values

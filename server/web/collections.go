@@ -112,7 +112,7 @@ type collectionPage struct {
 	Accounts    []client.Account
 	Reports     []client.ReportSummary
 	Collections []client.Collection // collections to which the selected videos can be added
-	Link        string              // query of the page that includes the collections below if this page does not, and the other way round
+	Link        string              // query of the same page with the opposite value of Subtree
 
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private

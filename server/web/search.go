@@ -26,8 +26,8 @@ func (p searchPage) IsEmpty() bool {
 	return len(p.Videos) == 0 && len(p.Accounts) == 0 && len(p.Collections) == 0
 }
 
-// showSearch shows videos with the searched words in their captions, or with the searched link, accounts with the searched username, and
-// collections with the searched text in their names. For a request of the search dialog, it sends only the results.
+// showSearch shows three lists: videos with the searched words in their captions or with the searched link, accounts with the searched
+// username, and collections with the searched text in their names. For a request of the search dialog, it sends only the results.
 func showSearch(v *visit) error {
 	content := searchPage{Text: strings.TrimSpace(v.r.URL.Query().Get("q"))}
 	if content.Text != "" {

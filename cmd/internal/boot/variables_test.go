@@ -55,7 +55,7 @@ func TestVariables_areTheSettingsOfAllPrograms(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.8-06
-func TestParseDuration_knowsDaysAndWeeks(t *testing.T) {
+func TestParseDuration_acceptsDaysAndWeeks(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "30d": 720 * time.Hour, "2w": 336 * time.Hour, "1d12h": 36 * time.Hour,
 		"1.5d": 36 * time.Hour, "1w1d": 192 * time.Hour, "-1d": -24 * time.Hour, "0": 0} {

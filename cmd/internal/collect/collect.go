@@ -156,8 +156,7 @@ func (c Config) hasChangedURL() bool {
 }
 
 // RequireSources returns the configured sources, as ConfiguredSources does. If there are none, it returns an error that explains how to
-// configure one. If one of the sources is real and the database has made-up numbers, or the other way round, it returns a
-// *store.DataKindError.
+// configure one. If the database would get both real and made-up numbers from them, it returns a *store.DataKindError.
 func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.checkDataKind(ctx, st); err != nil {
 		return nil, err

@@ -139,8 +139,8 @@ func parseLink(text string, kind link.Kind) (link.Link, bool) {
 	return l, err == nil && l.Kind == kind
 }
 
-// trackedPerCall is how many accounts are tracked in one transaction at most, and how many accounts or videos are added to a collection in
-// one transaction at most.
+// trackedPerCall is the maximum number of accounts that one transaction tracks. It is also the maximum number of accounts or videos that
+// one transaction adds to a collection.
 const trackedPerCall = 100
 
 // trackAccounts tracks the accounts that the remote server tracks, with the same tracking type. The accounts are fetched only if the

@@ -165,8 +165,8 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// evenly returns n ids at equal distances in a list of ids, or all ids if there are not more. The list is an account's videos, sorted by
-// time, so the result includes old videos, which have long histories.
+// evenly returns n ids at equal distances in a list of ids, or all ids if the list has at most n. The list is an account's videos, sorted
+// by time, so the result includes old videos, which have long histories.
 func evenly(ids []string, n int) []string {
 	if n >= len(ids) {
 		return ids

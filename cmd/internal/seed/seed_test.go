@@ -165,7 +165,7 @@ func TestFill_includesViralDeletedPrivateAndIncompleteVideos(t *testing.T) {
 	require.Greater(t, outlier, 3.0)
 }
 
-func TestFill_includesVideosAsOldAsTheHistories(t *testing.T) {
+func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		for _, plan := range []struct {

@@ -71,8 +71,8 @@ var aliases = map[field][]string{
 		"fetchstatus", "fetchdetail", "lastattemptat", "nextfetchat", "viewsgained7d", "thumbnailurl"},
 }
 
-// ignoredBesideAdLink are columns that are ignored if the file has the column "ad_link", by which a file of a hosted service is recognised.
-// In other files, the meaning of these names is ambiguous, so they are unknown columns.
+// ignoredBesideAdLink are columns that are ignored if the file has the column "ad_link". An import recognises files of hosted services by
+// this column. In other files, the meaning of these names is ambiguous, so they are unknown columns.
 var ignoredBesideAdLink = []string{"createdat"}
 
 var byAlias = func() map[string]field {
@@ -235,8 +235,8 @@ func (u *unusedMappings) err() error {
 	return fmt.Errorf("--map %q=%s: the file has no such column; its columns are %s%s", truncate(column), u.unused[column], strings.Join(u.names, ", "), more)
 }
 
-// header returns the field of each column of a CSV file. It returns an error if a column is unknown, if Columns.Map names a column that the
-// file does not have, if two columns have the same field, or if no column has the link of the video.
+// header returns the field of each column of a CSV file. It returns an error in four cases: a column is unknown, Columns.Map names a column
+// that the file does not have, two columns have the same field, or no column has the link of the video.
 func (c Columns) header(names []string) ([]field, error) {
 	unused := c.unusedMappings()
 	for _, name := range names {

@@ -204,8 +204,8 @@ func formatOr(f, otherwise NumberFormat) NumberFormat {
 func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
 // joinGroups removes the separators of thousands from a whole number. A separator is the character group or one of groupSigns. joinGroups
-// returns false if the text is not a number, if it has different separators, if they do not separate groups of three digits, or if it has
-// separators and begins with 0.
+// returns false in four cases: the text is not a number, it has different separators, the separators do not separate groups of three
+// digits, or the text has separators and begins with 0.
 func joinGroups(text, group string) (string, bool) {
 	at := strings.IndexAny(text, group+groupSigns)
 	if at < 0 {
@@ -284,9 +284,9 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// rewind makes it possible to read the input r.In twice. It returns a reader for the first reading, the function second that returns a
-// reader for the second reading, and the function done that the caller must call at the end. Some inputs, such as standard input, cannot be
-// read again. The first reading then copies the input to a temporary file, which done deletes.
+// rewind makes it possible to read the input r.In twice. The result in is the reader for the first reading. The function second returns the
+// reader for the second reading. The caller must call the function done at the end. Some inputs, such as standard input, cannot be read
+// again. The first reading then copies the input to a temporary file, which done deletes.
 func (r *importRun) rewind() (in io.Reader, second func() (io.Reader, error), done func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
