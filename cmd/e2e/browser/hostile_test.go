@@ -34,9 +34,9 @@ func hostileTexts() []string {
 	return out
 }
 
-// TestDashboardPages_runNoScriptsInTextsOfOtherPeople puts 200 hostile texts into captions, usernames, sounds, names of collections and display settings. If
-// a hostile script runs, it changes the title of the page. If the Content-Security-Policy stops the script, the browser reports an error.
-// The test fails in both cases.
+// TestDashboardPages_runNoScriptsInTextsOfOtherPeople puts 200 hostile texts into captions, usernames, sounds, names of collections and
+// display settings. If a hostile script runs, it changes the title of the page. If the Content-Security-Policy stops the script, the
+// browser reports an error. The test fails in both cases.
 func TestDashboardPages_runNoScriptsInTextsOfOtherPeople(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -155,7 +155,7 @@ func TestCommand_printsASetupLinkUntilThereIsAnOrganisation(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.8-07
-func TestCommand_appliesTheSettingTierLimits(t *testing.T) {
+func TestCommand_appliesTheConfiguredLimitsOfEachTier(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
 	org, err := db.CreateOrganisation(t.Context(), "N", store.TierBasic, store.SubscriptionActive)
