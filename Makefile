@@ -78,9 +78,15 @@ test-long: ## run the simulations and the generated hostile answers, without the
 	@CGO_ENABLED=0 exec $(WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
 		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector
 
+# REELTALLY_TEST_CITUS_URL is the URL of a database on the coordinator of a Citus cluster. With it, the tests use this cluster instead of the
+# stand-in, and the tests of the collector and the end-to-end tests named in CITUS_END_TO_END run too. docs/scale.md describes the cluster.
+CITUS_TESTS = CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(WITH_POSTGRES) go test
+CITUS_END_TO_END := ^(TestTracking|TestBulk|TestFairness|TestCollectors|TestFaults|TestKill_killedServerLosesAndDuplicatesNoLinks)
 .PHONY: test-citus
-test-citus: ## run the tests of the store with the statements for Citus, on PostgreSQL with a stand-in for the extension
-	@CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus exec $(WITH_POSTGRES) go test -short ./store ./store/queue ./store/ingest ./store/backfill
+test-citus: ## run the tests of the store with the statements for Citus, on a stand-in for the extension, or on REELTALLY_TEST_CITUS_URL
+	@$(CITUS_TESTS) -short $(if $(REELTALLY_TEST_CITUS_URL),-timeout=6h) ./store ./store/queue ./store/ingest ./store/backfill
+	@$(if $(REELTALLY_TEST_CITUS_URL),$(CITUS_TESTS) -count=1 -timeout=6h ./collector -skip='$(LONG)')
+	@$(if $(REELTALLY_TEST_CITUS_URL),$(CITUS_TESTS) -count=1 -timeout=6h ./cmd/e2e -run='$(CITUS_END_TO_END)')
 
 .PHONY: e2e
 e2e: ## run only the end-to-end tests, which start the real programs on SQLite and PostgreSQL

@@ -313,7 +313,7 @@ func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult
 //nolint:paralleltest // the test measures seconds, which other tests would disturb
 func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {
 	storetest.SkipIfShort(t)
-	for _, engine := range storetest.Engines {
+	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			for name, c := range map[string]struct {

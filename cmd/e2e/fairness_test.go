@@ -21,7 +21,7 @@ import (
 func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	for _, engine := range storetest.Engines {
+	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine+", vendor only", func(t *testing.T) {
 			t.Parallel()
 			testBurst(t, 5*time.Second, engine, "REELTALLY_INSTAGRAM_ACCESS_TOKEN", "REELTALLY_INSTAGRAM_ACCOUNT_ID", "REELTALLY_INSTAGRAM_APP_SECRET")
@@ -72,7 +72,7 @@ var bulkRequests = flag.Int("bulk.requests", 2, "number of requests of 500 links
 func TestBulk_largeRequestsAreFetchedSoon(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	for _, engine := range storetest.Engines {
+	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, engine)

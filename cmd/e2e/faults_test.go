@@ -21,7 +21,7 @@ const recoveryTimeout = 45 * time.Second
 // has recovered, the collector must fetch its numbers without a restart.
 func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 	t.Parallel()
-	for _, engine := range storetest.Engines {
+	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, engine)

@@ -25,7 +25,7 @@ const (
 func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	for _, engine := range storetest.Engines {
+	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, engine)

@@ -81,7 +81,7 @@ func TestKill_killedServerLosesNoAcknowledgedWrites(t *testing.T) {
 			require.NoError(t, os.WriteFile(*killsOut, []byte(killedWritesPage(results, storetest.Machine())), 0o600))
 		}
 	})
-	for _, engine := range storetest.Engines {
+	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine, func(t *testing.T) {
 			if *killsOut == "" {
 				t.Parallel() // the large run needs both cores for one engine

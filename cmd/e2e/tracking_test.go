@@ -48,7 +48,7 @@ var forms = map[link.Platform][5]func(v video, short string) string{
 // Requirements in docs/coverage.md: 2.2-04, 3-01, 4.3-02
 func TestTracking_fetchesVideosOfEveryFormOfLink(t *testing.T) {
 	t.Parallel()
-	for _, engine := range storetest.Engines {
+	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, engine)
@@ -93,7 +93,7 @@ func TestTracking_fetchesVideosOfEveryFormOfLink(t *testing.T) {
 // Requirements in docs/coverage.md: 4.4-12, 4.4-18, 7-08
 func TestBulk_tracksValidLinksBesideInvalidLinks(t *testing.T) {
 	t.Parallel()
-	for _, engine := range storetest.Engines {
+	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, engine)

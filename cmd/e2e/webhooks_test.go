@@ -77,7 +77,7 @@ func TestKill_killedProcessesLoseNoEventsForWebhooks(t *testing.T) {
 			require.NoError(t, os.WriteFile(*webhooksOut, []byte(webhookPage(results)), 0o600))
 		}
 	})
-	for _, engine := range storetest.Engines {
+	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			start := time.Now()

@@ -7,6 +7,7 @@
 //   - guard.go, rules.go, binding.go, syntax.go: the [Guard], which parses every statement of the store. It refuses a statement that could
 //     read or change data of another organisation. See [CheckStatement].
 //   - citus.go: the stand-in for the extension Citus
+//   - cluster.go: databases on a real Citus cluster
 //   - raw.go: access to the database without the store
 //   - server.go: a PostgreSQL server that a test can crash and freeze
 package storetest
@@ -45,7 +46,7 @@ const EngineVariable = "REELTALLY_TEST_ENGINE"
 // StoreEngines returns the names of the engines on which Each runs a test: Engines, or only "citus" if EngineVariable is "citus".
 //
 // The engine "citus" is PostgreSQL with the statements for Citus. Its Guard refuses each statement that Citus might not send to a single
-// shard: see CheckRouting. The tests use a stand-in for the extension: see standIn.
+// shard: see CheckRouting. The tests use a real cluster if CitusURL is set, and a stand-in for the extension otherwise: see standIn.
 func StoreEngines() []string {
 	if os.Getenv(EngineVariable) == "citus" {
 		return []string{"citus"}
@@ -133,6 +134,12 @@ func NewURL(t testing.TB, engine string) string {
 		require.NoError(t, os.WriteFile(path, content, 0o600))
 		return "sqlite:" + path
 	}
+	if onCluster(engine) { // a database with connections of Citus cannot be the template of another one
+		url := Empty(t, engine)
+		require.NoError(t, migrate(url))
+		require.NoError(t, distribute(url))
+		return url
+	}
 	requirePostgres(t)
 	template, err := templates[engine]()
 	require.NoError(t, err)
@@ -145,6 +152,9 @@ func Empty(t testing.TB, engine string) string {
 	t.Helper()
 	if engine == "sqlite" {
 		return "sqlite:" + filepath.Join(t.TempDir(), "reeltally.db")
+	}
+	if onCluster(engine) {
+		return createOnCluster(t, newName())
 	}
 	requirePostgres(t)
 	url := newDatabase(t, "")
@@ -168,7 +178,7 @@ func requirePostgres(t testing.TB) {
 // text after the name in the statement CREATE DATABASE.
 func newDatabase(t testing.TB, options string) string {
 	t.Helper()
-	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	name := newName()
 	require.NoError(t, onServer(func(admin *sql.DB) error {
 		_, err := admin.ExecContext(t.Context(), "CREATE DATABASE "+name+options)
 		return err
@@ -181,6 +191,12 @@ func newDatabase(t testing.TB, options string) string {
 	})
 	return database(os.Getenv(PostgresURL), name)
 }
+
+// onCluster returns true if the databases of an engine are on the real Citus cluster of CitusURL.
+func onCluster(engine string) bool { return engine == "citus" && os.Getenv(CitusURL) != "" }
+
+// newName returns a new name for the PostgreSQL database of a test.
+func newName() string { return "t_" + strings.ReplaceAll(uuid.NewString(), "-", "") }
 
 // sqliteTemplate returns the content of a SQLite file with the current schema and no rows. Each test process creates the file once.
 var sqliteTemplate = sync.OnceValues(func() (content []byte, err error) {

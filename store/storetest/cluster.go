@@ -1,0 +1,105 @@
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// CitusURL is the environment variable with the URL of a database on the coordinator of a real Citus cluster. If it is set, the engine
+// "citus" is this cluster instead of the stand-in. The tests create and drop databases on every node, with the user and the settings of the
+// URL. So the machine of the tests must reach the workers at the addresses that the coordinator has for them.
+const CitusURL = "REELTALLY_TEST_CITUS_URL"
+
+// shards is the number of shards of each distributed table in a test. It is small, because every test creates all tables.
+const shards = 4
+
+// createOnCluster creates a database with the given name on every node of the cluster of CitusURL, and joins the workers' databases to the
+// coordinator's. It returns the URL of the coordinator's database. The databases are dropped when the test ends.
+func createOnCluster(t testing.TB, name string) string {
+	t.Helper()
+	coordinator := os.Getenv(CitusURL)
+	workers, err := workersOf(coordinator)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		drop := fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)
+		for _, node := range append([]string{coordinator}, workers...) {
+			require.NoError(t, execute(node, drop))
+		}
+	})
+	for _, node := range append([]string{coordinator}, workers...) {
+		require.NoError(t, execute(node, "CREATE DATABASE "+name, fmt.Sprintf("ALTER DATABASE %s SET citus.shard_count = %d", name, shards)))
+		require.NoError(t, execute(database(node, name), "CREATE EXTENSION IF NOT EXISTS citus"))
+	}
+	created := database(coordinator, name)
+	host, port, err := address(coordinator)
+	require.NoError(t, err)
+	join := []string{fmt.Sprintf("SELECT citus_set_coordinator_host('%s', %d)", host, port)}
+	for _, worker := range workers {
+		host, port, err := address(worker)
+		require.NoError(t, err)
+		join = append(join, fmt.Sprintf("SELECT citus_add_node('%s', %d)", host, port))
+	}
+	require.NoError(t, execute(created, join...))
+	return created
+}
+
+// workersOf returns a URL for each active worker of the cluster whose coordinator has the given URL. The URLs differ from the coordinator's
+// only in host and port. It returns an error if the cluster has no worker.
+func workersOf(coordinator string) (urls []string, err error) {
+	err = on(coordinator, func(db *sql.DB) error {
+		rows, err := db.QueryContext(context.Background(), "SELECT node_name, node_port FROM citus_get_active_worker_nodes() ORDER BY node_name, node_port")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var host string
+			var port int
+			if err := rows.Scan(&host, &port); err != nil {
+				return err
+			}
+			u, err := url.Parse(coordinator)
+			if err != nil {
+				return err
+			}
+			u.Host = net.JoinHostPort(host, strconv.Itoa(port))
+			urls = append(urls, u.String())
+		}
+		return rows.Err()
+	})
+	if err == nil && len(urls) == 0 {
+		err = errors.New("the coordinator in " + CitusURL + " has no active worker: add workers by citus_add_node")
+	}
+	return urls, err
+}
+
+// address returns the host and the port of a database URL. Without a port, it returns 5432.
+func address(databaseURL string) (host string, port int, err error) {
+	u, err := url.Parse(databaseURL)
+	if err != nil || u.Port() == "" {
+		return u.Hostname(), 5432, err
+	}
+	port, err = strconv.Atoi(u.Port())
+	return u.Hostname(), port, err
+}
+
+// execute runs statements one after the other on the database at the given URL, without a transaction.
+func execute(databaseURL string, statements ...string) error {
+	return on(databaseURL, func(db *sql.DB) error {
+		for _, statement := range statements {
+			if _, err := db.ExecContext(context.Background(), statement); err != nil {
+				return fmt.Errorf("%s: %w", statement, err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,89 @@
+package storetest_test
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// The cluster of this test consists of two PostgreSQL servers. Each of their databases has the stand-in for Citus, and a row that says that
+// the extension exists. The coordinator has one worker. The functions that join nodes record their calls.
+//
+//nolint:paralleltest // t.Setenv allows no parallel tests
+func TestNewURL_createsDatabasesOnEveryNodeOfACluster(t *testing.T) {
+	storetest.SkipIfShort(t)
+	coordinator, worker := storetest.NewServer(t).URL(), storetest.NewServer(t).URL()
+	at, err := url.Parse(worker)
+	require.NoError(t, err)
+	password, _ := at.User.Password()
+	for _, node := range []string{coordinator, worker} {
+		u, err := url.Parse(node)
+		require.NoError(t, err)
+		template := *u
+		template.Path = "/template1"
+		run(t, template.String(), storetest.StandIn, fmt.Sprintf(`INSERT INTO pg_extension VALUES (99999, 'citus', 10, 11, false, '13.2-1', NULL, NULL);
+CREATE FUNCTION pg_catalog.citus_set_coordinator_host(host text, port int) RETURNS void LANGUAGE sql AS $$ SELECT $$;
+CREATE TABLE pg_catalog.joined (host text, port int);
+CREATE FUNCTION pg_catalog.citus_add_node(host text, port int) RETURNS void LANGUAGE sql AS $$ INSERT INTO joined VALUES (host, port) $$;
+CREATE FUNCTION pg_catalog.citus_get_active_worker_nodes(OUT node_name text, OUT node_port bigint) RETURNS SETOF record LANGUAGE sql
+ AS $$ SELECT '%s', %s $$;`, at.Hostname(), at.Port()), fmt.Sprintf("ALTER USER %s PASSWORD '%s'", u.User.Username(), password))
+	}
+	u, err := url.Parse(coordinator)
+	require.NoError(t, err)
+	u.User = at.User
+	u.Path = "/template1"
+	t.Setenv(storetest.CitusURL, u.String())
+
+	var names []string
+	t.Run("databases exist while the test runs", func(t *testing.T) {
+		db := storetest.New(t, "citus")
+		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clips(t, 2)...)
+		created, err := url.Parse(db.URL)
+		require.NoError(t, err)
+		require.Equal(t, u.Host, created.Host)
+		names = append(names, created.Path)
+		require.Equal(t, []string{at.Host}, column(t, db.URL, "SELECT host || ':' || port FROM joined"))
+		require.Equal(t, []string{"distributed"}, column(t, db.URL, "SELECT citus_table_type FROM citus_tables WHERE table_name = 'videos'::regclass"))
+		onWorker := *at
+		onWorker.Path = created.Path
+		require.Equal(t, []string{"4"}, column(t, onWorker.String(), "SELECT current_setting('citus.shard_count')"))
+	})
+	for _, node := range []string{u.String(), worker} {
+		require.Equal(t, []string{"0"}, column(t, node, "SELECT COUNT(*)::text FROM pg_database WHERE '/' || datname = '"+names[0]+"'"), "the databases are dropped")
+	}
+}
+
+// run runs statements on the database at the given URL.
+func run(t *testing.T, databaseURL string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("pgx", databaseURL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	for _, statement := range statements {
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+}
+
+// column returns the texts in the first column of a query's result.
+func column(t *testing.T, databaseURL, query string) (texts []string) {
+	t.Helper()
+	db, err := sql.Open("pgx", databaseURL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	rows, err := db.QueryContext(t.Context(), query)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, rows.Close()) }()
+	for rows.Next() {
+		var text string
+		require.NoError(t, rows.Scan(&text))
+		texts = append(texts, text)
+	}
+	require.NoError(t, rows.Err())
+	return texts
+}
