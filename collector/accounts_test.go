@@ -51,16 +51,16 @@ func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video 
 	return out
 }
 
-// waitForTracked waits until as many videos of the account are tracked as ids are given. It then checks that exactly the videos with these
-// ids are tracked.
+// waitForTracked waits until the number of tracked videos of the account equals the number of ids. It then checks that exactly the videos
+// with these ids are tracked.
 func (w *testSystem) waitForTracked(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitFor("the account's videos are tracked", func() bool { return w.account(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
-// waitForFetched waits until exactly the videos of the account with the given ids are tracked and all of them have counts. It then checks
-// that their counts are correct.
+// waitForFetched waits until the tracked videos of the account are exactly the videos with the given ids, and all of them have counts. It
+// then checks that their counts are correct.
 func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitForTracked(ref, ids)
@@ -88,8 +88,8 @@ func (w *testSystem) waitForCheck(ref store.AccountRef, earliest store.Instant) 
 	})
 }
 
-// accountWithUploads returns the handle of an ordinary account that has at least the given number of videos and uploads a further video in
-// the next pastNextSlot. The account has no age-restricted videos, because vendors refuse them.
+// accountWithUploads returns the handle of an ordinary account that has at least the given number of videos, and that will upload a further
+// video within pastNextSlot. The account has no age-restricted videos, because vendors refuse them.
 func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	platforms := w.sandbox.World()

@@ -50,7 +50,7 @@ type counted struct {
 func attemptOf(t queue.Target) attempt {
 	var a attempt
 	if t.Answers != nil && json.Unmarshal([]byte(*t.Answers), &a) != nil {
-		return attempt{} // the sources are asked again, beginning with the first
+		return attempt{} // the next fetch asks the sources again, beginning with the first
 	}
 	if !a.Running {
 		return attempt{Answers: a.Answers}
@@ -71,8 +71,8 @@ func (a attempt) text() *string {
 	return &text
 }
 
-// withResult returns a copy of the attempt soFar, to which the result r of this worker's source is appended. r has no numbers. The
-// parameter at is the time of r.
+// withResult returns a copy of the attempt soFar, to which the result r of this worker's source is appended. The result r must have no
+// numbers. The parameter at is the time of r.
 func (w *worker) withResult(soFar attempt, r source.Result, at time.Time) attempt {
 	added := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: at}
 	if r.Class == quota.Paused {
@@ -106,8 +106,9 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 }
 
 // end completes the outcome o of an attempt that asks no further source. It sets o.Route to the source that the next fetch asks first, and
-// o.Answers to the answers of the sources before it, which the next fetch skips. A source is skipped if its answer in this attempt has a
-// class in keep and is less than a week older than the next fetch. If every source would be skipped, none is skipped.
+// o.Answers to the answers of the sources before it, which the next fetch skips. A source is skipped if the class of its answer in this
+// attempt is one of the parameters keep, and if the answer is less than a week older than the next fetch. If every source would be skipped,
+// none is skipped.
 func (c *Collector) end(o *ingest.Outcome, ended attempt, keep ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {
@@ -128,15 +129,15 @@ func (c *Collector) end(o *ingest.Outcome, ended attempt, keep ...source.Class) 
 	}
 }
 
-// continued returns a copy of the outcome o with which the attempt goes on: the target is due at once, and the source s is asked for it.
-// now is the current time.
+// continued returns a copy of the outcome o that lets the attempt continue with the source s: the target is due immediately, and s is the
+// next source to ask. The parameter now is the current time.
 func continued(o ingest.Outcome, current attempt, s source.Source, now time.Time) ingest.Outcome {
 	current.Running = true
 	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), s.Name(), current.text(), true
 	return o
 }
 
-// unchanged returns an outcome that leaves the fields of the target t as they are stored, except for the fields that the caller then sets.
+// unchanged returns an outcome that leaves the fields of the target t as they are stored. The caller then sets the fields that change.
 func unchanged(t queue.Target) ingest.Outcome {
 	return ingest.Outcome{Target: t, State: t.State, Pace: t.Pace, Attempts: t.Attempts, RefusedAs: t.RefusedAs, Refusals: t.Refusals,
 		Suspect: t.Suspect, Answers: t.Answers}

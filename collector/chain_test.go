@@ -119,8 +119,8 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 	})
 }
 
-// A target whose source is paused is fetched again five minutes later. If it were due at once, collectors would claim it again and again
-// until the pause ends.
+// A target whose source is paused is fetched again five minutes later. If it were due immediately, collectors would claim it again and
+// again until the pause ends.
 func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

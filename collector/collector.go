@@ -203,8 +203,8 @@ func servesForm(s source.Source, f queue.Form) bool {
 	return ok && (f.ByHandle || f.Kind == source.KindAccount || !s.AsksByHandle(t))
 }
 
-// Published returns the names of the sources, with the name, the limit and the current window of each of their budgets. now is the current
-// time. A heartbeat stores the result, so that other processes can show the state of the sources.
+// Published returns the names of the sources, with the name, the limit and the current window of each of their budgets. The parameter now
+// is the current time. A heartbeat stores the result, so that other processes can show the state of the sources.
 func Published(sources []source.Source, now time.Time) []queue.Source {
 	out := make([]queue.Source, len(sources))
 	for i, s := range sources {
@@ -270,7 +270,8 @@ func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(arrival[a], arrival[b]) })
 }
 
-// wait blocks for the duration d. It returns true earlier if a value arrives on wake, which may be nil. It returns false if ctx ends first.
+// wait blocks for the duration d. It returns true earlier if a value arrives on the channel wake, which may be nil. It returns false if ctx
+// ends first.
 func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -60,8 +60,8 @@ func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
 // setHandler makes the HTTP server of the test use the handler h.
 func (w *testSystem) setHandler(h http.Handler) { w.handler.Store(&h) }
 
-// sources returns the sources of YouTube and of the named vendors, which call the sandbox. The name "meta" adds the sources of Instagram's
-// and Facebook's Graph API.
+// sources returns the sources of YouTube and of the named vendors. The name "meta" adds the sources of Instagram's and Facebook's Graph
+// API. All sources send their calls to the sandbox.
 func (w *testSystem) sources(vendors ...string) []source.Source {
 	w.t.Helper()
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}})

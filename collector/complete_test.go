@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackReelWithoutLength tracks an Instagram reel. The Graph API does not return the length of a reel, but a vendor does. correct is the
-// reel as the sandbox knows it.
+// trackReelWithoutLength tracks an Instagram reel. The Graph API does not return the length of a reel, but a vendor does. The result
+// correct has the true values of the reel in the sandbox.
 func (w *testSystem) trackReelWithoutLength() (tracked []store.Tracked, correct sandbox.VideoTruth) {
 	w.t.Helper()
 	platforms := w.sandbox.World()

@@ -129,8 +129,8 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// callsNaming returns the recorded calls that contain at least one of the words. inFlight is how long at least one of these calls was in
-// flight between the times start and end.
+// callsNaming returns the recorded calls that contain at least one of the words. The result inFlight is how long at least one of these
+// calls was in flight between the times start and end.
 func (w *delayedTransport) callsNaming(words []string, start, end time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +186,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
 	require.NoError(t, err)
 	sources := []source.Source{tt, ig, fb, yt}
-	for _, name := range []string{"sandbox", "scrapecreators"} { // only scrapecreators serves YouTube
+	for _, name := range []string{"sandbox", "scrapecreators"} { // of these two vendors, only scrapecreators serves YouTube
 		config, err := vendor.Load(name)
 		require.NoError(t, err)
 		v, err := vendor.New(config, vendor.Options{BaseURL: w.url + "/vendor", Key: sandbox.VendorKey, Client: client, Now: db.Clock.Now})
@@ -251,7 +251,7 @@ func videoLinks(p link.Platform, from, n int) []string {
 	return out
 }
 
-// add tracks the links for an organisation, so that their videos are due at once.
+// add tracks the links for an organisation, so that their videos are due immediately.
 func (w *fairnessTest) add(org *store.Org, urls ...string) ([]store.Tracked, error) {
 	parsed := make([]link.Link, len(urls))
 	for i, url := range urls {

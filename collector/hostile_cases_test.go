@@ -25,15 +25,16 @@ type scenario struct {
 	// missing are the names of the counts that the changed answer does not contain. Their stored values stay unchanged.
 	missing []string
 	onlyIf  func(testedSource) bool // returns true for the sources with which the scenario runs; nil means all sources
-	// bothKnown is true if the platform changes its answers about the videos known and unaffected, which were both fetched before. Otherwise
-	// it changes its answers about the videos known and unfetched.
+	// bothKnown is true if the platform changes its answers about the videos known and unaffected, which were both fetched before. If it is
+	// false, the platform changes its answers about the videos known and unfetched.
 	bothKnown  bool
 	otherCalls bool          // changes only the answers to calls that contain no id of a video, such as calls for access tokens
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// affects returns true if the platform changes the answers about the video with the given index. Index 0 is the video that was fetched
-// before, 1 is the video that was never fetched, and 2 is the video whose answers usually do not change: see outcomes.
+// affects returns true if the scenario makes the platform send changed answers about the video with the given index. The index 0 stands for
+// the video that was fetched before, 1 for the video that was never fetched, and 2 for the video about which the answers usually stay
+// correct: see outcomes.
 func (s scenario) affects(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
@@ -53,7 +54,7 @@ func (s scenario) wantIn(l testedSource) outcomes {
 
 var (
 	allOK         = outcomes{"ok", "ok", "ok"}
-	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the answers about known and unfetched are invalid
+	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the answers about the videos known and unfetched are invalid
 	allFail       = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid, so that all three videos fail
 	itemsHeldBack = outcomes{heldBack, heldBack, "ok"}
 	allWith       = func(f outcome) outcomes { return outcomes{f, f, f} }

@@ -91,8 +91,8 @@ func (g *generator) tamper(seed, n uint64) tamperFunc {
 // removedNode is a value that a callback of visitNodes returns to remove the visited JSON node.
 type removedNode struct{}
 
-// visitNodes calls change for every node of the JSON value root, children before parents, and replaces the node by the result. If change
-// returns nil, the node stays. The key of a list element is the key of its list.
+// visitNodes calls the function change for every node of the JSON value root, children before parents, and replaces the node by the result.
+// If change returns nil, the node stays. The key of a list element is the key of its list.
 func visitNodes(root any, change func(key string, v any) any) any {
 	var walk func(key string, v any) any
 	walk = func(key string, v any) any {
@@ -147,7 +147,7 @@ func (g *generator) replace(key string, v any) (with any, single bool) {
 	return value, false
 }
 
-// members renames, duplicates or exchanges random members of the JSON object o. ok is false if it has changed nothing.
+// members renames, duplicates or exchanges random members of the JSON object o. The result ok is false if it has changed nothing.
 func (g *generator) members(key string, o object) (with any, single, ok bool) {
 	names := slices.Sorted(maps.Keys(o))
 	if len(names) == 0 {

@@ -81,14 +81,14 @@ type response struct {
 	status int
 	header http.Header
 	body   []byte
-	// write is called to send the answer, if it is not nil. status, header and body are then ignored.
+	// write is called to send the answer if it is not nil. The fields status, header and body are then ignored.
 	write func(http.ResponseWriter, *http.Request)
 }
 
 // tamperFunc changes the answer s of the platform. b says which videos or accounts are affected.
 type tamperFunc func(b *tampering, s *response)
 
-// newHostileTest starts a platform that answers correctly, and a collector that fetches from it.
+// newHostileTest starts a platform that answers correctly at first, and a collector that fetches from it.
 func newHostileTest(t *testing.T, engine string, l testedSource) *hostileTest {
 	t.Helper()
 	db := storetest.New(t, engine)
@@ -185,7 +185,7 @@ func (d *dialRecorder) requireOnly(t require.TestingT, platform string) {
 // outcomeLog is a log handler that records the classes of results and of failed calls from the collector's log messages.
 type outcomeLog struct {
 	mu      sync.Mutex
-	classes map[string]string // class of the last result without counts, by external id of the target
+	classes map[string]string // for each external id of a target: the class of the last result that had no counts
 	// failures has the class of each failed call. The key is the detail text of the failure. The key "" has the class of the last failed
 	// call.
 	failures map[string]string
@@ -285,8 +285,8 @@ func (s *response) encode(root any) {
 // object is a decoded JSON object.
 type object = map[string]any
 
-// eachItem decodes an answer and calls visit for each outermost JSON object with an id in tampering.tamperedIDs. It then encodes the answer
-// with the changes that visit has made.
+// eachItem decodes an answer and calls the function visit for each outermost JSON object with an id in tampering.tamperedIDs. It then
+// encodes the answer with the changes that visit has made.
 func (b *tampering) eachItem(s *response, visit func(id string, item object)) {
 	root := s.decoded()
 	b.walk(root, visit)
@@ -331,8 +331,8 @@ func scalarText(v any) string {
 	return ""
 }
 
-// eachList replaces each JSON list that contains an object with an id in tampering.tamperedIDs by the result of change. isTampered reports
-// whether an element of the list contains such an object.
+// eachList replaces each JSON list that contains an object with an id in tampering.tamperedIDs by the result of the function change. The
+// parameter isTampered of change is a function that reports whether an element of the list contains such an object.
 func (b *tampering) eachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
 	isTampered := func(v any) bool {
 		found := false
@@ -356,8 +356,8 @@ func (b *tampering) eachList(s *response, change func(list []any, isTampered fun
 	s.encode(walk(s.decoded()))
 }
 
-// eachCount calls change for each count of each video in an answer whose id is in tampering.tamperedIDs. name is the name of the count,
-// such as "views". parent[key] is its value in the answer.
+// eachCount calls the function change for each count of each video in an answer whose id is in tampering.tamperedIDs. Its parameter name is
+// the name of the count, such as "views". The value of the count in the answer is parent[key].
 func (b *tampering) eachCount(s *response, change func(id, name string, parent object, key string)) {
 	b.eachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {

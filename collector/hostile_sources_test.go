@@ -186,7 +186,7 @@ func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 }
 
 // linkOf returns the link by which the tests track the video v. A link to Instagram contains the handle, because the source finds a video
-// only by it.
+// only by the handle.
 func (h *hostileTest) linkOf(v sandbox.VideoTruth) string {
 	if v.Platform == link.Instagram {
 		return "https://www.instagram.com/" + v.Account.Handle + "/reel/" + v.ID + "/"

@@ -114,7 +114,7 @@ func duplicateViews(value any) tamperFunc {
 	}
 }
 
-// changeItems returns a tamperFunc that calls change for each item of an answer with an id in tampering.tamperedIDs.
+// changeItems returns a tamperFunc that calls the function change for each item of an answer with an id in tampering.tamperedIDs.
 func changeItems(change func(id string, item object)) tamperFunc {
 	return func(b *tampering, s *response) { b.eachItem(s, change) }
 }
@@ -193,7 +193,7 @@ func removeItems(b *tampering, s *response) {
 	})
 }
 
-// changeBody replaces the body of an answer by the result of change.
+// changeBody replaces the body of an answer by the result of the function change.
 func changeBody(change func(body []byte) []byte) tamperFunc {
 	return func(_ *tampering, s *response) { s.body = change(s.body) }
 }
@@ -202,7 +202,8 @@ func replaceBody(body string) tamperFunc {
 	return changeBody(func([]byte) []byte { return []byte(body) })
 }
 
-// respondWith replaces status and body of an answer and sets header fields. header alternates names and values.
+// respondWith replaces the status and the body of an answer and sets header fields. The strings in header are alternately the name and the
+// value of a field.
 func respondWith(code int, body string, header ...string) tamperFunc {
 	return func(_ *tampering, s *response) {
 		s.status, s.body = code, []byte(body)

@@ -153,12 +153,12 @@ type killTest struct {
 	exited    int // number of collector processes that exited without being killed
 }
 
-// fault is a kill of a collector or a crash of the database. It happens at a certain call to the platforms within a tick, in which the
+// fault makes the test kill a collector or crash the database. It happens during a certain call to the platforms in a tick. In a tick, the
 // collectors fetch all targets that are due at one time.
 type fault struct {
-	crash  bool // true: crash the database; false: kill a collector
+	crash  bool // if true, the database crashes; if false, a collector is killed
 	calls  int64
-	answer bool // true: the platform answers the call before the fault; false: after the fault
+	answer bool // if true, the platform answers the call before the fault; if false, after the fault
 }
 
 type process struct {
@@ -293,8 +293,8 @@ func (k *killTest) hasWork(end time.Time) bool {
 	return err != nil || busy // an error means that the database may be down, so the work may not be finished
 }
 
-// progress is a measurement during a tick, in which the collectors fetch all due targets. calls is the number of calls to the platforms so
-// far. left is the number of due or claimed targets, or -1 if the database does not answer.
+// progress is a measurement during a tick, in which the collectors fetch all due targets. The field calls is the number of calls to the
+// platforms so far. The field left is the number of due or claimed targets, or -1 if the database does not answer.
 type progress struct {
 	calls, left int64
 }

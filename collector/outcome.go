@@ -40,8 +40,8 @@ var refusalRules = map[source.Class]struct {
 }
 
 // outcome returns what to store for the target t after the result r of its source, and when t is due next. If r has no numbers but the next
-// source may have them, t is due at once at the next source. mixedUp is true if the views in r are probably those of another video of the
-// same batch.
+// source may have them, t is due immediately at the next source. The parameter mixedUp is true if the views in r are probably those of
+// another video of the same batch.
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
 	a := attemptOf(t)
 	if r.Class == source.OK && a.Counted == nil {

@@ -214,15 +214,15 @@ func (c *videoSet) resetCallCount() int {
 	for _, name := range []string{"youtube", "tiktok_display", "tiktok_research", "vendor"} {
 		sum += calls[name].Calls
 	}
-	if sum == 0 { // the sandbox counts the calls of the Graph API by platform
+	if sum == 0 { // no calls under the name of the source: the sandbox counts calls of the Graph API under the name of the platform
 		sum = calls[string(c.testedSource.platform)].Calls
 	}
 	c.control(http.MethodDelete, "/_control/calls", nil)
 	return sum
 }
 
-// TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its real API. If the cause
-// of a refusal is the source, the source must be paused at once. If the cause is unknown, it must be paused after two refused targets.
+// TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource sends each source the error answers of its real API. If the cause of a refusal is
+// the source, the source must be paused immediately. If the cause is unknown, it must be paused after two refused targets.
 func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, l := range testedSources() {

@@ -312,7 +312,7 @@ func TestRefusals_areCountedFromZeroAfterAnyCollectorGetsAnAnswer(t *testing.T) 
 	})
 }
 
-func TestRefusals_ofTheCredentialPauseTheSourceAtOnce(t *testing.T) {
+func TestRefusals_ofTheCredentialPauseTheSourceImmediately(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		s := newRefusalTest(t, db, 50, 50)

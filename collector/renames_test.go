@@ -235,7 +235,7 @@ func TestRenamedAccount_authorizedTikTokAccountIsRecognisedByItsID(t *testing.T)
 
 // A vendor and the Graph API return different ids for the same Instagram account. The vendor's answer is stored only if the account was
 // fetched by its handle a short time before.
-func TestRenamedAccount_isDetectedAlthoughSourcesHaveDifferentIDs(t *testing.T) {
+func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]time.Duration{"the next day": pastNextSlot, "after a long time": 10 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {

@@ -134,8 +134,8 @@ func (n recordingSource) Fetch(ctx context.Context, batch []source.Target, budge
 	return n.Source.Fetch(ctx, batch, budget)
 }
 
-// newSimulation creates a simulation with new organisations in a database. clock is the clock of the collector. platformNow returns the
-// current time of the platforms, which may differ from the time of clock.
+// newSimulation creates a simulation with new organisations in a database. The parameter clock is the clock of the collector. The function
+// platformNow returns the current time of the platforms, which may differ from the time of clock.
 func newSimulation(t *testing.T, db *storetest.DB, clock simulationClock, platformNow func() time.Time) *simulation {
 	t.Helper()
 	clock.Set(time.Date(2026, 10, 5, 0, 0, 0, 0, time.UTC))
@@ -162,7 +162,8 @@ func newSimulation(t *testing.T, db *storetest.DB, clock simulationClock, platfo
 	return s
 }
 
-// newCollector returns a started collector with the given budgets. limits has the number of units that each budget allows a day.
+// newCollector returns a started collector with the given budgets. The parameter limits has the number of units that each budget allows a
+// day.
 func (s *simulation) newCollector(limits map[string]int64) *collector.Collector {
 	s.t.Helper()
 	s.limits = limits

@@ -81,8 +81,8 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 	return nil
 }
 
-// supply returns how many units of each limited budget are available per day, after the headroom is subtracted. The keys are those of
-// quota.Key.
+// supply returns how many units of each limited budget are available per day, after the headroom is subtracted. The keys of the map are
+// results of quota.Key.
 func (c *Collector) supply(now time.Time) map[string]float64 {
 	supply := map[string]float64{}
 	for _, s := range c.Sources {

@@ -168,7 +168,7 @@ func (g *workerGroup) count(c queue.Claim, delta int32) {
 }
 
 // release counts the worker that has processed the claim c as free again. It also wakes the worker that waits for the next poll, so that
-// this worker looks for due targets at once.
+// this worker looks for due targets immediately.
 func (g *workerGroup) release(c queue.Claim) {
 	g.count(c, -1)
 	select {
@@ -194,9 +194,9 @@ func (w *worker) callFor(t source.Target) call {
 	return call{t.Platform, t.Kind, max(1, size), w.source.Group(t)}
 }
 
-// chooseBatch chooses the targets of one call: the first due target, and further due targets that can be requested together with it. lease
-// is how long the batch must be leased. The failed attempts of a target limit the size of its batch: each of them halves the size. A target
-// that makes its calls fail is therefore requested alone after a few attempts.
+// chooseBatch chooses the targets of one call: the first due target, and further due targets that can be requested together with it. The
+// result lease is how long the batch must be leased. The failed attempts of a target limit the size of its batch: each of them halves the
+// size. A target that makes its calls fail is therefore requested alone after a few attempts.
 func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease time.Duration) {
 	now := w.Now()
 	first := w.request(due[0], now)
@@ -228,7 +228,7 @@ func (w *worker) timeout(t source.Target) time.Duration {
 
 // fetch asks the source for a batch of targets and stores the answers. If the source refuses the batch as a whole, fetch asks again for
 // each half. A panic while a batch is handled has the same effect as a refusal. If a video is not found under one handle, fetch asks again
-// with the next handle. tried has the handles that were tried so far.
+// with the next handle. The parameter tried has the handles that were tried so far.
 func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Target, tried searches) error {
 	writing := context.WithoutCancel(ctx)
 	var again [][]source.Target
@@ -265,8 +265,8 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	return errors.Join(errs...)
 }
 
-// storeReply stores the results in reply. It returns the batches that must be fetched again at once: the halves of a batch that the source
-// refused as a whole, or videos that must be requested with another handle.
+// storeReply stores the results in reply. It returns the batches that must be fetched again immediately: the halves of a batch that the
+// source refused as a whole, or videos that must be requested with another handle.
 func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searches) (again [][]source.Target, err error) {
 	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
 	switch {

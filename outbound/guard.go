@@ -44,8 +44,8 @@ const (
 // Guard is a dialer that connects only to allowed hosts. The zero value allows no host. A Guard must not be changed after its first use. It
 // is safe for concurrent use.
 type Guard struct {
-	// Reach returns to which IP addresses the host in address may resolve. address is a "host:port" in lower case. If Reach is nil, no host
-	// is allowed.
+	// Reach returns to which IP addresses a host may resolve. The parameter address is the "host:port" in lower case. If Reach is nil, no
+	// host is allowed.
 	Reach func(address string) Reach
 	// Lookup returns the IP addresses of a host. If Lookup is nil, [net.Resolver.LookupNetIP] of the default resolver is used.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
@@ -143,8 +143,8 @@ func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// dial connects to an allowed address of the host t. last is true for the last address of the host. For any other address, dial gives up
-// after addressTimeout, so that time is left for the remaining addresses.
+// dial connects to an allowed address of the host t. The parameter last is true for the last address of the host. For any other address,
+// dial gives up after addressTimeout, so that time is left for the remaining addresses.
 func (g *Guard) dial(ctx context.Context, t target, network, address string, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc

@@ -95,7 +95,8 @@ func TestIsPublic_returnsFalseForIPv6FormsOfLocalAddresses(t *testing.T) {
 	})
 }
 
-// fixedLookup returns a function for Guard.Lookup that always returns the given addresses. calls counts the calls of this function.
+// fixedLookup returns a function for Guard.Lookup that always returns the given addresses. The result calls is the number of calls of this
+// function.
 func fixedLookup(addresses []netip.Addr) (lookup func(context.Context, string, string) ([]netip.Addr, error), calls *atomic.Int64) {
 	calls = new(atomic.Int64)
 	return func(context.Context, string, string) ([]netip.Addr, error) {
@@ -141,7 +142,7 @@ func allowOperated(configured string) func(string) outbound.Reach {
 	}
 }
 
-// addrs parses IP addresses.
+// addrs returns the IP addresses that are written in s.
 func addrs(s ...string) []netip.Addr {
 	out := make([]netip.Addr, len(s))
 	for i := range s {

@@ -333,7 +333,7 @@ func newTally(q CampaignQuery) *tally {
 }
 
 // add adds the counts of the video v to each day on which v is in the collection. It also sets the fields of v about its views in the
-// period. points are the points of v, ordered by day.
+// period. The values in points are the points of v, ordered by day.
 func (t *tally) add(v *CampaignVideo, points []Point) {
 	joined := v.AddedAt.Day()
 	next := 0 // index of the first point after the day

@@ -30,9 +30,9 @@ func (s *FetchState) asOf(now db.Instant) {
 	}
 }
 
-// Change applies the change c, which is the result of a fetch. fetchedAt is when the source was asked, and nextAt is when the next fetch is
-// due. hasNumbers is true if the organisation has numbers of the video or account. Change does nothing if a later attempt was already
-// applied.
+// Change applies the change c, which is the result of a fetch. The parameter fetchedAt is when the source was asked, and nextAt is when the
+// next fetch is due. The parameter hasNumbers is true if the organisation has numbers of the video or account. Change does nothing if a
+// later attempt was already applied.
 func (s *FetchState) Change(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
 	if s.LastAttemptAt != nil && *s.LastAttemptAt > fetchedAt {
 		return
@@ -85,8 +85,8 @@ var defaultReasons = map[FetchStatus]string{
 // notQueued is the reason of a pending video or account that is not in the queue.
 const notQueued = "The %s is saved but not fetched, because the organisation has no active subscription or only imported it"
 
-// FetchDetail returns one sentence that explains the status to people. kind is the word video or account. It returns nil if there is
-// nothing to explain. The state must have been read with a method of Org.
+// FetchDetail returns one sentence that explains the status to people. The parameter kind is the word video or account. FetchDetail returns
+// nil if there is nothing to explain. The state must have been read with a method of Org.
 func (s *FetchState) FetchDetail(kind string) *string {
 	reason, next := s.FetchReason, "it is asked for again on"
 	if reason == "" {

@@ -33,7 +33,8 @@ type Provenance struct {
 // "~".
 const roundedMark = "~rounded"
 
-// StoredSource returns the source of a point in the form in which it is stored. rounded is true if the source has probably rounded a count.
+// StoredSource returns the source of a point in the form in which it is stored. The parameter rounded is true if the source has probably
+// rounded a count.
 func StoredSource(source string, rounded bool) string {
 	if rounded {
 		return source + roundedMark
@@ -41,8 +42,8 @@ func StoredSource(source string, rounded bool) string {
 	return source
 }
 
-// cutRoundedMark removes the mark with which the name of a source is stored if the source gave rounded counts. rounded is true if the name
-// had this mark.
+// cutRoundedMark removes the mark with which the name of a source is stored if the source gave rounded counts. The result rounded is true
+// if the name had this mark.
 func (p *Provenance) cutRoundedMark() (rounded bool) {
 	if p.Source == nil {
 		return false
@@ -172,8 +173,8 @@ SELECT ` + pointColumns + ", weekly FROM (SELECT " + pointColumns + `, 1 AS week
 // pointsInOrder is appended to storedPoints and outermostPoints.
 const pointsInOrder = " ORDER BY day, weekly"
 
-// scanPoints returns the points of a video in the days from..to that query selects, the oldest first. query is storedPoints or
-// outermostPoints with pointsInOrder. If a day has a daily and a weekly point, appendPoint joins them to one point.
+// scanPoints returns the points of a video in the days from..to that query selects, the oldest first. The parameter query is storedPoints
+// or outermostPoints, followed by pointsInOrder. If a day has a daily and a weekly point, appendPoint joins them to one point.
 func (o *Org) scanPoints(ctx context.Context, query db.FixedQuery, video uuid.UUID, from, to db.Date) ([]Point, error) {
 	var points []Point
 	args := map[string]any{"org": o.id, "video": video, "from": from, "to": to}

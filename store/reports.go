@@ -135,7 +135,8 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 }
 
 // nextReport returns the number that the organisation's next report gets, or *TooManyReportsError if there are MaxReports reports. Reports
-// are never deleted, so the highest number is also the number of reports. reports is a query for all reports of the organisation.
+// are never deleted, so the highest number is also the number of reports. The parameter reports is a query for all reports of the
+// organisation.
 func (o *Org) nextReport(reports *gorm.DB) (int64, error) {
 	var last int64
 	if err := reports.Select("COALESCE(MAX(reports.number), 0)").Scan(&last).Error; err != nil {

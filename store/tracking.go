@@ -249,7 +249,7 @@ func (t Tracking) stored(links []link.Link) (videos map[string]storedVideo, acco
 	return videos, accounts, err
 }
 
-// NewVideo returns a new video for a link. accounts has the ids of accounts, with AccountKey as the key.
+// NewVideo returns a new video for a link. The parameter accounts has the ids of accounts, with AccountKey as the key.
 func NewVideo(org uuid.UUID, l link.Link, accounts map[string]uuid.UUID, now db.Instant) Video {
 	v := Video{OrganisationID: org, ID: db.NewID(), Platform: l.Platform, ExternalID: l.ID, Link: l.Canonical,
 		Username: l.Handle, CreatedAt: now, FetchState: FetchState{FetchStatus: queue.FetchPending}}
@@ -272,8 +272,8 @@ func (r TrackRequest) due(i int, now db.Instant) (next db.Instant, unsupported s
 	return now, unsupported
 }
 
-// entries returns the queue entries of the videos to fetch. It skips videos that were already tracked. tracked has the result for each link
-// in r. The parameter before has the videos that the organisation had before this request.
+// entries returns the queue entries of the videos to fetch. It skips videos that were already tracked. The parameter tracked has the result
+// for each link in r. The parameter before has the videos that the organisation had before this request.
 func (t Tracking) entries(r TrackRequest, tracked []Tracked, before map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
 	for i, l := range r.Links {

@@ -23,8 +23,9 @@ const (
 // lists are the names of the two Graph API lists that together contain the videos of a Facebook page.
 var lists = []string{"videos", "video_reels"}
 
-// listPages returns the maximum number of requests for one list of videos, to find depth videos. It is four times the number of full
-// answers, because Facebook filters the entries and can return few or none in an answer.
+// listPages returns the maximum number of requests for one list of videos. The parameter depth is the number of videos to find. The result
+// is four times the number of full answers with so many videos, because Facebook filters the entries and can return few or none of them in
+// an answer.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
 
 // page is the profile of a Facebook page in the format of the Graph API.
@@ -107,8 +108,8 @@ func mergeLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
 	return videos
 }
 
-// fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has depth videos or when the list ends.
-// list is the name of the list.
+// fetchList returns the newest videos in one of the two lists of a Facebook page. It stops when it has found as many videos as the
+// parameter depth says, or when the list ends. The parameter list is the name of the list.
 func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page, list string, depth int) ([]ingest.FoundVideo, error) {
 	var found []ingest.FoundVideo
 	seen := map[string]bool{}

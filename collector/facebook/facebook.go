@@ -127,7 +127,8 @@ func (s *Source) Timeout() time.Duration { return s.graph.Timeout() }
 // limit, Plan slows the calls down.
 func (s *Source) Concurrency() int { return 8 }
 
-// Group returns "" for every target. Targets of the same group can be fetched in one batch, so targets of different accounts can.
+// Group returns "" for every target. All targets then belong to the same group, so targets of different accounts can be fetched in one
+// batch.
 func (s *Source) Group(source.Target) string { return "" }
 
 // AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
@@ -137,7 +138,7 @@ func (s *Source) AsksByHandle(source.Target) bool { return false }
 // percentage of the limit is used.
 func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
 
-// Serves returns true for Facebook videos and accounts with a valid id or handle, and that one call of Fetch can request 1 of them. It
+// Serves returns 1 and true for Facebook videos and accounts with a valid id or handle, because one call of Fetch requests one of them. It
 // returns false for any other target.
 func (s *Source) Serves(t source.Target) (int, bool) {
 	switch {

@@ -110,8 +110,8 @@ func (s *Source) insightsOneByOne(ctx context.Context, budget *source.CallBudget
 	return values, nil
 }
 
-// insights requests metrics of a video and returns their values by metric name. page is the id of the page to which the video belongs.
-// metrics are the names, separated by commas.
+// insights requests metrics of a video and returns their values by metric name. The parameter page is the id of the page to which the video
+// belongs. The parameter metrics has the names of the metrics, separated by commas.
 func (s *Source) insights(ctx context.Context, budget *source.CallBudget, page, id, metrics string) (map[string]json.RawMessage, error) {
 	res, err := s.graph.GetAsPage(ctx, budget, page, id+"/video_insights", insightErrors, "metric", metrics)
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // Meta requires the token of the page, but the owner of the configured token has no role on it

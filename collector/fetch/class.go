@@ -43,8 +43,9 @@ func NamesCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 
-// RetryAfter returns the time in the Retry-After header, which contains a number of seconds or an HTTP date. now is the current time. The
-// result is at least now and at most MaxRetryAfter later. RetryAfter returns the zero time if the header is absent or malformed.
+// RetryAfter returns the time in the Retry-After header, which contains a number of seconds or an HTTP date. The parameter now is the
+// current time. The result is at least now and at most MaxRetryAfter later. RetryAfter returns the zero time if the header is absent or
+// malformed.
 func RetryAfter(h http.Header, now time.Time) time.Time {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {

@@ -72,8 +72,8 @@ func isStandard(u *url.URL, standard string) bool {
 // originOf returns the scheme, host and port of u in lower case, such as https://example.com:443.
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + outbound.AddressOf(u) }
 
-// newTransport returns a transport that connects only to address, or only to the proxy if a proxy is configured. reach limits the IP
-// addresses to which the host may resolve.
+// newTransport returns a transport that connects only to address, or only to the proxy if a proxy is configured. The parameter reach limits
+// the IP addresses to which the host may resolve.
 func (c *Client) newTransport(address string, reach outbound.Reach) *http.Transport {
 	proxy := c.options.Proxy
 	if proxy != nil {

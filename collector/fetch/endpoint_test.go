@@ -34,7 +34,7 @@ func TestEndpoint_refusesInvalidBaseURL(t *testing.T) {
 	}
 }
 
-func TestEndpoint_refusesRequestsToOtherServers(t *testing.T) {
+func TestEndpointDo_refusesURLsOnOtherServers(t *testing.T) {
 	t.Parallel()
 	other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server got a request") })
 	base := serve(t, func(http.ResponseWriter, *http.Request) {})

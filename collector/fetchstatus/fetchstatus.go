@@ -18,8 +18,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Refused returns how the fetch status of a video or account changes after an answer without numbers. o is the outcome of the fetch, class
-// is the class of the answer, and answeredBy is the name of the source that answered. sources are all configured sources.
+// Refused returns how the fetch status of a video or account changes after a source answered without numbers, for example because it
+// refused the request. The parameter o is the outcome of the fetch, class is the class of the answer, and answeredBy is the name of the
+// source that answered. The parameter sources has all configured sources.
 func Refused(sources []source.Source, o ingest.Outcome, class source.Class, answeredBy string) *queue.FetchChange {
 	t, change, title := o.Target, &queue.FetchChange{Attempted: true}, sourceTitle(answeredBy)
 	if o.Attempts >= queue.FailingAfter {
@@ -52,8 +53,8 @@ func Refused(sources []source.Source, o ingest.Outcome, class source.Class, answ
 	return change
 }
 
-// failureReason returns a sentence that says why the last attempts to fetch a target failed. title is the name of the source as sourceTitle
-// returns it. attempts is the number of consecutive failed attempts.
+// failureReason returns a sentence that says why the last attempts to fetch a target failed. The parameter title is the name of the source
+// as sourceTitle returns it. The parameter attempts is the number of consecutive failed attempts.
 func failureReason(class source.Class, title string, attempts int) string {
 	last := "The last attempt failed"
 	if attempts > 1 {
@@ -98,8 +99,8 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 const shortestPause = 30 * time.Minute
 
 // Paused returns how the fetch status of a target changes while its source is paused. It returns nil if the pause is shorter than
-// shortestPause, or if the pause is already stored. name is the name of the source, until is the end of the pause, class is the class of
-// the pause, and detail is the detail of the outcome.
+// shortestPause, or if the pause is already stored. The parameter name is the name of the source, and until is the end of the pause. The
+// parameter class is the class of the failure that caused the pause, and detail is the detail of the outcome.
 func Paused(t queue.Target, name string, until time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
 	if until.Sub(now) < shortestPause || t.Detail == detail {
 		return nil
@@ -118,8 +119,8 @@ func Paused(t queue.Target, name string, until time.Time, class source.Class, de
 	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}
 }
 
-// PrivateAccount returns the reason that is shown with the fetch status of a private account. name is the name of the source that reported
-// the account as private.
+// PrivateAccount returns the reason that is shown with the fetch status of a private account. The parameter name is the name of the source
+// that reported the account as private.
 func PrivateAccount(name string) string {
 	return sourceTitle(name) + " says that the account is private, so its videos are not listed"
 }

@@ -22,8 +22,8 @@ import (
 // DefaultBaseURL is the base URL of the public API in the version that the sources use.
 const DefaultBaseURL = "https://graph.facebook.com/v25.0/"
 
-// Budget is the name of the budget that counts the requests to the Graph API. Its limit is not known, because Meta only reports which
-// percentage of its limits is used. The client delays its calls accordingly.
+// Budget is the name of the budget that counts the requests to the Graph API. The limit of the budget is not known, because Meta only
+// reports which percentage of its limits is used. The client delays its calls if this percentage is high.
 const Budget = "calls"
 
 var version = regexp.MustCompile(`/v[1-9][0-9]*\.[0-9]+/?$`)
@@ -83,8 +83,8 @@ func (c *Client) Budgets() []source.Budget {
 	}}}
 }
 
-// Plan returns the reservation of the given number of calls, at least 1, from the client's budget. It returns nil while calls must be
-// delayed because most of Meta's limit is used.
+// Plan returns a plan that reserves the given number of calls from the client's budget, or one call if the number is less than 1. It
+// returns nil while calls must be delayed because most of Meta's limit is used.
 func (c *Client) Plan(calls int) [][]source.Call {
 	if c.usage.isDelayed(c.now()) {
 		return nil
@@ -120,14 +120,14 @@ type Code struct{ Main, Sub int }
 // token is wrong, and the whole source fails.
 type ErrorClasses map[Code]source.Class
 
-// Get requests a path below the API version. parameters are names and values of query parameters in turn. It returns a *TargetError if the
-// answer is an error whose code is in classes. It returns a *source.Failure for any other error, and if the answer is not JSON. While
-// Meta's limit is used up, Get returns a failure without sending a request.
+// Get requests a path below the API version. The strings in parameters are alternately the name and the value of a query parameter. It
+// returns a *TargetError if the answer is an error whose code is in classes. It returns a *source.Failure for any other error, and if the
+// answer is not JSON. While Meta's limit is used up, Get returns a failure without sending a request.
 func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	return c.get(ctx, budget, c.token, path, classes, parameters...)
 }
 
-// get does what Get does, with the given access token.
+// get does the same as Get, but with the given access token.
 func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	if f := c.usage.exhausted(c.now()); f != nil {
 		return Answer{}, f
@@ -200,8 +200,8 @@ const (
 	lastBusinessLimit  = 80014
 )
 
-// class returns the class of an error by its code. ok is false if the code does not have a class. The HTTP status then gives the class.
-// Rate limits are checked before temporary errors, because Meta marks rate limits as temporary errors, too.
+// class returns the class of an error by its code. The result ok is false if the code does not have a class. The HTTP status then gives the
+// class. Rate limits are checked before temporary errors, because Meta marks rate limits as temporary errors, too.
 func (e apiError) class() (class source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.refusesCredential():
@@ -252,8 +252,9 @@ func (e apiError) refusesCredential() bool {
 	return e.wantsPageToken() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
 }
 
-// errorOf returns a *TargetError or a *source.Failure for an answer that is not a success. jsonErr says why the body is not valid JSON, or
-// is nil. u is the usage of Meta's limits in the headers. secrets are removed from the error text.
+// errorOf returns a *TargetError or a *source.Failure for an answer that is not a success. The parameter jsonErr says why the body is not
+// valid JSON, or is nil. The parameter u is the usage of Meta's limits in the headers. The texts in secrets are removed from the error
+// text.
 func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, classes ErrorClasses, now time.Time, secrets []string) error {
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
@@ -351,8 +352,8 @@ type List struct {
 	} `json:"paging"`
 }
 
-// After returns the cursor of the next page, or "" on the last page. topLevel is true if the list itself was requested, and false if it is
-// part of another object. The two kinds of list end in different ways:
+// After returns the cursor of the next page, or "" on the last page. The parameter topLevel is true if the list itself was requested, and
+// false if it is part of another object. The two kinds of list end in different ways:
 //
 //   - A requested list has a "next" URL on every page except the last one. A page can be empty although more pages follow, because Meta
 //     filters the entries. After returns the cursor and not the URL, because the URL contains the token.
@@ -368,8 +369,8 @@ func (l *List) After(topLevel bool) string {
 	return *p.Cursors.After
 }
 
-// FetchEach calls fetchOne for each target of a batch, one after the other. If fetchOne fails before any target was answered, FetchEach
-// returns the failure. If fetchOne fails later, it is not called again, and this and the remaining targets get the result
+// FetchEach calls the function fetchOne for each target of a batch, one after the other. If fetchOne fails before any target was answered,
+// FetchEach returns the failure. If fetchOne fails later, it is not called again. This target and the remaining targets then get the result
 // source.Unanswered. The answers so far are returned even if the deadline of ctx has passed, because otherwise a slow batch would never
 // make progress.
 func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {

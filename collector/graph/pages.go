@@ -57,8 +57,9 @@ func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page,
 	return c.get(ctx, budget, renewed, path, classes, parameters...)
 }
 
-// pageToken returns the token of a page, or the configured token if Meta returns none for the page. It requests the tokens of all pages if
-// none are cached, or if the cached token of this page is refused, the token that Meta has just refused ("" if none).
+// pageToken returns the token of a page, or the configured token if Meta returns none for the page. The parameter refused is a token of the
+// page that Meta has just refused, or "". pageToken requests the tokens of all pages if no tokens are cached, or if the cached token of
+// this page is the refused one.
 func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, page, refused string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()

@@ -152,7 +152,7 @@ func TestClient_removesPageTokensFromErrors(t *testing.T) {
 		return http.StatusBadRequest, `{"error":{"message":"Error validating ` + q.Get("access_token") + ` ` + q.Get("appsecret_proof") + `","code":190}}`
 	})
 	_, err := c.GetAsPage(t.Context(), nil, "1", "video", nil)
-	require.ErrorContains(t, err, "Error validating REDACTED REDACTED") //nolint:dupword // two of them
+	require.ErrorContains(t, err, "Error validating REDACTED REDACTED") //nolint:dupword // the text contains two tokens
 }
 
 func TestClient_usesClientTokenIfItCannotListPages(t *testing.T) {

@@ -37,7 +37,8 @@ type limitUsage struct {
 	Regain float64 `json:"estimated_time_to_regain_access"` // minutes until calls are allowed again
 }
 
-// add merges the usage of one limit into the report. The report has the highest percentage and the longest time of all limits.
+// add merges the usage of one limit into the report. The report has the highest used percentage of all limits, and the longest time until
+// calls are allowed again.
 func (r *usageReport) add(l limitUsage) {
 	r.percent = max(r.percent, l.Calls, l.CPU, l.Time)
 	if l.Regain > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// listPages returns the maximum number of pages of an account's list of posts to request, to find depth videos. It is larger than the
-// number of full pages, because many posts are photos.
+// listPages returns the maximum number of pages to request from an account's list of posts. The parameter depth is the number of videos to
+// find. The result is larger than the number of full pages with so many posts, because many posts are photos.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), 200) }
 
 // fetchAccount requests the profile and the newest videos of an account. Each answer of Instagram's business discovery (reading the data of

@@ -133,9 +133,9 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 
-// Fetch requests up to 25 videos, or accounts with their newest videos. It searches a video in the list of posts of the video's account. If
-// the video is not in the list, it gets the class Missing: it was deleted or archived, or it is a joint post of two accounts and is only in
-// the list of the second account. If the list is too long to be searched to its end, the video gets the class Unsupported.
+// Fetch requests up to 25 videos, or accounts with their newest videos. It searches for a video in the list of posts of the video's
+// account. If the video is not in the list, it gets the class Missing: it was deleted or archived, or it is a joint post of two accounts
+// and is only in the list of the second account. If the list is too long to be searched to its end, the video gets the class Unsupported.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {

@@ -17,8 +17,8 @@ const (
 	postFields      = "id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp"
 	ownFields       = postFields + ",thumbnail_url"
 	discoveryFields = postFields + ",view_count" // only business discovery returns view_count, and only for reels
-	// codeMargin is how much earlier the timestamp of a post can be than the upload time in the post's code. It can also be later by any
-	// time, if the post was first saved as a draft.
+	// codeMargin is how much earlier the timestamp of a post can be than the upload time in the post's code. If the post was first saved as
+	// a draft, the timestamp can be much later than the upload time.
 	codeMargin = time.Hour
 )
 
@@ -58,15 +58,17 @@ type page struct {
 	sandbox bool
 }
 
-// post is a post in an account's list. Its code and its upload time are decoded at once. readPost decodes the counts later, from raw.
+// post is a post in an account's list. Its code and its upload time are decoded immediately. The method readPost decodes the counts later,
+// from the field raw.
 type post struct {
 	code     string
 	uploaded *time.Time
 	raw      json.RawMessage
 }
 
-// fetchDiscovery requests the profile of another account and one page of its posts, with Meta's "business discovery". name is the handle of
-// the account, fields are the fields of its profile, and cursor selects the page ("" for the first).
+// fetchDiscovery requests the profile of another account and one page of its posts, with Meta's "business discovery". The parameter name is
+// the handle of the account, and fields has the names of the profile's fields. The parameter cursor selects the page ("" for the first
+// page).
 func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, name, fields, cursor string) (page, error) {
 	if cursor != "" {
 		cursor = ".after(" + cursor + ")"
@@ -101,7 +103,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	return p, nil
 }
 
-// fetchOwnPage requests one page of the list of posts of the operator's account. cursor selects the page ("" for the first).
+// fetchOwnPage requests one page of the list of posts of the operator's account. The parameter cursor selects the page ("" for the first).
 func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cursor string) (page, error) {
 	parameters := []string{"fields", ownFields, "limit", fmt.Sprint(pageSize)}
 	if cursor != "" {
@@ -120,8 +122,8 @@ func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cu
 	return p, nil
 }
 
-// addPosts adds the posts of a list to the page. topLevel is true if the list itself was requested, and false if it is part of another
-// object. The two kinds of list end in different ways.
+// addPosts adds the posts of a list to the page. The parameter topLevel is true if the list itself was requested, and false if it is part
+// of another object. The two kinds of list end in different ways.
 func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 	p.after = l.After(topLevel)
 	for _, raw := range *l.Data {
@@ -161,8 +163,8 @@ func codeOf(code string, permalink *string) string {
 	return l.ID
 }
 
-// findPosts searches posts by their codes in the list of the account with the handle name. If name is "", it searches the list of the
-// operator's account, whose profile is ownProfile. It returns the result of each post, by code.
+// findPosts searches for posts by their codes in the list of the account whose handle is the parameter name. If name is "", it searches the
+// list of the operator's account, whose profile is ownProfile. It returns the result of each post, by code.
 func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name string, codes []string, ownProfile profile) (map[string]source.Result, error) {
 	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)

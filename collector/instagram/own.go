@@ -26,8 +26,8 @@ type ownAccount struct {
 }
 
 // ownProfile returns the profile of the operator's account. It requests the profile only if the cached one is a day old. If a concurrent
-// call fails while this call waits for the lock, this call returns the failure of that call. Otherwise the waiting calls would all wait for
-// the timeout, one after the other.
+// call fails while this call waits for the lock, this call returns the failure of that call. Otherwise all waiting calls would run into the
+// timeout, one after the other.
 func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
 	attempts := s.own.attempts.Load()
 	select {

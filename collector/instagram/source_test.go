@@ -44,7 +44,7 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	}
 }
 
-// post returns the JSON of a post with the given code. more is the JSON text of additional members, or "".
+// post returns the JSON of a post with the given code. The parameter more is the JSON text of additional members, or "".
 func post(code, more string) string {
 	if more != "" {
 		more = "," + more
@@ -65,8 +65,8 @@ func mediaList(after string, posts ...string) string {
 	return `{"data":[` + strings.Join(posts, ",") + `]` + after + `}`
 }
 
-// discovery returns an answer to a business discovery request. account is the JSON text of the profile's members, and media is the list of
-// posts, or "" for no list.
+// discovery returns an answer to a business discovery request. The parameter account is the JSON text of the profile's members, and media
+// is the list of posts, or "" for no list.
 func discovery(account, media string) string {
 	if media != "" {
 		media = `,"media":` + media
@@ -78,8 +78,8 @@ const miraID = "17841401234567890"
 
 const mira = `"username":"mira.cooks","name":"Mira Cooks"`
 
-// answersFor returns the server's answers to a request for two videos, by test case. first and second are the data that the source must
-// return for the videos. wrap returns the answer that contains the given list of posts.
+// answersFor returns the server's answers to a request for two videos, by test case. The parameters first and second have the data that the
+// source must return for the videos. The function wrap returns the answer that contains the given list of posts.
 func answersFor(wrap func(list string) string, first, second source.Facts) map[sourcetest.Case]sourcetest.Answer {
 	answer := func(posts ...string) string { return wrap(mediaList("", posts...)) }
 	ok, missing := []source.Class{source.OK}, []source.Class{source.Missing, source.OK}

@@ -15,8 +15,8 @@ type Answer struct {
 	Source string
 	// Result is the answer of the source. If the source did not answer, or cannot be asked for a single video, Result.Failed says why.
 	source.Result
-	// OwnAccountsOnly is true if the source answers only for the operator's own accounts. A working source then answers with the class
-	// Unsupported.
+	// OwnAccountsOnly is true if the source answers only for the operator's own accounts. The test request is about a video of another
+	// account, so a working source then answers it with the class Unsupported.
 	OwnAccountsOnly bool
 }
 

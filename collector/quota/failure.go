@@ -87,8 +87,8 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
-// pauseAfter returns the end of the source's pause after a failure that concerns the source and not a target. strikes is the number of
-// consecutive earlier pauses.
+// pauseAfter returns the end of the source's pause after a failure that concerns the source and not a target. The parameter strikes is the
+// number of consecutive earlier pauses.
 func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
 	if f.Class == source.RateLimited {
 		if f.RetryAt.After(now) {
@@ -105,8 +105,8 @@ func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
 }
 
 // pauseAfterRefusals returns the end of the source's pause after consecutive refusals of several targets. Such refusals do not say whether
-// the source or a target is the cause. paused is true if the targets of the last call must wait until the pause ends. strikes is the number
-// of consecutive earlier pauses.
+// the source or a target is the cause. The result paused is true if the targets of the last call must wait until the pause ends. The
+// parameter strikes is the number of consecutive earlier pauses.
 func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (until time.Time, paused bool) {
 	if f.Class == source.AuthFailed {
 		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true

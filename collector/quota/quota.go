@@ -28,7 +28,7 @@ type Quota struct {
 	refused sync.Map // keys of the sources and budgets for which a refusal is recorded
 }
 
-// New returns a Quota that stores budgets and pauses through the queue. clock returns the current time.
+// New returns a Quota that stores budgets and pauses through the queue. The function clock returns the current time.
 func New(qu *queue.Queue, clock func() time.Time, log *slog.Logger) *Quota {
 	return &Quota{queue: qu, now: clock, log: log}
 }
@@ -139,8 +139,8 @@ func (q *Quota) splitAnswered(ctx context.Context, s source.Source, st state, re
 	return []Reply{reply, rest}, err
 }
 
-// Fail does for a batch what Call does after a call that failed with f. It is for a batch whose failure happened outside of the call to the
-// source, for example a panic in the code that handles the answer.
+// Fail does for a batch what Call does after a call that failed with the failure f. It is for failures outside of the call to the source,
+// for example a panic in the code that handles the answer.
 func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
 	st, err := q.state(ctx)
 	if err != nil {
@@ -204,8 +204,8 @@ func (st state) pause(key string, now time.Time) *source.Failure {
 	return nil
 }
 
-// Key returns the key under which a budget of the source is stored in the database. bucket is the name of the budget; "" means the source
-// itself, whose key is used for pauses of the whole source.
+// Key returns the key under which a budget of the source is stored in the database. The parameter bucket is the name of the budget; ""
+// means the source itself, whose key is used for pauses of the whole source.
 func Key(s source.Source, bucket string) string {
 	if bucket == "" {
 		return s.Name()
@@ -214,7 +214,7 @@ func Key(s source.Source, bucket string) string {
 }
 
 // recordAnswer records a successful answer of a source. It ends the pauses of the source and of the budgets from which the call took units,
-// and deletes their recorded refusals. began is the time of the call. Pauses that began after this time are not ended.
+// and deletes their recorded refusals. The parameter began is the time of the call. Pauses that began after this time are not ended.
 func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, began time.Time) error {
 	for _, call := range append(taken.calls(), source.Call{}) {
 		key := Key(s, call.Bucket)

@@ -49,8 +49,8 @@ var (
 	digits          = regexp.MustCompile(`^[0-9]{1,20}$`)
 )
 
-// foldHandle returns a handle in lower case, without surrounding blanks and without a leading "@". ok is false if the platform does not
-// allow such a handle.
+// foldHandle returns a handle in lower case, without surrounding blanks and without a leading "@". The result ok is false if the platform
+// does not allow such a handle.
 func foldHandle(p link.Platform, handle string) (folded string, ok bool) {
 	handle = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(handle), "@"))
 	switch p {
@@ -260,8 +260,8 @@ func accountIDs(p link.Platform) numericIDs {
 	}
 }
 
-// idCheck returns the check value that is part of a generated account id. The sandbox recognises its own ids by this value. bits is the
-// length of the check value.
+// idCheck returns the check value that is part of a generated account id. The sandbox recognises its own ids by this value. The parameter
+// bits is the length of the check value.
 func (w *World) idCheck(p link.Platform, number uint32, bits uint) uint64 {
 	return w.accountKey("id check", p, number) & (1<<bits - 1)
 }

@@ -71,7 +71,8 @@ func accountShares(p link.Platform) []share[AccountCategory] {
 	return append(list, share[AccountCategory]{AccountPrivate, 3})
 }
 
-// pickCategory returns a random category. Each category in list has the probability perMille/1000. normal has the remaining probability.
+// pickCategory returns a random category. Each category in list has the probability perMille/1000. The category normal has the remaining
+// probability.
 func pickCategory[C ~string](list []share[C], d rng, normal C) C {
 	at := d.below(categoryPerMille)
 	for _, s := range list {

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// serveControl answers the control requests, with which tests set and read the state of the sandbox. path is the part of the URL's path
-// after /_control/.
+// serveControl answers the control requests, with which tests set and read the state of the sandbox. The parameter path is the part of the
+// URL's path after /_control/.
 func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path string) {
 	methods, ok := map[string]map[string]func(*http.Request) reply{
 		"faults":  {http.MethodGet: s.getFaults, http.MethodPut: s.putFault, http.MethodDelete: s.deleteFaults},

@@ -300,7 +300,7 @@ func TestFaults_slowAnswerEndsIfCallerCancels(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r.Sandbox.faults.mu.Lock()
 		defer r.Sandbox.faults.mu.Unlock()
-		return len(r.Sandbox.faults.rules) == 0 // the fault is deleted when the last call to which it applies begins
+		return len(r.Sandbox.faults.rules) == 0 // the active fault is deleted when the last call to which it applies begins
 	}, 10e9, 1e6)
 	cancel()
 	require.ErrorIs(t, (<-done).err, context.Canceled)

@@ -91,9 +91,9 @@ func (f *faults) list() []rule {
 	return list
 }
 
-// take returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. ok is
-// false if no rule applies. take increases the rule's Used by 1 and deletes a rule that has now been applied Count times. earlier is the
-// number of calls to which the rule was applied before.
+// take returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. The
+// result ok is false if no rule applies. take increases the field Used of the rule by 1, and deletes the rule if it has now been applied as
+// many times as the field Count says. The result earlier is the number of calls to which the rule was applied before.
 func (f *faults) take(source, platform string, ids []string) (r rule, earlier int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,11 +179,12 @@ func decoded(raw []byte) any {
 	return value
 }
 
-// drop is the result with which a callback of rewrite tells rewrite to remove the member or list element.
+// drop is the value that the function change returns to rewrite if the member or list element is to be removed.
 type drop struct{}
 
-// rewrite returns a copy of a decoded JSON value in which each part is replaced by the result of change, innermost parts first. key is the
-// name of the member that has the part as its value. For an element of a list, key is the name of the member that has the list.
+// rewrite returns a copy of a decoded JSON value in which each part is replaced by the result of the function change, innermost parts
+// first. The parameter key of change is the name of the member that has the part as its value. For an element of a list, it is the name of
+// the member that has the list.
 func rewrite(value any, change func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {

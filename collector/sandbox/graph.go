@@ -35,8 +35,8 @@ func parseGraphFields(text string) (fields []graphField, position int, ok bool) 
 	return fields, len(text) - len(rest), ok
 }
 
-// parseGraphList parses a list of fields separated by commas from the start of rest, and removes the list from rest. rest is the text that
-// is not yet parsed.
+// parseGraphList parses a list of fields separated by commas from the start of rest, and removes the list from rest. The parameter rest is
+// the text that is not yet parsed.
 func parseGraphList(rest *string) (fields []graphField, ok bool) {
 	for {
 		f := graphField{modifiers: map[string]string{}}
@@ -115,8 +115,9 @@ func (n graphNode) project(fields []graphField) (object, *reply) {
 }
 
 // graphPage returns one page of the list of the given ids. It begins at cursor and has at most limit entries. Each entry has the requested
-// fields of the object that node returns. listURL is the URL of the list without the cursor, or "" for a list inside another object. If
-// shown is not nil, entries for which shown returns false are removed. The page can then be short or empty although more pages follow.
+// fields of the object that node returns. The parameter listURL is the URL of the list without the cursor, or "" for a list inside another
+// object. If shown is not nil, entries for which the function shown returns false are removed. The page can then be short or empty although
+// more pages follow.
 func graphPage(ids []string, limit, cursor, listURL string, fields []graphField, shown func(id string) bool, node func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {
@@ -184,8 +185,8 @@ type graphRequest struct {
 	values url.Values
 }
 
-// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does. path is VERSION/PATH. validToken reports whether an access token is valid.
-// answer returns the reply to a request that has passed all checks.
+// serveGraph answers /SOURCE/VERSION/PATH as the Graph API does. The parameter path is VERSION/PATH. The function validToken reports
+// whether an access token is valid. The function answer returns the reply to a request that has passed all checks.
 func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, validToken func(token string) bool, path string, answer func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
 	s.serve(w, c, graphErrors(source), func(c *call) reply {
@@ -259,7 +260,7 @@ var graphLimits = map[string]struct {
 	kind string
 }{sourceInstagram: {80002, "instagram"}, sourceFacebook: {80001, "pages"}}
 
-// graphErrors returns the answers of the Graph API to calls with a fault. source is sourceInstagram or sourceFacebook.
+// graphErrors returns the answers of the Graph API to calls with a fault. The parameter source is sourceInstagram or sourceFacebook.
 func graphErrors(source string) errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {

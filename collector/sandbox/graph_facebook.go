@@ -156,8 +156,8 @@ var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blu
 // minInsightViews is the smallest number of views with which a video has insights.
 const minInsightViews = 5
 
-// facebookInsights answers ID/video_insights. owner is the id of the page to which the token belongs, or "". metrics is separated by
-// commas.
+// facebookInsights answers ID/video_insights. The parameter owner is the id of the page to which the token belongs, or "". The parameter
+// metrics has the names of the requested metrics, separated by commas.
 func (s *Sandbox) facebookInsights(c *call, owner, id, metrics string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {

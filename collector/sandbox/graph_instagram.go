@@ -94,7 +94,7 @@ func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 	return n
 }
 
-// instagramUser returns an account as a node of the Graph API. discovered is true if the request uses business discovery.
+// instagramUser returns an account as a node of the Graph API. The parameter discovered is true if the request uses business discovery.
 func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode {
 	t := s.world.account(i, c.now)
 	n := graphNode{kind: "ShadowIGUser", edges: map[string]func(graphField) (any, *reply){}, fields: object{
@@ -151,7 +151,8 @@ var instagramMetrics = []string{"views", "likes", "comments", "shares", "saved",
 // metricName matches the name of a metric.
 var metricName = regexp.MustCompile(`^[a-z_]+$`)
 
-// instagramInsights answers ID/insights. code is the shortcode of the post. metrics is separated by commas.
+// instagramInsights answers ID/insights. The parameter code is the shortcode of the post. The parameter metrics has the names of the
+// requested metrics, separated by commas.
 func (s *Sandbox) instagramInsights(c *call, id, code, metrics string) reply {
 	t, _ := s.world.Video(link.Instagram, code, c.now)
 	shares, saved := t.Views/200, t.Views/150 // derived from the views, because World generates no shares and bookmarks for Instagram

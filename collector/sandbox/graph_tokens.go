@@ -79,8 +79,8 @@ func facebookPageToken(id string, generation int) string {
 	return fmt.Sprintf("sandbox-facebook-page-%s-%d", id, generation)
 }
 
-// facebookTokenOwner returns the id of the page to which a token belongs, or "" if the token belongs to the system user. ok is false if the
-// token is not valid.
+// facebookTokenOwner returns the id of the page to which a token belongs, or "" if the token belongs to the system user. The result ok is
+// false if the token is not valid.
 func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	_, generation := s.meta.get()
 	switch token {
@@ -115,9 +115,9 @@ func (s *Sandbox) facebookPages(c *call, q graphRequest, owner string) reply {
 	return reply{status: http.StatusOK, body: list}
 }
 
-// requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. owner is the id of a
-// page, or "" for the system user. The system user may read all pages except the second and third page in FacebookPages. Real pages of a
-// newer type have the same restriction.
+// requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. The parameter owner is
+// the id of a page, or "" for the system user. The system user may read all pages except the second and third page in FacebookPages. Real
+// pages of a newer type have the same restriction.
 func (s *Sandbox) requirePageToken(owner, page string) *reply {
 	if owner != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil

@@ -45,7 +45,7 @@ func (a answer) json(t *testing.T) object {
 	return out
 }
 
-// at returns a part of a decoded JSON value. path has the names of members and the indexes in lists that lead to the part.
+// at returns a part of a decoded JSON value. The values in path are the names of members and the indexes in lists that lead to the part.
 func at(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
@@ -72,8 +72,8 @@ func (r testServer) do(t *testing.T, method, path, body string, headers ...strin
 	return a
 }
 
-// send sends a request to the sandbox. headers are names and values in turn. send never fails the test, so that it can run in any
-// goroutine.
+// send sends a request to the sandbox. The strings in headers are alternately the name and the value of a header. send never fails the
+// test, so that it can run in any goroutine.
 func (r testServer) send(ctx context.Context, method, path, body string, headers ...string) answer {
 	req, err := http.NewRequestWithContext(ctx, method, r.base+path, strings.NewReader(body))
 	if err != nil {

@@ -61,7 +61,7 @@ func (r reply) bytesOnly(raw []byte) reply {
 	return r
 }
 
-// changeMembers returns a function that copies a reply and replaces each part of its JSON body by the result of change.
+// changeMembers returns a function that copies a reply and replaces each part of its JSON body by the result of the function change.
 func changeMembers(change func(key string, value any) any) func(reply) reply {
 	return func(good reply) reply {
 		good.body = rewrite(decoded(good.bytes()), change)
@@ -109,8 +109,8 @@ func swapNumbersAndStrings(_ string, value any) any {
 	return value
 }
 
-// numericID returns an id as a JSON number, of which a parser that uses float64 loses the last digits. key is the name of the member that
-// has the value. If this member does not contain an id, numericID returns the value unchanged.
+// numericID returns an id as a JSON number, of which a parser that uses float64 loses the last digits. The parameter key is the name of the
+// member that has the value. If this member does not contain an id, numericID returns the value unchanged.
 func numericID(key string, value any) any {
 	id, ok := value.(string)
 	if !idKeys[key] || !ok {
@@ -193,8 +193,8 @@ func withImpossibleCounts(good reply) reply {
 }
 
 // hostileRedirect returns the answer to a request for a short link with the fault "hostile": a redirect to a URL that a resolver must not
-// request. n is the number of earlier calls with this fault. It selects the URL. good is the correct answer. If it is not a redirect,
-// hostileRedirect returns it unchanged.
+// request. n is the number of earlier calls with this fault. It selects the URL. The parameter good is the correct answer. If it is not a
+// redirect, hostileRedirect returns it unchanged.
 func hostileRedirect(n int, good reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",

@@ -98,8 +98,8 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of the video that an account uploaded at the Unix time uploaded, in seconds. index is the position of the video
-// among the account's uploads, oldest first, counted from 0. The method origin computes the account and the time from the id.
+// uploadID returns the id of the video that an account uploaded at the Unix time uploaded, in seconds. The parameter index is the position
+// of the video among the account's uploads, oldest first, counted from 0. The method origin computes the account and the time from the id.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64) string {
 	switch p {
 	case link.TikTok:
@@ -117,8 +117,8 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64)
 	}
 }
 
-// timeKey returns the key with which account numbers are scrambled in ids with an upload time. The key differs for every second, so that
-// the ids of one account look unrelated.
+// timeKey returns the key that scrambles the account number in a video id that contains an upload time. The key differs for every second,
+// so that the ids of one account look unrelated.
 func (w *World) timeKey(p link.Platform, second int64) uint64 {
 	return mix(hash(w.seed, "id", string(p)) + uint64(second))
 }
@@ -131,8 +131,8 @@ func (w *World) packFacebookID(account uint32, index int64) uint64 {
 	return uint64(account)<<19 | low ^ mix(key+uint64(account))&0x7ffff
 }
 
-// unpackFacebookID returns the account number and the index of the upload in a number from packFacebookID. ok is false if the check value
-// is wrong.
+// unpackFacebookID returns the account number and the index of the upload in a number from packFacebookID. The result ok is false if the
+// check value is wrong.
 func (w *World) unpackFacebookID(n uint64) (account uint32, index int64, ok bool) {
 	key := hash(w.seed, "id", string(link.Facebook))
 	account = uint32(n >> 19)

@@ -23,7 +23,7 @@ func mix(x uint64) uint64 {
 }
 
 // rng is a deterministic random number generator. The title, the growth curve, the category and other properties use separate generators.
-// So a property that is added later does not change the values of the others.
+// So the values of these properties stay the same if a new property is added later.
 type rng struct{ state uint64 }
 
 // next returns a random number of 64 bits.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The sandbox accepts only these keys and tokens. It refuses all others as the real source does.
+// The sandbox accepts only these keys and tokens. It refuses all other keys and tokens in the same way as the real source.
 const (
 	YouTubeAPIKey = "sandbox-youtube-key"
 	VendorKey     = "sandbox-vendor-key"
@@ -64,8 +64,8 @@ func New(o Options) *Sandbox {
 // World returns the generator of the sandbox's accounts and videos.
 func (s *Sandbox) World() *World { return s.world }
 
-// Settings returns environment variables in the form NAME=value. They make all sources and the resolver of short links use the sandbox.
-// baseURL is the URL at which the sandbox's Handler is served.
+// Settings returns environment variables in the form NAME=value. They make all sources and the resolver of short links use the sandbox. The
+// parameter baseURL is the URL at which the sandbox's Handler is served.
 func (s *Sandbox) Settings(baseURL string) []string {
 	base := strings.TrimRight(baseURL, "/")
 	return []string{
@@ -152,8 +152,9 @@ const (
 	sourceShortLinks     = "shortlinks"
 )
 
-// errorReplies has functions that create the wrong answers of one simulated source, in the format of its platform. hostile returns a
-// malformed or misleading answer: good is the correct answer, and n, the number of earlier hostile answers, selects one of the variants.
+// errorReplies has functions that create the wrong answers of one simulated source, in the format of its platform. The function hostile
+// returns a malformed or misleading answer. Its parameter good is the correct answer. Its parameter n is the number of earlier hostile
+// answers, and selects one of the variants.
 type errorReplies struct {
 	rateLimited, quotaSpent, serverError func() reply
 	hostile                              func(n int, good reply) reply

@@ -78,7 +78,7 @@ func (s schedule) hasUploadAt(second int64) bool {
 	return index < maxUploads && s.upload(index) == second
 }
 
-// accountKey returns the seed of the random numbers for one property of an account. facet is the name of the property.
+// accountKey returns the seed of the random numbers for one property of an account. The parameter facet is the name of the property.
 func (w *World) accountKey(facet string, p link.Platform, account uint32) uint64 {
 	return hash(w.seed, facet, string(p), strconv.FormatUint(uint64(account), 10))
 }

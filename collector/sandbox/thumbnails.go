@@ -26,8 +26,8 @@ func (t VideoTruth) ThumbnailURL() string {
 	return "https://scontent.xx.fbcdn.net/sandbox/" + t.ID + ".jpg"
 }
 
-// serveThumbnail answers a request for the thumbnail at https://HOST/PATH. rest is HOST/PATH. The answer is a drawn picture. Its colours
-// depend on PATH, so that the thumbnails of different videos differ.
+// serveThumbnail answers a request for the thumbnail at https://HOST/PATH. The parameter rest is HOST/PATH. The answer is a drawn picture.
+// Its colours depend on PATH, so that the thumbnails of different videos differ.
 func (s *Sandbox) serveThumbnail(w http.ResponseWriter, r *http.Request, rest string) {
 	host, path, _ := strings.Cut(rest, "/")
 	if r.Method != http.MethodGet || !strings.Contains(path, "/") {
@@ -77,7 +77,7 @@ func drawPicture(d rng, width, height int) image.Image {
 	return picture
 }
 
-// shade returns a colour. hue is a fraction of the colour circle, and saturation and value are from 0 to 1.
+// shade returns a colour. The parameter hue is a fraction of the colour circle, and saturation and value are from 0 to 1.
 func shade(hue, saturation, value float64) color.RGBA {
 	channel := func(shift float64) uint8 {
 		_, part := math.Modf(hue + shift)
@@ -87,7 +87,7 @@ func shade(hue, saturation, value float64) color.RGBA {
 	return color.RGBA{channel(0), channel(2.0 / 3), channel(1.0 / 3), 0xff}
 }
 
-// blend returns a colour between a and b. part is the share of b, from 0 to 1.
+// blend returns a colour between a and b. The parameter part is the share of b, from 0 to 1.
 func blend(a, b color.RGBA, part float64) color.RGBA {
 	between := func(a, b uint8) uint8 { return uint8(float64(a) + (float64(b)-float64(a))*part) }
 	return color.RGBA{between(a.R, b.R), between(a.G, b.G), between(a.B, b.B), 0xff}

@@ -41,7 +41,7 @@ type tiktokLogins struct {
 	newest map[string]int // generation of the newest refresh token, by name of the login
 }
 
-// newTikTokLogins returns an empty set of logins. now is the start time of the process.
+// newTikTokLogins returns an empty set of logins. The parameter now is the start time of the process.
 func newTikTokLogins(seed uint64, now time.Time) *tiktokLogins {
 	return &tiktokLogins{seed: seed, started: strconv.FormatInt(now.UnixNano(), 36), newest: map[string]int{}}
 }
@@ -52,7 +52,8 @@ func (l *tiktokLogins) sign(kind, content string) string {
 	return fmt.Sprintf("%s.%s.%016x", kind, content, hash(l.seed, "tiktok", kind, content))
 }
 
-// read returns the kind of a token and the parts of its content, which are separated by dots. ok is false if the signature is wrong.
+// read returns the kind of a token and the parts of its content, which are separated by dots. The result ok is false if the signature is
+// wrong.
 func (l *tiktokLogins) read(token string) (kind string, parts []string, ok bool) {
 	parts = strings.Split(token, ".")
 	if len(parts) < 3 {
@@ -129,7 +130,7 @@ type tiktokMethod struct {
 	token        string   // the required kind of token: "act" or "clt"
 	get          bool     // true for GET, false for POST
 	fields       []string // valid values of the query parameter "fields"
-	// answer answers a valid request. wants returns true if a field is requested.
+	// answer answers a valid request. Its parameter wants is a function that returns true if a field is requested.
 	answer func(s *Sandbox, c *call, wants func(field string) bool) reply
 }
 
@@ -159,7 +160,8 @@ var tiktokMethods = map[string]tiktokMethod{
 	},
 }
 
-// serveTikTok answers requests below /tiktok/ as TikTok's API server, open.tiktokapis.com, does. path is the part after /tiktok/.
+// serveTikTok answers requests below /tiktok/ as TikTok's API server, open.tiktokapis.com, does. The parameter path is the part after
+// /tiktok/.
 func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path string) {
 	if path == "v2/oauth/token/" {
 		s.serveTikTokToken(w, r)
@@ -288,7 +290,7 @@ func tiktokErrors() errorReplies {
 	}
 }
 
-// selectMembers returns a copy of members without those that are nil and those for which wants returns false.
+// selectMembers returns a copy of members without those that are nil and those for which the function wants returns false.
 func selectMembers(members object, wants func(string) bool) object {
 	out := object{}
 	for name, value := range members {
@@ -299,8 +301,8 @@ func selectMembers(members object, wants func(string) bool) object {
 	return out
 }
 
-// countOrNil returns *n, or nil without a type if n is nil. Without it, selectMembers would not recognise n as nil, because an interface
-// that contains a nil pointer is not nil.
+// countOrNil returns *n, or nil without a type if n is nil. An interface that contains a nil pointer is not nil, so selectMembers would not
+// recognise a nil pointer n as nil.
 func countOrNil(n *int64) any {
 	if n == nil {
 		return nil

@@ -52,8 +52,8 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 	return s.world.accountByRef(p, l.Handle)
 }
 
-// window returns a part of a list: up to size ids, beginning at the index start. next is the index of the first id after the part, or 0 if
-// the list ends with the part.
+// window returns a part of a list: up to size ids, beginning at the index start. The result next is the index of the first id after the
+// part, or 0 if the list ends with the part.
 func window(ids []string, start, size int) (part []string, next int) {
 	start = min(max(start, 0), len(ids))
 	end := min(start+max(size, 0), len(ids))
@@ -72,8 +72,8 @@ func number(s string) int {
 	return n
 }
 
-// objects returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid. encode
-// returns the JSON object of one video.
+// objects returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid. The function
+// encode returns the JSON object of one video.
 func (s *Sandbox) objects(c *call, p link.Platform, ids []string, encode func(VideoTruth) object) []object {
 	out := []object{}
 	for _, id := range ids {

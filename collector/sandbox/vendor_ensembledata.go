@@ -95,7 +95,7 @@ func ensembleError(status int, detail string) reply {
 	return reply{status: status, body: object{"detail": detail}}.with("units_charged", "0")
 }
 
-// ensembleOK returns a successful reply in EnsembleData's format. units is the price of the call.
+// ensembleOK returns a successful reply in EnsembleData's format. The parameter units is the price of the call.
 func ensembleOK(data any, units int) reply {
 	return reply{status: http.StatusOK, body: object{"data": data}}.with("units_charged", strconv.Itoa(units))
 }
@@ -180,8 +180,8 @@ func (s *Sandbox) ensembleTikTokUser(c *call, q url.Values) reply {
 }
 
 // ensemblePage returns the video ids on one page of an account's list. It has up to depth times ensembleChunk ids, where depth is a query
-// parameter. cursor is the name of the query parameter with the index at which the page begins. next is the index at which the next page
-// begins, or 0 if this page is the last. units is the price of the call.
+// parameter. The parameter cursor is the name of the query parameter with the index at which the page begins. The result next is the index
+// at which the next page begins, or 0 if this page is the last. The result units is the price of the call.
 func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor string) (ids []string, next, units int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")

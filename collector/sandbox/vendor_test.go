@@ -15,7 +15,7 @@ import (
 
 const scoutVideo = "https://www.tiktok.com/@scout2015/video/6718335390845095173"
 
-// requireAweme requires that got has the data in truth. got is an aweme, which is TikTok's JSON object for a video.
+// requireAweme requires that got has the data in truth. The parameter got is an aweme, which is TikTok's JSON object for a video.
 func requireAweme(t *testing.T, truth VideoTruth, got any) {
 	t.Helper()
 	number := func(n int64) json.Number { return json.Number(decimal(n)) }
@@ -310,8 +310,8 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// pages requests all pages of a list and returns all ids. step requests the page at a cursor and returns its ids and the next cursor,
-	// which is "" after the last page.
+	// pages requests all pages of a list and returns all ids. The function step requests the page at a cursor. It returns the ids on this
+	// page and the next cursor, which is "" after the last page.
 	pages := func(step func(cursor string) ([]string, string)) []string {
 		var all []string
 		for cursor := ""; ; {

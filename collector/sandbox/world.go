@@ -214,9 +214,9 @@ func (w *World) HistoryTruth(p link.Platform, id string, first, last time.Time) 
 	return points
 }
 
-// Account returns the generated data of an account at the given time. ref is a handle, a channel id of YouTube, or a numeric id of
-// Instagram or Facebook. A handle can be in upper or lower case, begin with "@", and on Facebook end with "~ID". Account returns false if
-// ref is not valid.
+// Account returns the generated data of an account at the given time. The parameter ref is a handle, a channel id of YouTube, or a numeric
+// id of Instagram or Facebook. A handle can be in upper or lower case, begin with "@", and on Facebook end with "~ID". Account returns
+// false if ref is not valid.
 func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth, bool) {
 	i, ok := w.accountByRef(p, ref)
 	if !ok {
@@ -278,8 +278,8 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 	return t
 }
 
-// Uploads returns the ids of an account's videos at the given time, newest first, without private and deleted videos. ref is a handle or an
-// id, as for the method Account. Uploads returns nil if ref is not valid or the account has no videos.
+// Uploads returns the ids of an account's videos at the given time, newest first, without private and deleted videos. The parameter ref is
+// a handle or an id, as for the method Account. Uploads returns nil if ref is not valid or the account has no videos.
 func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
 	i, ok := w.accountByRef(p, ref)
 	if !ok {

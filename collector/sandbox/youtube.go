@@ -90,8 +90,8 @@ func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path stri
 	})
 }
 
-// youtube checks the key of a request, charges one quota unit, checks the parameters, and answers the request. name is the method's name in
-// the path.
+// youtube checks the key of a request, charges one quota unit, checks the parameters, and answers the request. The parameter name is the
+// method's name in the path.
 func (s *Sandbox) youtube(c *call, name string) reply {
 	m, ok := youtubeMethods[name]
 	if !ok || c.r.Method != http.MethodGet {

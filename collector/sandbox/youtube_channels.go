@@ -155,7 +155,7 @@ func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
 	return reply{status: http.StatusOK, body: body}
 }
 
-// youtubePlaylistItem returns a video as an item of playlistItems.list. position is its index in the playlist.
+// youtubePlaylistItem returns a video as an item of playlistItems.list. The parameter position is its index in the playlist.
 func (s *Sandbox) youtubePlaylistItem(id, playlist string, position int, at time.Time, q youtubeRequest) object {
 	t, _ := s.world.Video(link.YouTube, id, at)
 	published := t.UploadedAt.Format(time.RFC3339)
@@ -190,7 +190,7 @@ func pageToken(offset int, forward bool) string {
 	return base64.RawURLEncoding.EncodeToString(outer)
 }
 
-// readPageToken returns the offset and the direction in a token from pageToken. ok is false if the token is not valid.
+// readPageToken returns the offset and the direction in a token from pageToken. The result ok is false if the token is not valid.
 func readPageToken(token string) (offset int, forward, ok bool) {
 	outer, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(outer) < 8 {

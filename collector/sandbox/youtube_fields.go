@@ -19,13 +19,14 @@ func parseFields(mask string) (fields, error) {
 	return out, err
 }
 
-// badSelection returns Google's error for an invalid field mask. invalid is the text of the mask from its first invalid character on.
+// badSelection returns Google's error for an invalid field mask. The parameter invalid is the text of the mask from its first invalid
+// character on.
 func badSelection(invalid string) error {
 	return fmt.Errorf("Invalid field selection %s", invalid) //nolint:staticcheck // Google's wording
 }
 
-// parse parses a field mask and adds its members to f. It stops at a closing parenthesis that has no opening parenthesis in mask. rest is
-// the text from that parenthesis on, or "" at the end of the mask.
+// parse parses a field mask and adds its members to f. It stops at a closing parenthesis that has no opening parenthesis in mask. The
+// result rest is the text from that parenthesis on, or "" at the end of the mask.
 func (f fields) parse(mask string) (rest string, err error) {
 	for {
 		end := strings.IndexAny(mask, ",/()")

@@ -21,16 +21,16 @@ var (
 		2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 25 * time.Minute, 25 * time.Minute, 25 * time.Minute, 24 * time.Hour}
 	// RefusedWaits are the waiting times after a source answered that a target is private or restricted.
 	RefusedWaits = Waits{24 * time.Hour, 24 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
-	// GoneWaits are the waiting times after answers that a target does not exist. The first is short: a new upload may not be visible
-	// everywhere.
+	// GoneWaits are the waiting times after answers that a target does not exist. The first waiting time is short, because a new upload may
+	// not be visible everywhere.
 	GoneWaits = Waits{time.Minute, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 	// SuspectWaits are the waiting times before a target with a suspicious number is fetched again.
 	SuspectWaits = Waits{3 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute, time.Hour}
 	// PauseWaits are the lengths of pauses after a source failed without saying when it accepts calls again.
 	PauseWaits = Waits{2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second,
 		time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute}
-	// ProbeWaits are the pauses after a refused credential or a spent quota. The first are short, because operators can renew both at any
-	// time.
+	// ProbeWaits are the lengths of pauses after a refused credential or a spent quota. The first pauses are short, because operators can
+	// renew both at any time.
 	ProbeWaits = Waits{20 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour}
 )
 

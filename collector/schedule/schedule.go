@@ -61,8 +61,9 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 	return queue.PaceSteady
 }
 
-// Next returns the time of the next fetch of a target after a successful fetch. now is the time of this fetch. The fetches of a day start
-// at the target's fixed second of the day and are spread evenly over the day. A late fetch therefore does not delay the following fetches.
+// Next returns the time of the next fetch of a target after a successful fetch. The parameter now is the time of this fetch. The fetches of
+// a day start at the target's fixed second of the day and are spread evenly over the day. A late fetch therefore does not delay the
+// following fetches.
 func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	today, every := store.DateOf(now), p.days(t.BaseLane, pace)
 	day := today + 1
@@ -105,22 +106,23 @@ func (p Plan) Interval(t queue.Target) time.Duration {
 }
 
 // NeedsDetails returns true if the next fetch of a video must include details such as title and account, and false if the counts are
-// enough. now is the time of the fetch. Details are fetched once in detailsDays days. Targets with similar times of the day have the same
-// day for details, so that one call can fetch the details of many targets.
+// enough. The parameter now is the time of the fetch. Details are fetched once in detailsDays days. Targets with similar times of the day
+// have the same day for details, so that one call can fetch the details of many targets.
 func NeedsDetails(t queue.Target, now time.Time) bool {
 	return t.DetailsAt == nil || detailsUntil(t, now) > detailsUntil(t, t.DetailsAt.Time())
 }
 
 // detailsUntil returns how many fetches of the target's details were scheduled between 1970 and the time end.
 func detailsUntil(t queue.Target, end time.Time) int64 {
-	const day, early = 24 * 60 * 60, 60 * 60 // both in seconds; a fetch may happen up to early before its scheduled time
+	const day, early = 24 * 60 * 60, 60 * 60 // both in seconds; early is the longest time by which a fetch may happen before its scheduled time
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
 	own := detailsDays * slot / day // number of the day, within each period of detailsDays, on which the details of the target are fetched
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// fetchDays returns on how many days from 1970 to the given day at least one fetch of the target is scheduled. interval is the mean number
-// of days between two of these days. A hash of the target decides which days they are, so that the targets are spread over the days.
+// fetchDays returns on how many days from 1970 to the given day at least one fetch of the target is scheduled. The parameter interval is
+// the mean number of days between two of these days. A hash of the target decides which days they are, so that the targets are spread over
+// the days.
 func fetchDays(t queue.Target, day store.Date, interval float64) float64 {
 	return math.Floor((float64(day) + fraction(t, "day")*interval) / interval)
 }

@@ -90,9 +90,9 @@ type Need struct {
 	Counts, Details []map[string]float64
 }
 
-// Fit returns, for each group, the smallest throttle with which the units in supply are enough for all fetches of a day. supply maps the
-// key of a budget to the units that are available each day. Groups that can spend from the same budget get the same throttle, so that the
-// free lane is throttled in all these groups before a more important lane is throttled in any of them.
+// Fit returns, for each group, the smallest throttle with which the units in supply are enough for all fetches of a day. The parameter
+// supply maps the key of a budget to the units that are available each day. Groups that can spend from the same budget get the same
+// throttle, so that the free lane is throttled in all these groups before a more important lane is throttled in any of them.
 func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
@@ -106,8 +106,8 @@ func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group
 	return throttles
 }
 
-// splitConnected divides needs into pool and rest. pool contains the first need and all needs that share a budget with it, directly or
-// through further needs in pool. rest contains all other needs.
+// splitConnected divides needs into pool and rest. The result pool contains the first need and all needs that share a budget with it,
+// directly or through further needs in pool. The result rest contains all other needs.
 func splitConnected(needs []Need, supply map[string]float64) (pool, rest []Need) {
 	pool, rest = needs[:1:1], needs[1:]
 	for at := 0; at < len(pool); at++ {

@@ -72,8 +72,8 @@ func IsOtherAccount(t Target, f *AccountFacts) bool {
 	return store.DifferentAccounts(t.AccountID, t.SourceID, id, sourceID)
 }
 
-// HandleReused returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner.
-// sandbox is true if a sandbox answered.
+// HandleReused returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner. The
+// parameter sandbox is true if a sandbox answered.
 func HandleReused(t Target, sandbox bool) Result {
 	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the handle " + t.Handle + " belongs to another account now: nothing of it is written"}
 }

@@ -26,8 +26,8 @@ type Source interface {
 	// Name returns the name of the source in logs, metrics, the queue and the provenance of points, e.g. "youtube" or
 	// "vendor:apify". It is unique among the configured sources.
 	Name() string
-	// Serves returns ok = true if this source can fetch the target. batch is then the largest number of such targets in one call of Fetch. If
-	// t has no ExternalID, the question is whether the source serves the platform and the kind of t at all.
+	// Serves returns ok = true if this source can fetch the target. The result batch is then the largest number of such targets in one call
+	// of Fetch. If t has no ExternalID, the question is whether the source serves the platform and the kind of t at all.
 	Serves(t Target) (batch int, ok bool)
 	// Group returns the group of a target. All targets of one call of Fetch must have the same group, platform, kind and batch size. Most
 	// sources return "" for every target. A source that finds a video in the video list of its account returns the handle of this account.

@@ -240,7 +240,7 @@ func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFact
 }
 
 // server returns a function that returns the handler for one request. If list is true, the handler sends the next page of the list.
-// Otherwise it sends the profile. header has additional headers of the response.
+// Otherwise it sends the profile. The parameter header has additional headers of the response.
 func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFunc {
 	var requested atomic.Int64
 	return func(list bool) http.HandlerFunc {
@@ -268,8 +268,8 @@ func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.Hand
 	}
 }
 
-// fetch calls Fetch of a new source. server returns the handler for each request. fetch checks the result with Harness.check, and requires
-// that Fetch reports one spent unit for each request.
+// fetch calls Fetch of a new source. The function server returns the handler for each request. fetch checks the result with Harness.check,
+// and requires that Fetch reports one spent unit for each request.
 func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64

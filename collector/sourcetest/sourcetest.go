@@ -81,8 +81,8 @@ type Harness struct {
 	// if the source sends no other requests.
 	IsMain func(r *http.Request) bool
 	Side   http.Handler
-	// SideCounts is the part of Side's answers that contains counts. The source may return these counts although the answer about the
-	// targets does not contain them.
+	// SideCounts is the part of Side's answers that contains counts. Side answers the additional requests of a source, for example for a
+	// token. The source may return these counts even if the answer to its main request does not contain them.
 	SideCounts string
 	Answers    map[Case]Answer
 	// NotFound is the expected class of the failure for a response with status 404 whose body is not JSON. "" means source.Temporary.

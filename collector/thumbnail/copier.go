@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/store/ingest"
 )
 
-// batchSize is the maximum number of pictures that CopyDue claims at once.
+// batchSize is the maximum number of pictures that CopyDue claims in one step.
 const batchSize = 10
 
 // Copier copies the pictures of videos into the store. If Fetcher is nil, Request does nothing, and CopyDue must not be called.

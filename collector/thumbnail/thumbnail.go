@@ -113,8 +113,8 @@ func isHostOf(p link.Platform, host string) bool {
 	return false
 }
 
-// Fetch requests the picture of a video and returns a small copy as a JPEG. address must be an https URL at a host of the platform.
-// It follows up to two redirects to other hosts of the platform.
+// Fetch requests the picture of a video and returns a small copy as a JPEG. The parameter address must be an https URL at a host of the
+// platform. Fetch follows up to two redirects to other hosts of the platform.
 func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, address string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, address string) ([
 	}
 	for range maxHops {
 		if at.Scheme != "https" || at.User != nil || at.Port() != "" || !isHostOf(p, strings.ToLower(at.Hostname())) {
-			return nil, fmt.Errorf("%s does not serve pictures of %s", at.Host, p)
+			return nil, fmt.Errorf("the host %s does not serve pictures of %s", at.Host, p)
 		}
 		picture, location, err := f.request(ctx, at)
 		if err != nil {
@@ -161,7 +161,7 @@ func (f *Fetcher) request(ctx context.Context, at *url.URL) (body []byte, locati
 	case resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.Header.Get("Location") != "":
 		return nil, resp.Header.Get("Location"), nil
 	case resp.StatusCode != http.StatusOK:
-		return nil, "", fmt.Errorf("%s answered with status %d", at.Host, resp.StatusCode)
+		return nil, "", fmt.Errorf("the host %s answered with status %d", at.Host, resp.StatusCode)
 	}
 	body, err = io.ReadAll(io.LimitReader(resp.Body, maxBytes+1))
 	if err == nil && len(body) > maxBytes {

@@ -55,7 +55,7 @@ func TestShrink_fitsThePictureIntoTheLargestSize(t *testing.T) {
 	}
 }
 
-func TestShrink_refusesWhatIsNoPictureOrTooLarge(t *testing.T) {
+func TestShrink_refusesFilesThatAreNoPictureAndPicturesThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	var large bytes.Buffer
 	require.NoError(t, png.Encode(&large, image.NewGray(image.Rect(0, 0, 4000, 4000)))) // a few kilobytes that decode to 16 million pixels
@@ -130,7 +130,7 @@ func TestFetch_connectsOnlyToTheHostsOfThePlatform(t *testing.T) {
 	internet.RequireUntouched(t, func(host string) bool { return strings.HasSuffix(host, ".tiktokcdn.com") })
 }
 
-func TestFetch_requestsTheReplacementInsteadOfThePlatform(t *testing.T) {
+func TestFetch_sendsRequestsToBaseURLInsteadOfThePlatform(t *testing.T) {
 	t.Parallel()
 	_, err := thumbnail.New(thumbnail.Options{BaseURL: "ftp://example.com"})
 	require.ErrorContains(t, err, `"ftp://example.com" is invalid`)

@@ -43,7 +43,7 @@ func (a app) Address() string { return a.api.Address() }
 // Clock returns the current time of the API's server.
 func (a app) Clock(ctx context.Context) (time.Time, error) { return a.api.Clock(ctx) }
 
-// newApp returns an app with the given client key and client secret. sourceName is the name of the source in error messages.
+// newApp returns an app with the given client key and client secret. The parameter sourceName is the name of the source in error messages.
 func newApp(sourceName, base, key, secret string, client *fetch.Client, now func() time.Time) (app, error) {
 	switch {
 	case key == "" || secret == "":
@@ -73,7 +73,7 @@ type answer struct {
 
 // tokenSource provides access tokens.
 type tokenSource interface {
-	// token returns an access token that differs from refused. refused is a token that TikTok has refused, or "".
+	// token returns an access token that differs from the parameter refused, which is a token that TikTok has refused, or "".
 	token(ctx context.Context, refused string) (string, error)
 }
 
@@ -141,8 +141,8 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// classOf returns the class of an error code of TikTok, such as "rate limited". ok is false for other codes. The HTTP status then gives the
-// class.
+// classOf returns the class of an error code of TikTok, such as "rate limited". The result ok is false for other codes. The HTTP status
+// then gives the class.
 func classOf(code string) (class source.Class, ok bool) {
 	switch code {
 	case "access_token_invalid", "access_token_expired", "scope_not_authorized", "scope_permission_missed":
@@ -160,8 +160,8 @@ func classOf(code string) (class source.Class, ok bool) {
 	}
 }
 
-// failure returns the failure for an answer that is not a success. jsonErr says why the body could not be decoded, or is nil. token is
-// removed from error messages.
+// failure returns the failure for an answer that is not a success. The parameter jsonErr says why the body could not be decoded, or is nil.
+// The parameter token is removed from error messages.
 func (a app) failure(res *fetch.Response, jsonErr error, e envelope, token string) *source.Failure {
 	now := a.now()
 	f := &source.Failure{
@@ -209,8 +209,8 @@ func minute(now time.Time) (id string, ends time.Time) {
 	return start.Format("2006-01-02T15:04"), start.Add(time.Minute)
 }
 
-// limit returns the limit of a budget for a configured number: the default limit for 0, no known limit (0) for a negative number, and the
-// number itself otherwise.
+// limit returns the limit of a budget, which follows from the configured number. The result is the default limit for 0, 0 (no known limit)
+// for a negative number, and otherwise the configured number.
 func limit(configured, defaultLimit int64) int64 {
 	switch {
 	case configured == 0:

@@ -100,7 +100,8 @@ func (d *Display) Timeout() time.Duration { return d.api.Timeout() }
 // the limit of 300 calls a minute.
 func (d *Display) Concurrency() int { return 4 }
 
-// Group returns "" for every target. Targets of the same group can be fetched in one batch, so videos of any accounts can.
+// Group returns "" for every target. All targets then belong to the same group, so videos of different accounts can be fetched in one
+// batch.
 func (d *Display) Group(source.Target) string { return "" }
 
 // AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
@@ -201,7 +202,8 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	return results, nil
 }
 
-// missingVideo returns the class and the reason for a video that is missing from an answer. decoded is the answer. The classes are:
+// missingVideo returns the class and the reason for a video that is missing from an answer. The parameter decoded is the answer. The
+// classes are:
 //
 //   - Temporary, if the answer is incomplete or has no list, or if the handle of the logged-in account cannot be fetched now.
 //   - Unsupported, if the video's handle is unknown or differs from the handle of the logged-in account.

@@ -77,7 +77,7 @@ func (d *Display) profile(ctx context.Context, budget *source.CallBudget) (sourc
 	return r, nil
 }
 
-// decodeUser decodes the profile in an answer. withUsername is true if the handle was requested and must be in the answer.
+// decodeUser decodes the profile in an answer. The parameter withUsername is true if the handle was requested and must be in the answer.
 func decodeUser(a answer, withUsername bool) source.Result {
 	var data struct {
 		User *struct {
@@ -155,7 +155,7 @@ type list struct {
 }
 
 // decodeList decodes a page of the list of an account's videos. It leaves out malformed videos. It returns false if the answer has no list,
-// or if all videos in the list are malformed. username is the handle of the account.
+// or if all videos in the list are malformed. The parameter username is the handle of the account.
 func decodeList(a answer, username string, now time.Time) (list, bool) {
 	var data struct {
 		Videos *fetch.Items `json:"videos"` // nil if the answer has no list

@@ -28,8 +28,8 @@ const (
 	researchProfile  = "display_name,bio_description,follower_count,following_count"
 	// researchSpan is the maximum number of days between the start date and the end date of a query.
 	researchSpan = 30
-	// idsPerExtraRequest is the number of video ids for which one request more is reserved. Pages can be short although more pages follow,
-	// so a query can need more requests than full pages would.
+	// idsPerExtraRequest is the number of video ids for which one additional request is reserved. Pages can be short although more pages
+	// follow, so a query can need more requests than full pages would.
 	idsPerExtraRequest = 50
 	// indexingDelay is the longest time between the upload of a video and the time from which the API finds the video.
 	indexingDelay = 10 * 24 * time.Hour
@@ -82,7 +82,8 @@ func (r *Research) Timeout() time.Duration { return r.api.Timeout() }
 // the 1,000 requests of a day within minutes.
 func (r *Research) Concurrency() int { return 2 }
 
-// Group returns "" for every target. Targets of the same group can be fetched in one batch, so videos of any accounts can.
+// Group returns "" for every target. All targets then belong to the same group, so videos of different accounts can be fetched in one
+// batch.
 func (r *Research) Group(source.Target) string { return "" }
 
 // AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
@@ -117,8 +118,8 @@ func (r *Research) uploaded(t source.Target) (time.Time, bool) {
 	return at, ok && at.Before(r.now().Add(24*time.Hour))
 }
 
-// query is a search for videos by their ids. All of them were uploaded within one period of at most 30 days, from the day from to the day
-// to.
+// query is a search for videos by their ids. The fields from and to are the first and the last day of the period in which all of them were
+// uploaded. The period has at most 30 days.
 type query struct {
 	from, to time.Time
 	ids      []string
@@ -260,7 +261,7 @@ func (r *Research) page(ctx context.Context, budget *source.CallBudget, q query,
 	return found, next, err
 }
 
-// result returns the result for the video t. decoded has the answers to the query for this video.
+// result returns the result for the video t. The parameter decoded has the answers to the query for this video.
 func (r *Research) result(t source.Target, decoded videos) source.Result {
 	got, ok := decoded.result(t)
 	got.Lags = true

@@ -33,14 +33,15 @@ func newResearch(t testing.TB, base string, client *fetch.Client) *tiktok.Resear
 
 const clientToken = `{"access_token":"` + sourcetest.Credential + `","expires_in":7200,"token_type":"Bearer"}`
 
-// row returns an item in an answer of the Research API. Its id is a JSON number, not a string. more is the JSON text of additional members.
+// row returns an item in an answer of the Research API. Its id is a JSON number, not a string. The parameter more is the JSON text of
+// additional members.
 func row(id, more string) string {
 	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, more)
 }
 
 const rowCounts = counts + `,"favorites_count":77`
 
-// near is the id of a video that was uploaded in the same month as the video soup, so that one query finds both.
+// near is the id of a video that was uploaded in the same month as the video with the id soup. One query therefore finds both videos.
 const near = "7588213403351190999"
 
 func TestResearch_fetchesVideos(t *testing.T) {

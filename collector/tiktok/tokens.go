@@ -33,13 +33,14 @@ type credentials struct {
 	Scope   string    `json:"scope,omitempty"` // the granted scopes, separated by commas; "" if they are not known
 }
 
-// usable returns true if there is an access token that does not expire soon and that differs from refused, the token that TikTok refused
-// last. refused is "" if TikTok refused none.
+// usable returns true if there is an access token that does not expire soon and that differs from the parameter refused. That is the token
+// that TikTok refused last, or "" if TikTok refused none.
 func (c credentials) usable(now time.Time, refused string) bool {
 	return c.Access != "" && c.Access != refused && now.Before(c.Expires.Add(-minRemaining))
 }
 
-// fresh returns true if the access token is usable and it is not yet time to renew it. refused is the token that TikTok refused last.
+// fresh returns true if the access token is usable and it is not yet time to renew it. The parameter refused is the token that TikTok
+// refused last.
 func (c credentials) fresh(now time.Time, refused string) bool {
 	return c.usable(now, refused) && now.Before(c.RenewAt)
 }
@@ -49,8 +50,9 @@ func (c credentials) granted(scope string) bool {
 	return c.Scope == "" || strings.Contains(","+c.Scope+",", ","+scope+",")
 }
 
-// exchange requests tokens from TikTok's token endpoint. form has the parameters of the request; exchange adds the app's key and secret.
-// secrets are removed from error messages. Errors of this endpoint have a special format: {"error":"invalid_grant","error_description":…}.
+// exchange requests tokens from TikTok's token endpoint. The parameter form has the parameters of the request; exchange adds the app's key
+// and secret. The texts in secrets are removed from error messages. Errors of this endpoint have a special format:
+// {"error":"invalid_grant","error_description":…}.
 func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (credentials, error) {
 	form.Set("client_key", a.key)
 	form.Set("client_secret", a.secret)
@@ -124,7 +126,7 @@ type ctxMutex chan struct{}
 
 func newCtxMutex() ctxMutex { return make(ctxMutex, 1) }
 
-// lock locks the mutex. It returns an error if ctx is cancelled before.
+// lock locks the mutex. It returns an error if ctx is cancelled while it waits.
 func (m ctxMutex) lock(ctx context.Context) error {
 	select {
 	case m <- struct{}{}:
@@ -144,8 +146,9 @@ type clientTokens struct {
 	known credentials
 }
 
-// token returns an access token other than refused, the token that TikTok has refused ("" if none). It requests a new token if the known
-// one was refused or must be renewed. If the request fails and the known token is still usable, token returns the known token.
+// token returns an access token that differs from the parameter refused, which is a token that TikTok has refused, or "". It requests a new
+// token if the known one was refused or must be renewed. If the request fails and the known token is still usable, token returns the known
+// token.
 func (c *clientTokens) token(ctx context.Context, refused string) (string, error) {
 	if err := c.lock(ctx); err != nil {
 		return "", err

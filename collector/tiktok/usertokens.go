@@ -33,8 +33,8 @@ const (
 )
 
 // userTokens provides the access tokens of an account that has logged in to the app. Each exchange of a refresh token returns a new refresh
-// token and makes the old one invalid. Therefore only one collector at a time exchanges a refresh token, and it stores the new tokens at
-// once.
+// token and makes the old one invalid. Therefore only one collector at a time exchanges a refresh token, and it stores the new tokens
+// immediately.
 //
 // If the database is not available, userTokens keeps the new tokens in memory and stores them at the next call. If the process is killed
 // before that, the owner of the account may have to log in again.
@@ -59,8 +59,8 @@ type unsavedTokens struct {
 	sealed []byte
 }
 
-// newUserTokens returns the tokens of a login. refresh is the first refresh token of the login, which TikTok returned when the owner of the
-// account logged in. The tokens are stored in st.
+// newUserTokens returns the tokens of a login. The parameter refresh is the first refresh token of the login, which TikTok returned when
+// the owner of the account logged in. The tokens are stored in the store st.
 func newUserTokens(a app, refresh string, st TokenStore, log *slog.Logger) (*userTokens, error) {
 	sum := sha256.Sum256([]byte("reeltally tiktok login\n" + refresh))
 	u := &userTokens{app: a, ctxMutex: newCtxMutex(), store: st, log: log, account: hex.EncodeToString(sum[:16]), first: credentials{Refresh: refresh}}
@@ -78,9 +78,9 @@ func (u *userTokens) granted(ctx context.Context, scope string) bool {
 	return u.known.granted(scope)
 }
 
-// token returns an access token other than refused, the token that TikTok has refused ("" if none). If the known token was refused or must
-// be renewed, token loads the stored tokens and, if these are too old as well, exchanges the refresh token. If this fails and the known
-// token is still usable, token returns the known token.
+// token returns an access token that differs from the parameter refused, which is a token that TikTok has refused, or "". If the known
+// token was refused or must be renewed, token loads the stored tokens. If these are too old as well, it exchanges the refresh token. If
+// this fails and the known token is still usable, token returns the known token.
 func (u *userTokens) token(ctx context.Context, refused string) (string, error) {
 	if err := u.lock(ctx); err != nil {
 		return "", err

@@ -69,8 +69,8 @@ func (j Jobs) RunDue(ctx context.Context) error {
 	return errors.Join(j.run(ctx, expiryJob, j.deleteExpired), j.run(ctx, retentionJob, j.applyRetention))
 }
 
-// run calls the function job if the job with the given name is due and not running elsewhere. job returns the time at which the job is due
-// next. It must call extendLease after each transaction, so that no other collector starts the job.
+// run calls the function job if the job with the given name is due and not running elsewhere. The function job returns the time at which
+// the job is due next. It must call extendLease after each transaction, so that no other collector starts the job.
 func (j Jobs) run(ctx context.Context, name string, job func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
 	lease, ok, err := j.Store.Queue.ClaimJob(ctx, name, leaseTime)
 	if err != nil || !ok {
@@ -111,8 +111,8 @@ func (j Jobs) deleteExpired(ctx context.Context, extendLease func() error) (time
 	return j.Now().Add(expiryEvery), err
 }
 
-// logDeleted logs the number of deleted rows of each table. rows maps the name of a table to this number. Tables without deleted rows are
-// not logged.
+// logDeleted logs the number of deleted rows of each table. The parameter rows maps the name of a table to this number. Tables without
+// deleted rows are not logged.
 func (j Jobs) logDeleted(ctx context.Context, rows map[string]int64) {
 	for table, n := range rows {
 		if n > 0 {

@@ -21,8 +21,8 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// wantedEntries returns how many of the newest videos in an account's list to request: depth, Fresh or Page, whichever is largest. depth is
-// the number that the collector requires.
+// wantedEntries returns how many of the newest videos in an account's list to request: the largest of the three numbers depth, Fresh and
+// Page. The parameter depth is the number that the collector requires.
 func (l *List) wantedEntries(depth int) int {
 	return max(depth, l.Fresh, l.Page)
 }
@@ -132,9 +132,9 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// account returns the result for the account t. items are the items (JSON objects of accounts) in the answer with the profile. Only the
-// first is used. requested are the placeholder values of the request. If the handle now belongs to another account, the result is
-// source.HandleReused.
+// account returns the result for the account t. The slice items has the items (JSON objects of accounts) in the answer with the profile.
+// Only the first item is used. The parameter requested has the placeholder values of the request. If the handle now belongs to another
+// account, the result is source.HandleReused.
 func (c Call) account(items []gjson.Result, t source.Target, requested values) source.Result {
 	if len(items) == 0 {
 		if c.Missing == source.Temporary {
@@ -271,7 +271,8 @@ func (l *List) entries(body gjson.Result, p link.Platform, handle string, now ti
 	return out, nil
 }
 
-// videoLink returns the URL of the video with the given id. handle is the handle of its account, which only TikTok's URL contains.
+// videoLink returns the URL of the video with the given id. The parameter handle is the handle of its account, which only TikTok's URL
+// contains.
 func videoLink(p link.Platform, id, handle string) string {
 	switch p {
 	case link.TikTok:

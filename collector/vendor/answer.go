@@ -14,11 +14,11 @@ import (
 )
 
 // classOf returns the class of an answer, such as "gone" or "rate_limited", or the constant split if the call had too many targets. The
-// first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. body is the zero Result if
-// the answer is not JSON. The rules do not apply to such an answer, because it does not come from the vendor itself.
+// first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. The parameter body is the
+// zero Result if the answer is not JSON. The rules do not apply to such an answer, because it does not come from the vendor itself.
 //
-// ofSource is true if the vendor refused the credential. A rule for status 403 without a condition on the body does not prove this, because
-// vendors also return 403 if the platform refuses one target.
+// The result ofSource is true if the vendor refused the credential. A rule for status 403 without a condition on the body does not prove
+// this, because vendors also return 403 if the platform refuses one target.
 func (c Config) classOf(status int, body gjson.Result) (class string, ofSource bool) {
 	isJSON := body.Exists()
 	for _, r := range c.Rules {
@@ -109,7 +109,8 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 	return out
 }
 
-// match returns the requested id to which an item belongs, or "" if the item belongs to no requested id. items are all items of the answer.
+// match returns the requested id to which an item belongs, or "" if the item belongs to no requested id. The slice items has all items of
+// the answer.
 func (c Call) match(item gjson.Result, items []gjson.Result, requested []string) string {
 	if c.Match.Sole && len(items) == 1 && len(requested) == 1 && item.IsObject() {
 		return requested[0]
@@ -195,8 +196,8 @@ func (c Call) result(item gjson.Result, now time.Time) source.Result {
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// reportsHidden returns true if the vendor's answers show whether the platform hides a count. name is the name of the count, such as
-// "likes".
+// reportsHidden returns true if the vendor's answers show whether the platform hides a count. The parameter name is the name of the count,
+// such as "likes".
 func (c Call) reportsHidden(name string) bool {
 	return slices.Contains(c.HiddenWhenAbsent, name) ||
 		slices.ContainsFunc(c.Fields[name], func(a Alternative) bool { return a.Withheld != nil || a.HiddenIf != nil })

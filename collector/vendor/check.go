@@ -92,8 +92,8 @@ func (c Config) check() error {
 	return errors.Join(p...)
 }
 
-// checkBase adds an error if baseURL is not an http or https URL, or if it has credentials, a query or a fragment. member is the name of
-// the member that has the URL.
+// checkBase adds an error if baseURL is not an http or https URL, or if it has credentials, a query or a fragment. The parameter member is
+// the name of the member that has the URL.
 func checkBase(p *problems, member, baseURL string) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" || u.Fragment != "" {
@@ -118,12 +118,13 @@ func checkPath(p *problems, member, path string) {
 	}
 }
 
-// check adds an error if the path of the condition is not valid. member is the name of the member that has the condition.
+// check adds an error if the path of the condition is not valid. The parameter member is the name of the member that has the condition.
 func (w When) check(p *problems, member string) {
 	checkPath(p, member+".path", w.Path)
 }
 
-// check adds an error for each invalid member of the rule. member is the rule's place in the vendor description, such as "rules[0]".
+// check adds an error for each invalid member of the rule. The parameter member is the rule's place in the vendor description, such as
+// "rules[0]".
 func (r Rule) check(p *problems, member string) {
 	if len(r.Status) == 0 && r.When == nil {
 		p.add(member, "must name a status or a condition in when")
@@ -148,7 +149,8 @@ func (r Rule) check(p *problems, member string) {
 	}
 }
 
-// check adds an error for each invalid member of the call. member is the call's place in the vendor description, such as "calls[0]".
+// check adds an error for each invalid member of the call. The parameter member is the call's place in the vendor description, such as
+// "calls[0]".
 func (c Call) check(p *problems, member string) {
 	if !slices.Contains(link.Platforms, c.Platform) {
 		p.add(member+".platform", "must be %s, not %q", words.Or(link.Platforms), c.Platform)
@@ -246,7 +248,8 @@ func (c Call) checkAccount(p *problems, member string) {
 	}
 }
 
-// check adds an error for each invalid member of the list. member is the list's place in the vendor description, such as "calls[0].list".
+// check adds an error for each invalid member of the list. The parameter member is the list's place in the vendor description, such as
+// "calls[0].list".
 func (l List) check(p *problems, member string) {
 	if l.Path != "" {
 		l.Request.check(p, member, listPlaceholders)
@@ -326,7 +329,7 @@ var (
 	listPlaceholders            = placeholders{"{id}", "{link}", "{handle}", "{cursor}", "{units}", "{count}"}
 )
 
-// check adds an error for each invalid member of the request. allowed are the placeholders that the request may contain.
+// check adds an error for each invalid member of the request. The parameter allowed has the placeholders that the request may contain.
 func (r Request) check(p *problems, member string, allowed placeholders) {
 	if r.Method != "" && r.Method != http.MethodGet && r.Method != http.MethodPost {
 		p.add(member+".method", "must be GET or POST, not %q", r.Method)
@@ -359,8 +362,8 @@ func (r Request) check(p *problems, member string, allowed placeholders) {
 	}
 }
 
-// check adds an error for each placeholder in text that is not one of these placeholders. It returns true if text has a placeholder that
-// identifies the target.
+// check adds an error for each placeholder in text that is not in known. It returns true if text has a placeholder that identifies the
+// target.
 func (known placeholders) check(p *problems, member, text string) (identifies bool) {
 	for _, f := range placeholder.FindAllString(text, -1) {
 		if !slices.Contains(known, f) {

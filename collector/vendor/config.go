@@ -33,7 +33,7 @@ type Config struct {
 	QuotaResets Period   `json:"quota_resets,omitempty"`
 	Message     []string `json:"message,omitempty"` // possible paths of the error text in an error answer
 	Rules       []Rule   `json:"rules,omitempty"`   // the first matching rule gives the class of an answer, such as "gone"; if no rule matches, the HTTP status gives it
-	Calls       []Call   `json:"calls"`             // kinds of calls; a video or account is requested with the first one that fits
+	Calls       []Call   `json:"calls"`             // kinds of calls, in order of preference; a video or account is requested with the first kind that can request it
 
 	standard string // the vendor's public base URL if the description is shipped with the program; "" otherwise
 }
@@ -226,8 +226,8 @@ func Shipped() []string {
 	return names
 }
 
-// Load returns the description of a vendor's API. nameOrPath is one of the names in Shipped, or the path of a JSON file. If the description
-// has an unknown member, a wrong type or an invalid value, the error contains the name of the member.
+// Load returns the description of a vendor's API. The parameter nameOrPath is one of the names in Shipped, or the path of a JSON file. If
+// the description has an unknown member, a wrong type or an invalid value, the error contains the name of the member.
 func Load(nameOrPath string) (Config, error) {
 	var text []byte
 	var err error

@@ -105,8 +105,8 @@ var accountFacts = factNames{
 // entryFacts are the facts that a video can have in the list of an account's videos.
 var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact}
 
-// check adds an error if name is not a key of allowed, or if an alternative of the field is not valid for the type of the fact. member is
-// the place of the field in the vendor description.
+// check adds an error if name is not a key of allowed, or if an alternative of the field is not valid for the type of the fact. The
+// parameter member is the place of the field in the vendor description.
 func (f Field) check(p *problems, member, name string, allowed factNames) {
 	kind, ok := allowed[name]
 	if !ok {
@@ -157,8 +157,8 @@ func (f Field) check(p *problems, member, name string, allowed factNames) {
 	}
 }
 
-// value returns the value that an item (the JSON object of a video or account) has at the place that the alternative describes. ok is false
-// if the value does not exist or is null.
+// value returns the value that an item (the JSON object of a video or account) has at the place that the alternative describes. The result
+// ok is false if the value does not exist or is null.
 func (a Alternative) value(item gjson.Result) (v gjson.Result, ok bool) {
 	v = item.Get(a.Path)
 	if a.Inside != "" && v.Type == gjson.String {
@@ -170,7 +170,7 @@ func (a Alternative) value(item gjson.Result) (v gjson.Result, ok bool) {
 	return v, v.Exists() && v.Type != gjson.Null
 }
 
-// scalar returns the text of a JSON string, number or boolean. ok is false for any other JSON type.
+// scalar returns the text of a JSON string, number or boolean. The result ok is false for any other JSON type.
 func scalar(v gjson.Result) (text string, ok bool) {
 	switch v.Type {
 	case gjson.String:
@@ -182,8 +182,8 @@ func scalar(v gjson.Result) (text string, ok bool) {
 	}
 }
 
-// count returns the count in an item, or nil if the item has no count. withheld is true if the platform hides the count. wrong is true if
-// the value is not a whole number from 0 on.
+// count returns the count in an item, or nil if the item has no count. The result withheld is true if the platform hides the count. The
+// result wrong is true if the value is not a whole number from 0 on.
 func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	for _, a := range f {
 		v, ok := a.value(item)
@@ -350,7 +350,7 @@ func (f Field) flag(item gjson.Result) *bool {
 	return result
 }
 
-// boolean converts a value of an item to a boolean. known is false if the value cannot be converted.
+// boolean converts a value of an item to a boolean. The result known is false if the value cannot be converted.
 func (a Alternative) boolean(v gjson.Result) (yes, known bool) {
 	switch {
 	case a.NotEmpty:

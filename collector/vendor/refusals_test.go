@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// invalid returns the JSON body with which EnsembleData refuses a parameter. kind is the type of the error.
+// invalid returns the JSON body with which EnsembleData refuses a parameter. The parameter kind is the type of the error.
 func invalid(parameter, kind string) string {
 	return `{"detail":[{"loc":["query","` + parameter + `"],"msg":"no","type":"` + kind + `"}]}`
 }

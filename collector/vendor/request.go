@@ -107,7 +107,7 @@ func (b batchValues) expand(template string) string {
 	return strings.Join(expanded, b.join)
 }
 
-// build returns the HTTP request for the targets of b. base is the base URL, and key is the credential.
+// build returns the HTTP request for the targets of b. The parameter base is the base URL, and key is the credential.
 func (r Request) build(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string

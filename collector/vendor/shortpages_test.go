@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// serveList starts a server that simulates ScrapeCreators with one account. videos is the number of the account's videos. size returns the
-// number of videos on a page, by page number. calls counts the requested pages.
+// serveList starts a server that simulates ScrapeCreators with one account. The parameter videos is the number of the account's videos. The
+// function size returns the number of videos on a page, by page number. The result calls is the number of requested pages.
 func serveList(t *testing.T, videos int, size func(page int) int) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}

@@ -87,7 +87,7 @@ func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 	})
 }
 
-func TestSource_fetchesVideosFromVendorWithCustomDescription(t *testing.T) {
+func TestSource_fetchesVideosFromAVendorThatTheOperatorDescribed(t *testing.T) {
 	t.Parallel()
 	web := record(t, body(t, "newcomer/ok"))
 	s := newSource(t, "testdata/newcomer/vendor.json", web.base, nil)

@@ -141,7 +141,7 @@ func (s *Source) AsksByHandle(t source.Target) bool {
 	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// size returns how many targets a call can request at present. call is the index of the call in the vendor description.
+// size returns how many targets a call can request at present. The parameter call is the index of the call in the vendor description.
 func (s *Source) size(call int) int { return s.sizes[call].get(s.config.Calls[call].size(), s.now()) }
 
 // callFor returns the index of the first call in the vendor description that can request the target, or -1 if no call can.
@@ -281,8 +281,8 @@ func (s *Source) Timeout() time.Duration {
 // Concurrency returns the maximum number of concurrent Fetch calls: the number in the vendor description, or 4 if it has none.
 func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, defaultConcurrency) }
 
-// Group returns "" for every target. Targets of the same group can be fetched in one batch, so any targets of the same platform and kind
-// can.
+// Group returns "" for every target. All targets of the same platform and kind then belong to the same group, so they can be fetched in one
+// batch.
 func (s *Source) Group(source.Target) string { return "" }
 
 // send builds a request for the targets of b from the template r and sends it.
@@ -292,8 +292,8 @@ func (s *Source) send(ctx context.Context, budget *source.CallBudget, r Request,
 	return s.api.Do(ctx, req)
 }
 
-// classify returns the class of an answer, such as "gone" or "rate_limited", and a detail for the log. body is the parsed body, or the zero
-// Result if the answer is not JSON.
+// classify returns the class of an answer, such as "gone" or "rate_limited", and a detail for the log. The result body is the parsed body,
+// or the zero Result if the answer is not JSON.
 func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail string) {
 	detail = fmt.Sprintf("HTTP %d", res.Status)
 	if err := fetch.CheckJSON(res.Body); err != nil {
@@ -320,7 +320,7 @@ func (s *Source) failure(res *fetch.Response, body gjson.Result, class source.Cl
 }
 
 // results returns the results in the answer to a call, by requested id. If the answer concerns the whole call, such as a rate limit,
-// results returns a failure. callIndex is the index of the call in config.Calls.
+// results returns a failure. The parameter callIndex is the index of the call in config.Calls.
 func (s *Source) results(res *fetch.Response, callIndex int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
 	call := s.config.Calls[callIndex]

@@ -24,7 +24,7 @@ func factsIn(t *testing.T, vendor, file string, target source.Target) source.Fac
 }
 
 // Requirements in docs/coverage.md: 11.12-01, 11.12-03, 11.12-05, 11.12-06
-func TestInstagram_readsAppAndSiteFormats(t *testing.T) {
+func TestVendors_readInstagramPostsInTheFormatsOfTheAppAndTheWebsite(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]struct {
 		views, likes *int64

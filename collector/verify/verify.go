@@ -48,7 +48,8 @@ const (
 const otherVideosViews = "the views of another video"
 
 // Check returns nil if the facts in r may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise it returns
-// the suspicion to store with the target t. mixedUp is true if MixedUp has found that r probably contains the views of another video.
+// the suspicion to store with the target t. The parameter mixedUp is true if MixedUp has found that r probably contains the views of
+// another video.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
@@ -156,7 +157,7 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 			}
 		}
 	}
-	if fell && len(swapped) > 1 { // a fall of views shows a swap, because views hardly ever fall; without a fall, the videos may have grown fast
+	if fell && len(swapped) > 1 { // if the views of a video fell, the videos have exchanged their views, because views hardly ever fall; if all views rose, the videos may really have grown so fast
 		for _, i := range swapped {
 			mixedUp[i] = true
 		}

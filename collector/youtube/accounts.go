@@ -24,7 +24,7 @@ type account struct {
 // name is a query parameter of channels.list that selects a channel by a handle or a user name.
 type name struct{ parameter, value string }
 
-// accountOf returns how to request the channel of a target. ok is false if the target is not a valid YouTube account.
+// accountOf returns how to request the channel of a target. The result ok is false if the target is not a valid YouTube account.
 //
 // A link of the form /@NAME contains a handle. Older forms of links contain other names, which can be the handle of a different channel:
 // /user/NAME contains a user name, and never a handle. /c/NAME contains a custom name, which is usually the handle today, and never a user
@@ -132,8 +132,8 @@ func (s *Source) fetchAccounts(ctx context.Context, batch []source.Target, budge
 	return results, nil
 }
 
-// fetchAccount requests the uploads of one channel. known are the channels that were requested by their ids before. If the channel has no
-// known id, fetchAccount first requests the channel by its names.
+// fetchAccount requests the uploads of one channel. The parameter known has the channels that an earlier request of this batch has returned
+// by their ids. If the id of the channel is not known, fetchAccount first requests the channel by its names.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target, known channels) (source.Result, error) {
 	a, ok := accountOf(t)
 	if !ok {
@@ -195,8 +195,8 @@ func (c channels) result(id string) source.Result {
 	return r
 }
 
-// fetchChannels calls channels.list. filter is the query parameter that selects the channels. ids are the channel ids in filter, without
-// duplicates. ids is nil if filter selects a channel by a name.
+// fetchChannels calls channels.list. The parameter filter is the query parameter that selects the channels. The parameter ids has the
+// channel ids in filter, without duplicates. It is nil if filter selects a channel by a name.
 func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, filter string, ids []string) (channels, error) {
 	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
 	if e, ok := errors.AsType[*targetError](err); ok {
@@ -229,8 +229,9 @@ type channel struct {
 	} `json:"statistics"`
 }
 
-// decodeChannels decodes an answer of channels.list. The caller has checked its JSON with fetch.CheckJSON. ids are the requested ids, or
-// nil if a name was requested, which belongs to at most one channel. If YouTube finds no channel, its answer has no member "items".
+// decodeChannels decodes an answer of channels.list. The caller has checked its JSON with fetch.CheckJSON. The parameter ids has the
+// requested ids. It is nil if a name was requested, which belongs to at most one channel. If YouTube finds no channel, its answer has no
+// member "items".
 func decodeChannels(body []byte, ids []string) (channels, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`

@@ -109,7 +109,7 @@ type cachedHandle struct {
 	expires    time.Time
 }
 
-// newHandleCache returns a cache for size handles, which expire after ttl.
+// newHandleCache returns a cache for at most size handles. A handle expires after the duration ttl.
 func newHandleCache(size int, ttl time.Duration, now func() time.Time) *handleCache {
 	return &handleCache{size: size, ttl: ttl, now: now, order: list.New(), byID: make(map[string]*list.Element)}
 }

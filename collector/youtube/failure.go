@@ -44,8 +44,8 @@ func (e apiError) reasons() []string {
 	return out
 }
 
-// classOf returns the class for an error reason of YouTube, such as "quotaExceeded". ok is false for other reasons. The HTTP status then
-// gives the class.
+// classOf returns the class for an error reason of YouTube, such as "quotaExceeded". The result ok is false for other reasons. The HTTP
+// status then gives the class.
 func classOf(reason string) (class source.Class, ok bool) {
 	switch reason {
 	case "quotaExceeded", "dailyLimitExceeded":
@@ -62,8 +62,8 @@ func classOf(reason string) (class source.Class, ok bool) {
 	}
 }
 
-// failure returns the failure for an answer that is not a success. jsonErr says why the body is not valid JSON, or is nil. bucket is the
-// name of the budget from which the unit of the call was taken.
+// failure returns the failure for an answer that is not a success. The parameter jsonErr says why the body is not valid JSON, or is nil.
+// The parameter bucket is the name of the budget from which the unit of the call was taken.
 func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *source.Failure {
 	now := s.now()
 	f := &source.Failure{

@@ -70,7 +70,8 @@ type uploads struct {
 	next   string // token of the next page; "" on the last page
 }
 
-// fetchUploads requests one page of a channel's uploads with playlistItems.list and decodes it. query has the parameters of the request.
+// fetchUploads requests one page of a channel's uploads with playlistItems.list and decodes it. The parameter query has the parameters of
+// the request.
 func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, query string) (uploads, error) {
 	res, err := s.call(ctx, budget, BudgetCommon, methodUploads, query)
 	if err != nil {

@@ -97,9 +97,9 @@ type video struct {
 	} `json:"status"`
 }
 
-// decodeVideos decodes an answer of videos.list or batchGetStats. The caller has checked its JSON with fetch.CheckJSON. kind is the value
-// that the member "kind" must have. A malformed video does not affect the others. If the answer has a video without an id or with an id
-// that was not requested, the field incomplete of the result is set, because the videos that are missing may still exist.
+// decodeVideos decodes an answer of videos.list or batchGetStats. The caller has checked its JSON with fetch.CheckJSON. The parameter kind
+// is the value that the member "kind" must have. A malformed video does not affect the others. If the answer has a video without an id or
+// with an id that was not requested, the field incomplete of the result is set, because the videos that are missing may still exist.
 func decodeVideos(body []byte, kind string, requested []string, now time.Time) (videos, error) {
 	var answer struct {
 		Kind  string      `json:"kind"`

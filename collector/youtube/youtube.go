@@ -113,8 +113,8 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// limit returns the limit of a budget for a configured number: the default limit for 0, no known limit (0) for a negative number, and the
-// number itself otherwise.
+// limit returns the limit of a budget, which follows from the configured number. The result is the default limit for 0, 0 (no known limit)
+// for a negative number, and otherwise the configured number.
 func limit(configured int64) int64 {
 	switch {
 	case configured == 0:
@@ -150,7 +150,8 @@ func (s *Source) Timeout() time.Duration { return s.api.Timeout() }
 // concurrent calls would only spend the daily quota sooner.
 func (s *Source) Concurrency() int { return concurrentCalls }
 
-// Group returns "" for every target. Targets of the same group can be fetched in one batch, so videos or channels of any accounts can.
+// Group returns "" for every target. All targets then belong to the same group, so videos or channels of different accounts can be fetched
+// in one batch.
 func (s *Source) Group(source.Target) string { return "" }
 
 // AsksByHandle returns false, because a video is requested by its id and not by the handle of its account.
@@ -254,9 +255,9 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// call calls a method of the API. bucket is the name of the budget from which the unit of the call is taken. If the answer is an error that
-// concerns only the requested channel or its list of uploads, call returns a *targetError. For any other error, and if the answer is not
-// JSON, call returns a *source.Failure.
+// call calls a method of the API. The parameter bucket is the name of the budget from which the unit of the call is taken. If the answer is
+// an error that concerns only the requested channel or its list of uploads, call returns a *targetError. For any other error, and if the
+// answer is not JSON, call returns a *source.Failure.
 func (s *Source) call(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),

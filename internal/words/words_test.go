@@ -8,7 +8,7 @@ import (
 	"github.com/reeltally/reeltally/internal/words"
 )
 
-func TestOr_writesAListAsInASentence(t *testing.T) {
+func TestOr_joinsValuesWithCommasAndTheWordOr(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, words.Or([]int{}))
 	require.Equal(t, "7", words.Or([]int{7}))

@@ -21,7 +21,7 @@ import (
 // Public is the IP address to which the attacker's name server resolves the public hosts of a test.
 var Public = netip.MustParseAddr("93.184.215.14")
 
-var errUnreachable = errors.New("no server at this address")
+var errUnreachable = errors.New("no server listens at this address")
 
 // Internet simulates the internet. One address, Public, belongs to a simulated server at port 443, which answers the requests for all
 // hosts. Dial connects any other address on the real network. A forbidden connection to this machine is therefore not prevented, and Inside
@@ -38,8 +38,9 @@ type Internet struct {
 	dialed []string
 }
 
-// NewInternet starts a simulated internet, which is stopped at the end of the test. h handles the requests to the simulated server. Host
-// names are resolved as in AttackerZone. A host for which isPublic returns true has the address of the simulated server.
+// NewInternet starts a simulated internet, which is stopped at the end of the test. The handler h answers the requests to the simulated
+// server. Host names are resolved as in AttackerZone. A host for which the function isPublic returns true has the address of the simulated
+// server.
 func NewInternet(t *testing.T, isPublic func(host string) bool, h http.Handler) *Internet {
 	t.Helper()
 	n := &Internet{NameServer: NewNameServer(t, AttackerZone(isPublic)), Authority: NewAuthority(t), Inside: NewLocalListener(t)}
@@ -85,7 +86,7 @@ func (n *Internet) Connections() int {
 }
 
 // RequireUntouched requires that only the simulated server was dialled, and that no connection to this machine was made. It also requires
-// that only hosts were looked up for which allowed returns true.
+// that the function allowed returns true for every host that was looked up.
 func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool) {
 	t.Helper()
 	for _, address := range n.Dialed() {
@@ -97,7 +98,7 @@ func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool
 	require.Zero(t, n.Inside.Visits(t), "number of connections to this machine")
 }
 
-// LocalListener is a TCP listener at all addresses of this machine. It counts the connections to it and closes them at once.
+// LocalListener is a TCP listener at all addresses of this machine. It counts the connections to it and closes them immediately.
 type LocalListener struct {
 	Port string // the port of the listener, which is the same at every address
 
@@ -137,7 +138,7 @@ func (c *LocalListener) Address() string { return net.JoinHostPort("127.0.0.1", 
 func (c *LocalListener) Visits(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
-		conn, err := net.Dial("tcp", c.Address()) //nolint:noctx // this machine answers at once
+		conn, err := net.Dial("tcp", c.Address()) //nolint:noctx // this machine answers without delay
 		require.NoError(t, err)
 		_, err = conn.Read(make([]byte, 1))
 		require.Error(t, err, "the listener must close the connection")

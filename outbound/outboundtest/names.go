@@ -29,8 +29,8 @@ type NameServer struct {
 	asked map[string]int // number of questions, by host
 }
 
-// NewNameServer starts a name server, which is stopped at the end of the test. The server calls zone for each question about a host, which
-// can be a question for IPv4 or IPv6 addresses. The host is in lower case and has no trailing dot.
+// NewNameServer starts a name server, which is stopped at the end of the test. For each question about a host, the server calls the
+// function zone. A question can be for IPv4 or for IPv6 addresses. The host is in lower case and has no trailing dot.
 func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // listening does not block
@@ -68,7 +68,8 @@ func (s *NameServer) Asked() []string {
 	return names
 }
 
-// Questions returns how many questions about a host the server has received. A lookup usually asks two: for IPv4 and for IPv6 addresses.
+// Questions returns how many questions about a host the server has received. A look-up usually asks two questions: one for IPv4 and one for
+// IPv6 addresses.
 func (s *NameServer) Questions(host string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 
 // Restore reads a backup into an empty database of either engine. First it brings the schema to the version of the backup. Then it inserts
 // all rows in one transaction, and commits the transaction only if the checksum is right. Finally it updates the schema to the version of
-// this program. The database must have no rows, except in the table settings. Restore regularly calls progress with the number of rows read
-// so far and the total number of rows. It returns a *DamagedError for a damaged backup, and a *store.SchemaError for a backup of a newer
-// program.
+// this program. The database must have no rows, except in the table settings. Restore regularly calls the function progress with the number
+// of rows read so far and the total number of rows. It returns a *DamagedError for a damaged backup, and a *store.SchemaError for a backup
+// of a newer program.
 func Restore(ctx context.Context, s *store.Store, from io.Reader, progress func(done, of int64)) (Summary, error) {
 	r, err := newReader(from, progress)
 	if err != nil {

@@ -69,8 +69,8 @@ const endOfBackup = "backup"
 const reportEvery = 5000
 
 // Write writes a backup of the database to w. The backup contains the data as they are when Write starts to read, without the changes of
-// transactions that are committed later. The parameter program is the version of the program. Write regularly calls progress with the
-// number of rows written so far and the total number of rows. If Write fails, the written part is not a valid backup.
+// transactions that are committed later. The parameter program is the version of the program. Write regularly calls the function progress
+// with the number of rows written so far and the total number of rows. If Write fails, the written part is not a valid backup.
 func Write(ctx context.Context, s *store.Store, program string, w io.Writer, progress func(done, of int64)) (Summary, error) {
 	compressed, err := zstd.NewWriter(w)
 	if err != nil {

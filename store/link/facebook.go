@@ -102,7 +102,7 @@ func (a *address) facebookPlayer() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// facebookVideo returns the link of the video with an id. name is the name of the account in the link, or "".
+// facebookVideo returns the link of the video with the given id. The parameter name is the name of the account in the link, or "".
 func (a *address) facebookVideo(name, id string) (Link, *Error) {
 	if !isFacebookID(id) {
 		return Link{}, a.refuseID(id, facebookIDShape)
@@ -114,8 +114,8 @@ func (a *address) facebookVideo(name, id string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookAccount returns the link of an account. name is the first part of the path: a chosen name, an account id, or the title of a page
-// followed by the page's id, such as "Any-Title-100063551323670".
+// facebookAccount returns the link of an account. The parameter name is the first part of the path: a chosen name, an account id, or the
+// title of a page followed by the page's id, such as "Any-Title-100063551323670".
 func (a *address) facebookAccount(name string) (Link, *Error) {
 	if !a.accountHost() {
 		return Link{}, a.refusePath()
@@ -132,7 +132,7 @@ func (a *address) facebookAccount(name string) (Link, *Error) {
 	return l, nil
 }
 
-// facebookNumber returns the link of the account with a numeric id. It refuses an id that is not a number of up to 20 digits.
+// facebookNumber returns the link of the account with the given numeric id. It refuses an id that is not a number of up to 20 digits.
 func (a *address) facebookNumber(id string) (Link, *Error) {
 	if !allOf(id, 1, 20, isDigit) {
 		return Link{}, a.refuseHandle(id, "a Facebook account id has up to 20 digits, as in facebook.com/profile.php?id=100064550044307")
@@ -155,7 +155,7 @@ func (a *address) facebookShare() (Link, *Error) {
 }
 
 // facebookShortHost returns the short link of an address on fb.watch or fb.me, where all links are short links. A short word can precede
-// the code in the path, as in /v/CODE. slash is the end of the canonical link: "/" or "".
+// the code in the path, as in /v/CODE. The parameter slash is the end of the canonical link: "/" or "".
 func (a *address) facebookShortHost(host, slash string) (Link, *Error) {
 	code, path := a.part(0), ""
 	if len(a.parts) == 2 && allOf(code, 1, 5, isAlnum) {

@@ -7,7 +7,7 @@ const (
 	instagramNameShape = "an Instagram username has 1 to 30 letters, digits, dots and underscores and does not end in a dot, as in instagram.com/username"
 )
 
-// rareCode is the length of the longest codes. Almost all codes have 11 characters.
+// rareCode is the number of characters of the longest codes of posts. Almost all codes have 11 characters.
 const rareCode = 12
 
 // privateTail is the number of characters that Instagram appends to the code of a private account's post.
@@ -58,9 +58,9 @@ func (a *address) instagram() (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// instagramVideo returns the link of the post with a code. word is the path part before the code, such as "p" or "reel". The same post has
-// links with each of these words. The canonical link has "reel" if word is "reel" or "reels", and "p" otherwise. name is the account in the
-// link, or "".
+// instagramVideo returns the link of the post with the given code. The parameter word is the path part before the code, such as "p" or
+// "reel". The same post has links with each of these words. The canonical link has "reel" if word is "reel" or "reels", and "p" otherwise.
+// The parameter name is the account in the link, or "".
 func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
 	if len(code) > privateTail && allOf(code, 1, 2*privateTail, isID) {
 		code = code[:len(code)-privateTail]
@@ -78,7 +78,7 @@ func (a *address) instagramVideo(name, word, code string) (Link, *Error) {
 	return Link{Platform: Instagram, Kind: Video, ID: code, Handle: FoldUsername(name), Canonical: canonical}, nil
 }
 
-// instagramAccount returns the link of the account with a username.
+// instagramAccount returns the link of the account with the given username.
 func (a *address) instagramAccount(name string) (Link, *Error) {
 	if !isInstagramName(name) {
 		return Link{}, a.refuseHandle(name, instagramNameShape)

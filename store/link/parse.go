@@ -43,7 +43,7 @@ func Parse(raw string) (Link, error) {
 	return l, nil
 }
 
-// parse parses a link as Parse does. The type of its error is *Error instead of error.
+// parse does the same as Parse, but its error has the type *Error instead of error.
 func parse(raw string) (Link, *Error) {
 	if len(raw) > maxBytes {
 		return Link{}, refuse(InvalidURL, "The link has %d bytes; at most %d are accepted.", len(raw), maxBytes)
@@ -324,7 +324,8 @@ func (a *address) refusePath() *Error {
 		quote("/"+strings.Join(a.parts, "/")), a.host, accepted(a.platform))
 }
 
-// refuseID returns the error for a video link whose id is missing or has the wrong form. shape is a text that describes the right form.
+// refuseID returns the error for a video link whose id is missing or has the wrong form. The parameter shape describes the right form in
+// words.
 func (a *address) refuseID(id, shape string) *Error {
 	if id == "" {
 		return refuse(UnsupportedLink, "The link to %s names no video id; %s.", a.host, shape)
@@ -332,7 +333,8 @@ func (a *address) refuseID(id, shape string) *Error {
 	return refuse(UnsupportedLink, "%s is not a video id of %s; %s.", quote(id), a.base, shape)
 }
 
-// refuseHandle returns the error for an account link whose handle has the wrong form. shape is a text that describes the right form.
+// refuseHandle returns the error for an account link whose handle has the wrong form. The parameter shape describes the right form in
+// words.
 func (a *address) refuseHandle(handle, shape string) *Error {
 	return refuse(UnsupportedLink, "%s is not an account name of %s; %s.", quote(handle), a.base, shape)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// drawLink returns a link with a random platform, kind and id, and the result that Parse must return for it.
+// drawLink returns a random link, with a random platform, kind and id, and the result that Parse must return for this link.
 func drawLink(t *rapid.T) (raw string, want link.Link) {
 	number := func(length int) string {
 		return rapid.StringOfN(rapid.RuneFrom([]rune("123456789")), length, length, -1).Draw(t, "number")

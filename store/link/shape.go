@@ -16,7 +16,7 @@ func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A
 // ids with letters.
 func isID(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
-// allOf reports whether s has minimum to maximum bytes, and passes returns true for each byte.
+// allOf reports whether s has minimum to maximum bytes, and the function passes returns true for each byte.
 func allOf(s string, minimum, maximum int, passes func(byte) bool) bool {
 	if len(s) < minimum || len(s) > maximum {
 		return false

@@ -90,8 +90,8 @@ func (a *address) tiktokProfile(handle string) (Link, *Error) {
 	return Link{}, a.refusePath()
 }
 
-// tiktokVideo returns the link of the video with an id, or of the slideshow if kind is "photo". If the handle is not valid, the link has no
-// handle.
+// tiktokVideo returns the link of the video with the given id, or of the slideshow if kind is "photo". If the handle is not valid, the link
+// has no handle.
 func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !isTikTokID(id) {
@@ -113,9 +113,9 @@ func (a *address) tiktokVideo(handle, kind, id string) (Link, *Error) {
 	}, nil
 }
 
-// tiktokAccount returns the link of the account with a handle. In the place of the handle, TikTok also accepts its two kinds of ids. A
-// secUid becomes the ID. A number can be a handle or a numeric id. So it becomes the handle, and also the ID if it is as long as a numeric
-// id.
+// tiktokAccount returns the link of the account with the given handle. In the place of the handle, TikTok also accepts its two kinds of
+// ids. A secUid becomes the ID of the link. A number can be a handle or a numeric id. So it becomes the handle, and also the ID if it is as
+// long as a numeric id.
 func (a *address) tiktokAccount(handle string) (Link, *Error) {
 	l := Link{Platform: TikTok, Kind: Account}
 	switch {
@@ -132,7 +132,7 @@ func (a *address) tiktokAccount(handle string) (Link, *Error) {
 	return l, nil
 }
 
-// tiktokUser returns the link of the account with a numeric id, which has 4 to 20 digits. It refuses other ids.
+// tiktokUser returns the link of the account with the given numeric id, which has 4 to 20 digits. It refuses other ids.
 func (a *address) tiktokUser(id string) (Link, *Error) {
 	id = strings.TrimSuffix(id, ".html")
 	if !allOf(id, 4, 20, isDigit) {
@@ -141,8 +141,8 @@ func (a *address) tiktokUser(id string) (Link, *Error) {
 	return Link{Platform: TikTok, Kind: Account, ID: id, Canonical: AccountIDURL(TikTok, id)}, nil
 }
 
-// tiktokShort returns the short link whose code is the path part with index i. It refuses the link if further parts follow. prefix is the
-// part of the canonical link before the code.
+// tiktokShort returns the short link whose code is the path part with index i. It refuses the link if further parts follow. The parameter
+// prefix is the part of the canonical link before the code.
 func (a *address) tiktokShort(i int, prefix string) (Link, *Error) {
 	code := a.part(i)
 	if !isShareCode(code) || len(a.parts) != i+1 {

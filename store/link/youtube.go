@@ -79,7 +79,8 @@ func (a *address) youtube() (Link, *Error) {
 	return a.youtubeChannelPage(1, func() (Link, *Error) { return a.youtubeAccount("", a.part(0)) })
 }
 
-// youtubeWatch parses the paths of videos, such as /watch?v=ID, /shorts/ID and /embed/ID. word is the first path part in lower case.
+// youtubeWatch parses the paths of videos, such as /watch?v=ID, /shorts/ID and /embed/ID. The parameter word is the first path part in
+// lower case.
 func (a *address) youtubeWatch(word string) (Link, *Error) {
 	if id, ok := youtubeID(a.part(1)); ok && !isYouTubePlayerWord(a.word(1)) {
 		return youtubeVideo(id, word == "shorts"), nil
@@ -124,7 +125,7 @@ func (a *address) youtubeChannelPage(tab int, account func() (Link, *Error)) (Li
 	return account()
 }
 
-// youtubeVideo returns the link of the video with an id. If short is true, the canonical link has the form /shorts/ID.
+// youtubeVideo returns the link of the video with the given id. If short is true, the canonical link has the form /shorts/ID.
 func youtubeVideo(id string, short bool) Link {
 	canonical := "https://www.youtube.com/watch?v=" + id
 	if short {
@@ -133,7 +134,7 @@ func youtubeVideo(id string, short bool) Link {
 	return Link{Platform: YouTube, Kind: Video, ID: id, Canonical: canonical}
 }
 
-// youtubeChannel returns the link of the account with a channel id.
+// youtubeChannel returns the link of the account with the given channel id.
 func (a *address) youtubeChannel(id string) (Link, *Error) {
 	if !isYouTubeChannel(id) {
 		if allOf(id, 24, 24, isID) && id[:2] == "UC" {
@@ -152,7 +153,7 @@ func (a *address) refuseYouTubeID(id string) *Error {
 	return a.refuseID(id, youtubeIDShape)
 }
 
-// refuseLastCharacter returns the error for an id that is valid except for its last character.
+// refuseLastCharacter returns the error for an id whose only fault is its last character.
 func refuseLastCharacter(id, kind string) *Error {
 	return refuse(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
 }
@@ -163,7 +164,8 @@ func isYouTubeChannel(s string) bool {
 	return allOf(s, 24, 24, isID) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
 
-// youtubeAccount returns the link of the account with a name. prefix is the part of the path before the name: "@", "c/", "user/" or "".
+// youtubeAccount returns the link of the account with the given name. The parameter prefix is the part of the path before the name: "@",
+// "c/", "user/" or "".
 func (a *address) youtubeAccount(prefix, name string) (Link, *Error) {
 	ok := isYouTubeName(name, 1)
 	if prefix == "@" {

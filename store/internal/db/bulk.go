@@ -18,7 +18,7 @@ import (
 // InsertRows is a function that inserts rows into a table. Each row has one value for each column.
 type InsertRows func(table string, columns []string, rows [][]any) error
 
-// bulkLoader is a dialect that can insert rows faster than with INSERT statements.
+// bulkLoader is a dialect that can insert many rows in a faster way than with INSERT statements.
 type bulkLoader interface {
 	// bulkTx runs f in a transaction. It passes to f the engine's fastest function to insert rows.
 	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
@@ -48,7 +48,7 @@ func (d *DB) BulkTx(ctx context.Context, f func(tx *gorm.DB, insert InsertRows) 
 	})
 }
 
-// insertTx runs f in a transaction. It passes to f an insert function that uses INSERT statements and runs them with exec.
+// insertTx runs f in a transaction. It passes to f an insert function that uses INSERT statements. The function exec runs these statements.
 func insertTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error, exec func(tx *gorm.DB, text string, args []any) error) error {
 	return d.Tx(ctx, func(tx *gorm.DB) error {
 		return f(tx, func(table string, columns []string, rows [][]any) error {
@@ -72,8 +72,8 @@ func insertError(tx *gorm.DB, table string, err error) error {
 // parametersAtOnce is the maximum number of parameters of one INSERT of insertMany. More parameters do not make the INSERT faster.
 const parametersAtOnce = 4000
 
-// insertMany inserts rows with INSERT statements of many rows each, which it runs with exec. A statement has at most parametersAtOnce
-// parameters.
+// insertMany inserts rows with INSERT statements of many rows each. The function exec runs these statements. A statement has at most
+// parametersAtOnce parameters.
 func insertMany(table string, columns []string, rows [][]any, exec func(text string, args []any) error) error {
 	if len(rows) == 0 {
 		return nil

@@ -61,7 +61,7 @@ func readCatalog(t *testing.T, db *storetest.DB) catalog {
 	return c
 }
 
-// tables returns a catalog of empty descriptions. The query returns the names of the tables.
+// tables returns a catalog with an empty description of each table whose name the query returns.
 func tables(t *testing.T, db *storetest.DB, query string) catalog {
 	t.Helper()
 	c := catalog{}
@@ -71,7 +71,7 @@ func tables(t *testing.T, db *storetest.DB, query string) catalog {
 	return c
 }
 
-// each runs a query, scans each row into pointers, and calls f after each scan.
+// each runs a query. For each row of the result, it stores the values in the variables to which pointers point, and then calls f.
 func each(t *testing.T, db *storetest.DB, pointers []any, f func(), query string, args ...any) {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), db.Bind(query), args...)

@@ -43,8 +43,8 @@ func TestInspect_refusesChangesOfTablesInParallelMode(t *testing.T) {
 		"ALTER TABLE snapshots_daily ATTACH PARTITION snapshots_daily_202001 FOR VALUES FROM ('2020-01-01') TO ('2020-02-01')",
 		"DROP TABLE snapshots_daily_202001",
 	} {
-		require.ErrorContains(t, d.Store.DB().ReadCommitted(t.Context()).Exec(change).Error, "outside of a transaction")
-		require.ErrorContains(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error { return tx.Exec(change).Error }), "a transaction changes a table without")
+		require.ErrorContains(t, d.Store.DB().ReadCommitted(t.Context()).Exec(change).Error, "not in a transaction that has set")
+		require.ErrorContains(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error { return tx.Exec(change).Error }), "a transaction changes a table before it sets")
 	}
 	require.NoError(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error {
 		if err := tx.Exec("SET LOCAL citus.multi_shard_modify_mode = 'sequential'").Error; err != nil {

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
-	// Now returns the time. The DB reads no clock in another way, so tests can set its time.
+	// Now returns the time. The DB uses no other clock, so tests can set its time.
 	Now func() time.Time
 	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, scheduled jobs and the deletion
 	// of old rows fail while Now and the clock of PostgreSQL differ too much.
@@ -112,8 +112,8 @@ func (d *DB) ReadCommitted(ctx context.Context) *gorm.DB { return d.write.WithCo
 const (
 	// MaxAttempts is the maximum number of times that a transaction is run if it fails because of deadlocks or other conflicts.
 	MaxAttempts = 5
-	// repeatTimeout is the time after which a transaction is not tried again if it fails, for example because another process has the
-	// SQLite file locked.
+	// repeatTimeout is the time after which a failed transaction is not run again. A transaction fails, for example, if another process has
+	// the SQLite file locked.
 	repeatTimeout = 30 * time.Second
 )
 
@@ -166,9 +166,10 @@ func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 // DeleteBatch is the maximum number of rows that one transaction of a clean-up deletes.
 const DeleteBatch = 500
 
-// DeleteInBatches deletes rows of a table in several transactions. The function f runs in each of them: it deletes up to batch rows and
-// returns their number, which DeleteInBatches adds to deleted[table]. If f deletes fewer than batch rows, that transaction is the last one.
-// After each transaction, DeleteInBatches calls alive, and it stops if alive returns an error.
+// DeleteInBatches deletes rows of a table in several transactions. In each transaction, it calls the function f. f deletes some rows, at
+// most as many as the parameter batch says, and returns their number, which DeleteInBatches adds to deleted[table]. The first transaction
+// that deletes fewer rows than this maximum is the last one. After each transaction, DeleteInBatches calls the function alive, and it stops
+// if alive returns an error.
 func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, alive func() error, batch int64, f func(tx *gorm.DB) (int64, error)) error {
 	for {
 		var n int64

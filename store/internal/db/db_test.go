@@ -125,7 +125,7 @@ func TestStore_returnsErrorsAfterItIsClosed(t *testing.T) {
 	})
 }
 
-func TestStore_stopsIfTheContextOfTheCallIsCancelled(t *testing.T) {
+func TestStore_methodsStopIfTheirContextIsCancelled(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

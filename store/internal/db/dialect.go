@@ -69,7 +69,7 @@ type connections struct {
 	read, write *gorm.DB  // two different handles on SQLite, the same handle on PostgreSQL
 	pools       []*sql.DB // the pools of write and read, in this order; only one pool if both handles are the same
 	sharded     bool      // the extension Citus divides the tables of organisations between several PostgreSQL servers: see citus.go
-	below       func()    // closes the pgx pool that pools use; called after pools are closed; nil on SQLite
+	below       func()    // closes the pgx pool from which the pools take connections; called after the pools are closed; nil on SQLite
 }
 
 // dialectOf returns the dialect of a database URL, or an error that does not contain a password.

@@ -47,8 +47,8 @@ func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 	return distributed, Translate(err)
 }
 
-// checkLayout returns an error if Citus has distributed only a part of the tables. Rows that are written to the remaining tables before
-// these are distributed would be lost.
+// checkLayout returns an error if Citus has distributed only a part of the tables. If rows were written to the other tables before these
+// tables are distributed, the rows would be lost.
 func (d *DB) checkLayout(ctx context.Context) error {
 	if !d.sharded {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// statements is the interface of *sql.DB and *sql.Tx that GORM uses to run statements.
+// statements has the methods of *sql.DB and *sql.Tx with which GORM runs statements.
 type statements interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -23,8 +23,8 @@ type statements interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// inspected returns a pool that calls inspect with each statement before the statement runs, and does not run it if inspect returns an
-// error. If inspect is nil, it returns pool unchanged.
+// inspected returns a pool that calls the function inspect with each statement before the statement runs. If inspect returns an error, the
+// pool does not run the statement. If inspect is nil, inspected returns pool unchanged.
 func inspected(pool *sql.DB, inspect Inspector) gorm.ConnPool {
 	if inspect == nil {
 		return pool
@@ -55,7 +55,7 @@ func (s inspectedStatements) QueryContext(ctx context.Context, query string, arg
 func (s inspectedStatements) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if err := s.inspect(query, args); err != nil {
 		cancelled, cancel := context.WithCancelCause(ctx)
-		cancel(err) // a *sql.Row cannot be created with an error, but a query with a cancelled context returns the cause, which is err
+		cancel(err) // the only way to return err in a *sql.Row is a query whose context was cancelled with err as the cause
 		return s.statements.QueryRowContext(cancelled, query, args...)
 	}
 	return s.statements.QueryRowContext(ctx, query, args...)
@@ -105,7 +105,7 @@ var changedTable = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+TABLE\b`)
 func outsideTx(inspect Inspector) Inspector {
 	return func(statement string, args []any) error {
 		if changedTable.MatchString(statement) {
-			return fmt.Errorf("a statement changes a table outside of a transaction with %s: %s", sequentialDDL, statement)
+			return fmt.Errorf("a statement changes a table, but not in a transaction that has set %s: %s", sequentialDDL, statement)
 		}
 		return inspect(statement, args)
 	}
@@ -124,7 +124,7 @@ func txGuard(inspect Inspector) Inspector {
 			sequential.Store(true)
 		}
 		if changedTable.MatchString(statement) && !sequential.Load() {
-			return fmt.Errorf("a transaction changes a table without %s: %s", sequentialDDL, statement)
+			return fmt.Errorf("a transaction changes a table before it sets %s: %s", sequentialDDL, statement)
 		}
 		if strings.Contains(statement, " SET "+marker) {
 			done.Store(true)

@@ -85,8 +85,8 @@ func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (fou
 	return found, nil
 }
 
-// listPart is a list of rows, or the rows of one organisation in it, for which a statement runs once. The SQL text org is the organisation of
-// a row: on Citus a placeholder with the argument orgArg, otherwise the column of the list.
+// listPart is a list of rows for which a statement runs once: a whole list or, on Citus, the rows of one organisation. The field org is the
+// SQL text for the organisation of a row: on Citus a placeholder with the argument orgArg, otherwise the column of the list.
 type listPart struct {
 	OrgRows
 	org    string
@@ -231,7 +231,7 @@ func arraysQuery(form string, types []string, rows [][]any) (query string, args 
 // array is an array parameter of PostgreSQL. It implements pgtype.ArrayGetter.
 type array struct {
 	length int
-	at     func(i int) any // returns a value of a type that pgx sends in binary form
+	at     func(i int) any // returns the value with the index i, in a type that pgx sends in binary form
 }
 
 // Dimensions implements pgtype.ArrayGetter.

@@ -66,7 +66,7 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 			break
 		}
 		if isLocked(err) {
-			d.logger.InfoContext(ctx, "migration waits for a lock that another session holds, such as a dump", "error", err)
+			d.logger.InfoContext(ctx, "the migration waits for a lock that another session holds, for example a running dump of the database", "error", err)
 			if err := pause(ctx, lockPause); err != nil {
 				return applied, fmt.Errorf("migrate: %w", err)
 			}
@@ -115,8 +115,7 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 // the table, even reads, have to wait as long.
 const lockTimeout = "200ms"
 
-// lockPause is the pause after a statement did not get its lock and before it is tried again. Other sessions can use the table during the
-// pause.
+// lockPause is the pause before a statement that did not get its lock is run again. Other sessions can use the table during the pause.
 const lockPause = time.Second
 
 // changeTables runs f, which changes tables, in a transaction of PostgreSQL that waits at most lockTimeout for each lock. If the transaction

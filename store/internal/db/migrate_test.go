@@ -164,7 +164,7 @@ func TestMigrate_turnsTheHandlesOfTargetsIntoClaimedHandles(t *testing.T) {
 // Before migration 12, an unknown increase or outlier multiplier is 0.
 //
 // Requirements in docs/coverage.md: 11.2-03
-func TestMigrate_turnsInventedZerosIntoNull(t *testing.T) {
+func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, links := storetest.NewOrg(t, db), storetest.Clips(t, 5)

@@ -142,7 +142,7 @@ func (c SortColumn) seek(ctx context.Context, d *DB, q *gorm.DB, o Order, w Wind
 			return nil
 		})
 	}
-	valuesAtWrongEnd := c.nullable && !o.Descending // read in ascending order, the index begins with the rows whose column is NULL, but the list ends with these rows
+	valuesAtWrongEnd := c.nullable && !o.Descending // the index, read in ascending order, begins with the rows whose column is NULL, but the list ends with these rows
 	if fromEnd := int(total) - w.Offset; unchanged != nil && fromEnd >= 0 && fromEnd < w.Offset-1 && !valuesAtWrongEnd {
 		if err := read(q, o.reversed(), fromEnd); err != nil {
 			return w, err
@@ -173,7 +173,7 @@ func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 		beyond, nulls = ">", " NULLS FIRST"
 	}
 	if !c.nullable {
-		nulls = "" // a column without NULL does not need it, and PostgreSQL would not use the column's index, which was created without NULLS LAST
+		nulls = "" // a column that is never NULL needs no NULLS LAST, and with it PostgreSQL would not use the column's index, which was created without NULLS LAST
 	}
 	switch {
 	case w.After != nil && w.After.Null:
@@ -190,8 +190,8 @@ func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 	return q.Order(fmt.Sprintf("%s %s%s, %s %[2]s", c.expression, o.direction(), nulls, c.id))
 }
 
-// eachPart splits the reading of a window of q into one or two statements and calls read for each of them. The parameter limit of read is
-// the number of rows that are still missing in the window. The function read returns the number of rows that it has read.
+// eachPart splits the reading of a window of q into one or two statements and calls the function read for each of them. The parameter limit
+// of read is the number of rows that are still missing in the window. The function read returns the number of rows that it has read.
 //
 // The database reads the rows in order from an index on (organisation_id, column DESC NULLS LAST, id DESC). For an ascending list, it reads
 // the index backwards, and so gets the rows without a value first, although the list must end with them. So an ascending list needs two
@@ -320,7 +320,8 @@ type List[R any] struct {
 	more   bool // the list has rows after the window
 }
 
-// errEnough is the error that the callback for a row returns if no further rows are needed. It is not returned to callers of this package.
+// errEnough is the error that the function for each row returns if no further rows are needed. It is not returned to callers of this
+// package.
 var errEnough = errors.New("enough rows")
 
 // ReadList reads the window w of the rows of the query q, in the order o. It returns an error if o.Column is not a key of spec.Sort. The
@@ -418,8 +419,8 @@ func columnsOf[R any](table string, columns []Column[R]) string {
 	return strings.Join(names, ", ")
 }
 
-// setColumns sets the fields of r to the values of columns in row. The values stand one after the other in row, the first one at the index
-// first.
+// setColumns sets the fields of r to the values of columns in row. The values are consecutive in row, and the parameter first is the index
+// of the first of them.
 func setColumns[R any](r *R, columns []Column[R], row *Values, first int) {
 	for i, c := range columns {
 		c.Set(r, row, first+i)
@@ -433,7 +434,8 @@ func (l *List[R]) Cut(n int) {
 	}
 }
 
-// Next returns the position of the window's last row, at which the next page begins. It returns nil if the list has no more rows.
+// Next returns the position directly after the window's last row, at which the next page begins. It returns nil if the list has no more
+// rows.
 func (l *List[R]) Next() *Position {
 	if !l.more || len(l.Rows) == 0 {
 		return nil

@@ -28,7 +28,7 @@ type Values struct {
 
 	textBytes int64 // number of bytes of all texts that were read so far, from the present row and all rows before it
 
-	// The following fields hold the values to which the methods have returned pointers. They stay valid when the next row is read.
+	// The methods return pointers to values in the following fields. These values stay valid when the next row is read.
 	integers blocks[int64]
 	instants blocks[Instant]
 	floats   blocks[float64]
@@ -38,8 +38,8 @@ type Values struct {
 	texts    *strings.Builder
 }
 
-// blocks stores values of one type. It allocates memory for many values at once, because one allocation for each value of a long list would
-// take longer than reading the values.
+// blocks stores values of one type. It allocates memory for many values in one step, because one allocation for each value of a long list
+// would take longer than reading the values.
 type blocks[T any] struct{ block []T }
 
 // add stores a value and returns a pointer to it.

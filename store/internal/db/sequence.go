@@ -176,5 +176,5 @@ func (c SortColumn) keyOf(p Position) (sortKey, error) {
 	case string:
 		return sortKey{text: v}, nil
 	}
-	return sortKey{}, fmt.Errorf("a column has a value of the type %T", v)
+	return sortKey{}, fmt.Errorf("a list cannot be ordered by a column with values of the type %T", v)
 }

@@ -30,7 +30,7 @@ const (
 	// ByTenantData means that the number of rows is proportional to the videos, accounts and collections of organisations. Rate limits bound
 	// its growth.
 	ByTenantData TableBound = "tenant data"
-	// ByTime means that rows are added as time passes. Retention deletes rows that are older than Table.Retention.
+	// ByTime means that rows are added as time passes. Rows that are older than Table.Retention are deleted.
 	ByTime TableBound = "time"
 )
 
@@ -55,7 +55,7 @@ const (
 	IdempotencyLife = 24 * time.Hour
 	// EventRetention is how long an event and its deliveries are kept.
 	EventRetention = 7 * Day
-	// ShortLinkLife is how long it is stored to which link a short link redirects.
+	// ShortLinkLife is how long the link to which a short link redirects is stored.
 	ShortLinkLife = 30 * Day
 )
 
