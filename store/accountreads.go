@@ -68,7 +68,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		if err != nil {
 			return nil, err
 		}
-		if spec.Sequence == nil { // the sequence of all members is not in memory, because the collections have too many members
+		if spec.Sequence == nil { // the cache cannot hold the ids of all members, because the collections have too many members
 			if filtered, err = o.accountsInCollections(ctx, query, matching); err != nil {
 				return nil, err
 			}

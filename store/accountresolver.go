@@ -95,8 +95,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 		b.rows = append(b.rows, row)
 		b.MarkChanged(row)
 	}
-	// The account may have been fetched after the answer that contains this author. The older answer must not restore an old handle or
-	// name.
+	// The account may have been fetched again after this answer was given. This older answer must not restore an old handle or name.
 	outdated := row.CheckedAt != nil && *row.CheckedAt > b.now
 	if a.Username != "" && !outdated && (row.Username != a.Username || !row.HandleCurrent) {
 		if handleOwner != nil && handleOwner != row {

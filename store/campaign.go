@@ -108,9 +108,9 @@ func (e *TooManyPointsError) Error() string {
 	return fmt.Sprintf("the videos of the collection have more than %d stored points", e.Limit)
 }
 
-// campaignVideos is a SQL query for the videos in the collections @in. The column added_at is the time since which a video is a member. A
-// video that was added directly is a member from then on. A video of an added account, or with a hashtag of the collection, is a member
-// since the account or the hashtag was added, but not before the video was tracked.
+// campaignVideos is a SQL query for the videos in the collections @in. The column added_at is the time since which a video is a member. For
+// a video that was added directly, this is the time when it was added. For a video of an added account, or with a hashtag of the
+// collection, it is the time when the account or the hashtag was added, but not a time before the video was tracked.
 const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in

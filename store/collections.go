@@ -57,7 +57,7 @@ type Collection struct {
 	CreatedAt       db.Instant  `gorm:"autoCreateTime:false"`
 	UpdatedAt       db.Instant  `gorm:"autoUpdateTime:false"`
 
-	Hashtags []string `gorm:"-"` // folded, in alphabetical order; methods that read collections set it
+	Hashtags []string `gorm:"-"` // in the form that FoldTag returns, in alphabetical order; set by the methods that read collections
 
 	VideoCount   int64 `gorm:"->"` // number of tracked videos in the collection; set only if the caller asks for counts
 	AccountCount int64 `gorm:"->"` // number of accounts in the collection, without accounts whose tracking was stopped; set only if the caller asks for counts
@@ -299,8 +299,8 @@ func (c *Collection) share(tx *gorm.DB) error {
 	return tx.Create(&sharePage{Hash: hash, OrganisationID: c.OrganisationID, CollectionID: c.ID}).Error
 }
 
-// saveHashtags folds, sorts and stores c.Hashtags. It deletes the hashtags that were stored for the collection before. A hashtag that the
-// collection had before keeps its AddedAt.
+// saveHashtags stores c.Hashtags, in the form that FoldTag returns and sorted. It deletes the hashtags that were stored for the collection
+// before. A hashtag that the collection had before keeps its AddedAt.
 func (o *Org) saveHashtags(tx *gorm.DB, c *Collection) error {
 	for i, tag := range c.Hashtags {
 		c.Hashtags[i] = FoldTag(tag)

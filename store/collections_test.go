@@ -21,7 +21,7 @@ func update(t *testing.T, o *store.Org, id uuid.UUID, p store.CollectionPatch) s
 	c, err := o.UpdateCollection(t.Context(), id, p)
 	require.NoError(t, err)
 	if len(c.Hashtags) == 0 {
-		c.Hashtags = nil // a collection that is read has nil instead of an empty slice
+		c.Hashtags = nil // methods that read collections return nil, not an empty slice, if a collection has no hashtags
 	}
 	return c
 }
@@ -177,7 +177,7 @@ func TestUpdateCollection_refusesACycleOfTwoConcurrentMoves(t *testing.T) {
 		finish := storetest.RunBefore(t, db, "parent_id IN", func(s *store.Store) {
 			_, err = s.Org(o.ID()).UpdateCollection(t.Context(), b.ID, below(&a.ID))
 		})
-		update(t, o, a.ID, below(&b.ID)) // the other update runs before this update reads the descendants of a
+		update(t, o, a.ID, below(&b.ID)) // the update of collection b runs before this update reads the descendants of collection a
 		finish()
 		require.ErrorIs(t, err, store.ErrCycle)
 		require.Nil(t, read(t, o, b.ID).ParentID)

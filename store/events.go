@@ -160,7 +160,7 @@ type pendingEvent struct {
 	delivery uuid.UUID  // id of the delivery if only is set; if it is the zero id, the delivery gets a new id
 }
 
-// NewEventRecorder returns a recorder for the events of organisations. Before, the transaction must have raised the versions of these
+// NewEventRecorder returns a recorder for the events of organisations. The transaction must already have raised the versions of these
 // organisations, because this locks the organisations. Their webhooks then cannot change until the transaction ends. The parameter at is
 // the time of the events.
 func NewEventRecorder(tx *gorm.DB, at db.Instant, orgs ...uuid.UUID) (*EventRecorder, error) {

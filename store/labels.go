@@ -82,7 +82,8 @@ type member struct {
 	collection int32     // index of the collection in labels.all
 }
 
-// of returns indexes with the indexes of the collections appended to which a video or account was added.
+// of appends to the slice indexes the index of each collection to which the video or account with the given id was added. It returns the
+// extended slice.
 func (l *labels) of(indexes []int, id uuid.UUID) []int {
 	first, ok := l.first[id]
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestListVideos_numberOfStatementsDoesNotDependOnThePage(t *testing.T) {
+func TestListVideos_runsAtMostFourStatementsForAnyPage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

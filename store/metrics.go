@@ -134,7 +134,7 @@ func (s *Sums) Subtract(o Sums) {
 	}
 }
 
-// LatestCounts returns the counts of the last fetch of a video, which its record contains.
+// LatestCounts returns the latest counts of the video, which are fields of its record.
 func (v *Video) LatestCounts() Counts {
 	var c Counts
 	for i, field := range c.Fields() {

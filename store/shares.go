@@ -26,8 +26,8 @@ type Share struct {
 }
 
 // Share returns the public or protected collection whose share page has the given hash. It returns ErrNotFound for an unknown hash, for the
-// hash of a private collection and for a share page that has expired. All cases run the same statements, so that their durations do not
-// differ.
+// hash of a private collection and for a share page that has expired. All cases run the same statements, so that a visitor cannot tell them
+// apart by the duration of the answer.
 func (s *Store) Share(ctx context.Context, hash string) (Share, error) {
 	var page sharePage
 	if err := s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error; err != nil {

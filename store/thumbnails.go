@@ -60,7 +60,7 @@ func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) e
 }
 
 // DueThumbnails returns up to limit pictures that are due, and sets when they are due again. A caller that has fetched a picture calls
-// SaveThumbnail. Otherwise the picture is tried again later, up to four times.
+// SaveThumbnail. Otherwise DueThumbnails returns the picture again later, at most thumbnailAttempts times in all.
 func (s *Store) DueThumbnails(ctx context.Context, limit int) ([]Thumbnail, error) {
 	now := s.db.Now()
 	const due = "SELECT platform, external_id, url, attempts FROM thumbnails WHERE next_at <= ? ORDER BY next_at LIMIT ?"

@@ -290,7 +290,7 @@ func (s *Store) RevokeToken(ctx context.Context, id uuid.UUID) error {
 	return s.revoke(ctx, id, func(tx *gorm.DB) *gorm.DB { return tx })
 }
 
-// revoke revokes the token with the given id if it is among the tokens that scope selects, and otherwise returns ErrNotFound.
+// revoke revokes the token with the given id if it is among the tokens that the function scope selects, and otherwise returns ErrNotFound.
 func (s *Store) revoke(ctx context.Context, id uuid.UUID, scope func(*gorm.DB) *gorm.DB) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		r := scope(tx.Model(&tokenRow{})).Where("id = ?", id).Update("revoked_at", gorm.Expr("COALESCE(revoked_at, ?)", s.db.Now()))

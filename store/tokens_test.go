@@ -15,7 +15,7 @@ import (
 
 var bothScopes = []store.Scope{store.ScopeRead, store.ScopeWrite}
 
-// newToken creates a token with both scopes and returns the token and its secret.
+// newToken creates a token with the scopes read and write and returns the token and its secret.
 func newToken(t *testing.T, db *storetest.DB, org uuid.UUID, validity time.Duration) (store.Token, string) {
 	t.Helper()
 	token, secret, err := db.CreateToken(t.Context(), org, "Tester", bothScopes, validity)

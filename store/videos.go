@@ -187,7 +187,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		if err != nil {
 			return nil, err
 		}
-		if spec.Sequence == nil { // the sequence of all members is not in memory, because the collections have too many members
+		if spec.Sequence == nil { // the cache cannot hold the ids of all members, because the collections have too many members
 			if filtered, err = o.inQueriedCollections(ctx, query, matching, false); err != nil {
 				return nil, err
 			}

@@ -210,7 +210,7 @@ func (lib library) answer(q store.VideoQuery) []store.Video {
 	return out
 }
 
-// optional draws one of the values, or returns nil in four of five cases.
+// optional draws nil in four of five cases, and otherwise one of the values.
 func optional[T any](t *rapid.T, name string, values ...T) *T {
 	if rapid.IntRange(0, 4).Draw(t, name+" is set") != 0 {
 		return nil

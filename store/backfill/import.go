@@ -118,12 +118,12 @@ type importing struct {
 	in     []ImportVideo
 	dry    bool       // compute the results, but write nothing
 	fetch  bool       // new videos are fetched on schedule; if fetch is false, they are saved as pending
-	lane   queue.Lane // lane of the scheduled fetches of new videos
+	lane   queue.Lane // priority of the scheduled fetches of new videos
 
 	merged        []*mergedVideo // videos that the import changes or adds
 	daily, weekly [][]any        // new rows of snapshots_daily and snapshots_weekly
 	replaced      []replacedWeek // rows of snapshots_weekly to delete
-	gone          []storedPoint  // stored points to delete, because they were imported without counts and now have counts
+	gone          []storedPoint  // stored points to delete: they were imported without counts, and points with counts replace them
 }
 
 // replacedWeek identifies a weekly point of a video that a later point of the same week replaces.

@@ -275,7 +275,7 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // o can have rows of more days than the organisation clean, because a replaced point leaves the row of its day
+			for _, day := range history(clean) { // the organisation o can have rows of more days than the organisation clean: if an imported point is replaced, the row of its day stays
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)

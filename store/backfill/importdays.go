@@ -70,8 +70,8 @@ func (h *history) count(steps []step, sign int64) {
 }
 
 // videoSince returns the first day on which the video counts as tracked. This is the day of the video's first point, or the day of its
-// creation (today for a new video) if that is earlier. If all is true, the points are those after the import, otherwise those before the
-// import. For a weekly point, the day is the Monday of its week.
+// creation (today for a new video) if that is earlier. The parameter all decides which points are used: those after the import if it is
+// true, and those before the import if it is false. For a weekly point, the day is the Monday of its week.
 func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {

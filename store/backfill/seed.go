@@ -306,8 +306,8 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// latest returns the video of in with its latest counts and growth, which it computes from in.Points. It returns an error if the points are
-// not ordered by time, if two points are on one day, or if a point is in the future.
+// latest returns the video that the parameter in describes. It sets the latest counts and the growth of the video, which it computes from
+// in.Points. It returns an error if the points are not ordered by time, if two points are on one day, or if a point is in the future.
 func (l *loading) latest(in *LoadVideo, account uuid.UUID) (store.Video, error) {
 	v := in.Video
 	v.OrganisationID, v.LinkedAccountID, v.TitleFolded = l.ID(), &account, strings.ToLower(v.Title)

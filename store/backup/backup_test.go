@@ -54,7 +54,8 @@ func compress(t *testing.T, lines string) []byte {
 	return out.Bytes()
 }
 
-// fill writes rows to every table of a database, with values that are difficult to copy.
+// fill writes rows to every table of a database. Some values are easy to change by mistake when they are copied, such as the largest
+// integer and texts with control characters.
 func fill(t *testing.T, db *storetest.DB) *store.Org {
 	t.Helper()
 	ctx := t.Context()

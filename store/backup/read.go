@@ -91,9 +91,9 @@ func (r *reader) next() ([]byte, error) {
 	return line[:len(line)-1], nil
 }
 
-// each reads all tables. It calls start at the beginning of each table, the function row for each row, and finish at the end of each table,
-// with the table's name and number of rows. The values of a row are nil, or a string, int64, float64, bool or []byte. After the last line,
-// each compares the checksum.
+// each reads all tables. It calls the function start at the beginning of each table, and the function row for each row. At the end of each
+// table, it calls the function finish with the table's name and number of rows. The values of a row are nil, or a string, int64, float64,
+// bool or []byte. After the last line, the method compares the checksum with the one in that line.
 func (r *reader) each(start func(tableStart) error, row func(values []any) error, finish func(table string, rows int64) error) (Summary, error) {
 	summary := Summary{Header: r.header}
 	for {

@@ -51,7 +51,8 @@ func drawDays(t *rapid.T, today store.Date) storetest.Series {
 	return s
 }
 
-// openFailing opens the database as a second process that is killed after n statements. All later statements fail.
+// openFailing opens the database as a second process would do. After n statements, every statement fails, as if the process had been
+// killed.
 func openFailing(t *testing.T, db *storetest.DB, n int64) *store.Store {
 	t.Helper()
 	var left atomic.Int64

@@ -30,16 +30,16 @@ type Target struct {
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
 	// Handles are the account handles in the links with which organisations track a video, without the handle in the field Handle. There
-	// are at most claimedHandles of them. The first is the handle whose last use is longest ago: the time at which an organisation sent it,
-	// or at which a fetch tried it. The handle "" stands for links without a handle.
+	// are at most claimedHandles of them. The first is the handle that was used longest ago. A handle is used when an organisation sends it
+	// and when a fetch tries it. The handle "" stands for links without a handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
 	BaseLane Lane // lane of the target while no organisation waits for a fetch
 	Pace     Pace
 	Attempts int // number of failed fetches since the last successful fetch
-	// RefusedAs is the last answer without counts that was not a temporary failure: "gone", "unconfirmed" or "refused". Refusals is how
-	// often in a row this answer came. Temporary failures in between are not counted and do not end the row.
+	// RefusedAs is the last answer without counts that was not a temporary failure: "gone", "unconfirmed" or "refused". Refusals is the
+	// number of consecutive answers of this kind. Temporary failures between these answers are not counted, and do not set Refusals to 0.
 	RefusedAs string
 	Refusals  int
 	FetchedAt *db.Instant // time of the last successful fetch

@@ -146,7 +146,7 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 	})
 }
 
-func TestClaim_servesLanesInTheOrderOfTheRequest(t *testing.T) {
+func TestClaim_servesLanesInTheOrderInWhichTheRequestNamesThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		trackAtSlot(t, storetest.NewOrg(t, db), queue.LaneFree, storetest.ClipsFrom(t, 0, 3)...)

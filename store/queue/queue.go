@@ -139,7 +139,7 @@ type Entry struct {
 
 	route    string     // the first source to ask; set by routeEntries
 	turn     int64      // position of the target in the order of the interactive lane, the lowest first; set by routeEntries
-	servedAt db.Instant // time of the recent fetch whose counts the organisation has got, because of which the new fetch is delayed, or 0; set by deferServed
+	servedAt db.Instant // time of the recent fetch because of which deferServed delays this entry; 0 if it does not delay the entry
 }
 
 // target returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The
@@ -164,7 +164,7 @@ func (e Entry) target(org uuid.UUID, now db.Instant) []any {
 // deferServed delays the entries of an organisation that stopped tracking a target and tracks it again. Otherwise an organisation could
 // cause a fetch at any time by stopping and tracking. An entry is delayed if the target was fetched within the last RefreshPause, after the
 // organisation had first tracked it. The target then becomes due at its next scheduled time. If the organisation does not have the counts
-// of that fetch, because it had stopped by then, the target becomes due RefreshPause after the fetch at the latest.
+// of that fetch, because it had already stopped tracking the target, the target becomes due RefreshPause after the fetch at the latest.
 func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {

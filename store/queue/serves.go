@@ -11,8 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Form is a class of targets. For each form, a collector says whether it can fetch the targets. A form has the targets of one platform and
-// kind that have a handle, or those that have only an id.
+// Form describes a group of targets: those of one platform and kind that have a handle, or those that have only an id. Each collector
+// stores the forms of targets that it can fetch.
 type Form struct {
 	Platform link.Platform
 	Kind     Kind

@@ -9,7 +9,7 @@ import (
 // block is one SELECT, UPDATE or DELETE of a checked statement, with its tables and with the conditions that may restrict these tables to
 // one organisation.
 type block struct {
-	outer      *block          // the enclosing query; the outermost query has as outer a block without tables
+	outer      *block          // the block of the enclosing query; for the outermost query, a block without tables
 	statement  *statementInfo  // facts about the whole statement; set only in the block without an outer block
 	routed     bool            // the block and the queries in it must also follow the rules of CheckRouting
 	names      map[string]bool // the key is the name of a query in the WITH clause; the value is true if the query is a list of parameters with a column organisation_id

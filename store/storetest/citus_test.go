@@ -11,9 +11,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// An answer about videos of two organisations is stored with lists of both organisations. The test shows that the guard of the engine citus
-// refuses such lists: without Citus, the store uses them.
-func TestGuard_refusesListsOfSeveralOrganisationsOnCitus(t *testing.T) {
+// Without Citus, the store saves an answer about videos of two organisations with statements that have lists of rows of both. CheckRouting
+// refuses these statements. On Citus, the store runs one statement for each organisation, which CheckRouting accepts.
+func TestStore_usesNoListsOfSeveralOrganisationsOnCitus(t *testing.T) {
 	t.Parallel()
 	for name, engine := range map[string]string{"without Citus": "postgres", "on Citus": "citus"} {
 		t.Run(name, func(t *testing.T) {

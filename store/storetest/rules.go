@@ -34,8 +34,8 @@ func CheckStatement(statement string, args ...any) error {
 // these rules:
 //
 //   - Each distributed table has its organisation_id compared with a parameter, directly or through other tables of the same query. A comparison
-//     with a list or with a table of an enclosing query does not count. So a statement with FOR UPDATE, a subquery and a data-modifying statement
-//     with a list read the rows of a single organisation.
+//     with a list or with a table of an enclosing query does not count. So each query of the statement reads the rows of a single organisation,
+//     even if it is a subquery, locks rows, or writes rows with the values of a list.
 //   - An INSERT into a distributed table has VALUES, or selects rows from a distributed table. All inserted rows are of the organisation with
 //     which the statement compares organisation_id.
 func CheckRouting(statement string, args ...any) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// On Citus, a COPY of a row that exists already fails with the internal error XX000, as with the stand-in for Citus.
+// If a COPY inserts a row that exists already, Citus reports only the internal error XX000. The database of this test simulates that.
 func TestChangeInBulk_reportsADuplicateAlthoughCitusReportsAnInternalError(t *testing.T) {
 	t.Parallel()
 	d := storetest.New(t, "citus")
@@ -34,7 +34,8 @@ func TestChangeInBulk_reportsADuplicateAlthoughCitusReportsAnInternalError(t *te
 	require.ElementsMatch(t, []string{"cat", "dog"}, storetest.Column[string](t, d, "SELECT tag FROM video_hashtags"))
 }
 
-// Citus refuses a partition that a transaction creates, attaches or drops in its parallel mode.
+// The store refuses to create, attach or drop a partition outside of a transaction, and in a transaction that has not set the sequential
+// mode of Citus. In its parallel mode, Citus refuses some of these statements.
 func TestInspect_refusesChangesOfTablesInParallelMode(t *testing.T) {
 	t.Parallel()
 	d := storetest.New(t, "citus")

@@ -140,8 +140,8 @@ func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 	})
 }
 
-// Before migration 8, a target has one handle. After the migration, each organisation that tracks the target claims the handle of its own
-// link.
+// Before migration 8, all organisations that track a target share the handle in the target's row. After the migration, the handle of each
+// organisation's own link is stored with the organisation's subscription, as a handle that no source has confirmed.
 func TestMigrate_turnsTheHandlesOfTargetsIntoClaimedHandles(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -206,7 +206,7 @@ CREATE TABLE collection_accounts (
 );
 CREATE INDEX collection_accounts_account ON collection_accounts (organisation_id, account_id);
 
--- Running totals of an organisation, so that the total of a list and the point of a day need only one row.
+-- Running totals of an organisation. With them, the total of a list and the sums of a day are read from one row.
 CREATE TABLE organisation_totals (
   organisation_id uuid   NOT NULL PRIMARY KEY REFERENCES organisations (id) ON DELETE CASCADE,
   videos          bigint NOT NULL,
@@ -277,7 +277,8 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_created ON idempotency_keys (organisation_id, created_at);
 
--- Coordinator tables: the fetch queue. A row of fetch_targets is a target, which all organisations that track it share.
+-- Coordinator tables: the fetch queue. A sharded database would keep them on one node. A row of fetch_targets is a video or account to fetch, which
+-- all organisations that track it share.
 CREATE TABLE fetch_targets (
   bucket       smallint NOT NULL,
   source       text     NOT NULL,

@@ -1,10 +1,11 @@
 -- +goose Up
 
--- How fast the counts of a target change, and the order of a target in the interactive lane.
+-- pace says how fast the counts of a target change. turn is the position of a target in the interactive lane, the queue of targets for whose fetch a
+-- user waits.
 ALTER TABLE fetch_targets ADD COLUMN pace smallint NOT NULL DEFAULT 0;
 ALTER TABLE fetch_targets ADD COLUMN turn bigint NOT NULL DEFAULT 0;
 
--- The last turn of an organisation in the interactive lane, for each platform and kind.
+-- The highest value of turn that an organisation's targets have had in the interactive lane, for each platform and kind.
 CREATE TABLE org_turns (
   source          text   NOT NULL,
   kind            text   NOT NULL,
@@ -20,7 +21,7 @@ CREATE TABLE jobs (
   token   uuid
 );
 
--- The time and the source of the last fetch of an account on a day.
+-- fetched_at and source are the time and the source of the last fetch of the account on the day of the row.
 ALTER TABLE account_days ADD COLUMN fetched_at bigint;
 ALTER TABLE account_days ADD COLUMN source text;
 

@@ -5,7 +5,7 @@ CREATE TABLE source_refusals (
   source  text    NOT NULL,
   class   text    NOT NULL,
   target  text    NOT NULL, -- the first target that was refused
-  targets integer NOT NULL, -- 1, or 2 for two or more
+  targets integer NOT NULL, -- number of different targets that were refused: 1, or 2 for two or more
   calls   integer NOT NULL,
   PRIMARY KEY (source, class)
 );

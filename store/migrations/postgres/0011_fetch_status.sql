@@ -1,6 +1,6 @@
 -- +goose Up
--- fetch_status says whether a video or account can be fetched: see FetchStatus in package queue. It is '' for an account that is only
--- linked from videos. fetch_reason explains the status; '' means that the status explains itself.
+-- fetch_status says whether a video or account can be fetched: see FetchStatus in package queue. It is '' for an account that is stored only because
+-- videos are linked to it. fetch_reason explains the status; '' means that the status explains itself.
 ALTER TABLE videos ADD COLUMN fetch_status text NOT NULL DEFAULT 'pending';
 ALTER TABLE videos ADD COLUMN fetch_reason text NOT NULL DEFAULT '';
 ALTER TABLE videos ADD COLUMN last_attempt_at bigint;

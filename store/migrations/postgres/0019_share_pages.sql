@@ -1,5 +1,6 @@
 -- +goose Up
--- One row for each hash of a collection. The hash is in the URL of the share page and does not tell the organisation, by which collections are stored.
+-- One row for each hash of a collection. The hash is in the URL of the share page. The key of a collection begins with its organisation, which the
+-- hash does not show, so this table finds the collection of a hash.
 CREATE TABLE share_pages (
   hash            text COLLATE "C" NOT NULL PRIMARY KEY,
   organisation_id uuid NOT NULL,

@@ -1,6 +1,6 @@
 -- +goose Up
--- operator is true if the organisation belongs to the operator of the installation. Its page of operations shows the state of collecting for
--- all organisations.
+-- operator is true if the organisation belongs to the operator of the installation. The dashboard of this organisation has the page Operations, which
+-- shows the state of collecting for all organisations.
 ALTER TABLE organisations ADD COLUMN operator boolean NOT NULL DEFAULT false;
 
 -- +goose Down

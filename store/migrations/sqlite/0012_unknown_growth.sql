@@ -1,6 +1,7 @@
 -- +goose Up
--- outlier_multiplier and the increases are null if they are not known. Before, they were 0. views_gained_7d is latest_views minus the views of seven days
--- before the last fetch. SQLite cannot make a column nullable, so on both engines new columns replace the old ones.
+-- From this migration on, outlier_multiplier and the columns increase_… are NULL if their values are not known. Before, they were 0. views_gained_7d
+-- is latest_views minus the views of seven days before the last fetch. SQLite cannot make a column nullable, so on both engines new columns replace
+-- the old ones.
 ALTER TABLE videos RENAME COLUMN outlier_multiplier TO old_outlier_multiplier;
 ALTER TABLE videos RENAME COLUMN increase_1d TO old_increase_1d;
 ALTER TABLE videos RENAME COLUMN increase_7d TO old_increase_7d;
@@ -12,8 +13,9 @@ ALTER TABLE videos ADD COLUMN increase_7d real;
 ALTER TABLE videos ADD COLUMN increase_14d real;
 ALTER TABLE videos ADD COLUMN increase_30d real;
 ALTER TABLE videos ADD COLUMN views_gained_7d integer;
--- A value other than 0 was known and stays. For 0, the points of the video and the median of its account show whether the value was known. f.day is the
--- day of the last fetch, f.counted the day of the last point that has views. b.v7 are the views of the last point on or before 7 days before f.day.
+-- A value other than 0 was known and stays. For a 0, the points of the video and the median of its account show whether the value was known. f.day is
+-- the day of the last fetch, and f.counted is the day of the last point that has views. b.v7 are the views of the last point that is at least 7 days
+-- older than f.day.
 UPDATE videos SET
   increase_1d = CASE WHEN old_increase_1d <> 0 THEN old_increase_1d ELSE CAST(latest_views - b.v1 AS real) / NULLIF(b.v1, 0) * 100 END,
   increase_7d = CASE WHEN old_increase_7d <> 0 THEN old_increase_7d ELSE CAST(latest_views - b.v7 AS real) / NULLIF(b.v7, 0) * 100 END,
@@ -37,7 +39,7 @@ FROM (
       (SELECT w.day FROM snapshots_weekly w WHERE w.organisation_id = v.organisation_id AND w.video_id = v.id AND w.views IS NOT NULL ORDER BY w.day DESC LIMIT 1)) AS counted
     FROM videos v WHERE v.latest_updated_at IS NOT NULL AND v.latest_views IS NOT NULL) f) b
 WHERE videos.organisation_id = b.organisation_id AND videos.id = b.id;
--- The answers for the videos changed, so ETags that were sent before must not match.
+-- The new columns change the API's answers about videos, so ETags that were sent before must not match any more.
 UPDATE organisation_totals SET version = version + 1;
 ALTER TABLE videos DROP COLUMN old_outlier_multiplier;
 ALTER TABLE videos DROP COLUMN old_increase_1d;

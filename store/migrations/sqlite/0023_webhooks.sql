@@ -1,7 +1,7 @@
 -- +goose Up
--- One row for each organisation that has ever received or read events. position is the position of its newest event. deleted is the
--- position up to which events are missing, because they were deleted, or because none were recorded. Events are recorded while enabled is
--- true. read_at is about when the feed was last read.
+-- One row for each organisation that has ever had a webhook or read its events. The column position is the position of the organisation's newest
+-- event. The column deleted is the position up to which events are missing, because they were deleted, or because none were recorded. Events are
+-- recorded while enabled is true. read_at is the time of the last read of the feed, accurate to one hour.
 CREATE TABLE event_feeds (
   organisation_id text NOT NULL PRIMARY KEY REFERENCES organisations (id) ON DELETE CASCADE,
   enabled         boolean NOT NULL,
@@ -10,8 +10,8 @@ CREATE TABLE event_feeds (
   read_at         integer NOT NULL
 );
 
--- One row for each event. data is JSON. Positions have no order other than that of commits, because the organisation's row in event_feeds is
--- locked until the commit.
+-- One row for each event. The column data is JSON. An event that is committed later has a higher position, because the organisation's row in
+-- event_feeds is locked until the commit.
 CREATE TABLE events (
   organisation_id text NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   position        integer NOT NULL,
@@ -23,7 +23,7 @@ CREATE TABLE events (
 );
 CREATE INDEX events_age ON events (organisation_id, created_at, position);
 
--- One row for each threshold of a video about which there was an event, so that there is only one event about it.
+-- One row for each threshold of a video that has already caused an event. It prevents a second event about the same threshold of the same video.
 CREATE TABLE video_milestones (
   organisation_id text NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   video_id        text NOT NULL,
@@ -32,8 +32,8 @@ CREATE TABLE video_milestones (
   PRIMARY KEY (organisation_id, video_id, member, threshold)
 );
 
--- One row for each endpoint. secret and previous_secret are encrypted. event_types is a comma-separated list, or empty for all types.
--- rotation_id names the request that replaced the secret last.
+-- One row for each webhook. The columns secret and previous_secret are encrypted. event_types is a comma-separated list, or empty for all types.
+-- rotation_id is the id of the request that last replaced the secret.
 CREATE TABLE webhooks (
   organisation_id          text NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   id                       text NOT NULL,
@@ -54,7 +54,7 @@ CREATE TABLE webhooks (
   PRIMARY KEY (organisation_id, id)
 );
 
--- One row for each event that is sent to an endpoint, with the result of its last attempt. next_at is null if no attempt is due any more.
+-- One row for each event that is sent to a webhook, with the result of the last attempt to send it. next_at is null if no attempt is due any more.
 CREATE TABLE webhook_deliveries (
   organisation_id text NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   id              text NOT NULL,
@@ -78,8 +78,8 @@ CREATE INDEX webhook_deliveries_event ON webhook_deliveries (organisation_id, po
 CREATE INDEX webhook_deliveries_log ON webhook_deliveries (organisation_id, webhook_id, created_at, id);
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (organisation_id, webhook_id, next_at, id) WHERE next_at IS NOT NULL;
 
--- One row for each enabled endpoint. due_at is when a delivery is due next. Before claimed_until, no server can claim the endpoint: another server has
--- claimed it, or an attempt has failed.
+-- One row for each enabled webhook. due_at is when a delivery is due next. Until claimed_until, no server can claim the webhook, because another
+-- server has claimed it, or because an attempt to send to it has failed.
 CREATE TABLE webhook_queue (
   organisation_id text NOT NULL,
   webhook_id      text NOT NULL,
