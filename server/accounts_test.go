@@ -21,7 +21,7 @@ import (
 
 const accountLink = "https://www.tiktok.com/@northwind.studio"
 
-// account returns the account with the given id or link, as GET /accounts/{account_id} returns it.
+// account sends GET /accounts/{account_id} and returns the decoded account. The parameter ref is the id or the link of the account.
 func (c *caller) account(ref string) client.Account {
 	c.t.Helper()
 	return decode[client.Account](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref), nil).requireStatus(http.StatusOK))
@@ -48,8 +48,8 @@ func joinHandles(accounts []client.Account) string {
 	return strings.Join(names, " ")
 }
 
-// accountFacts returns the result of fetching an account. The account has one TikTok video with the link videoURL(n) for each number n in
-// the slice videos. The first video is the newest.
+// accountFacts returns made-up data of an account, as a collector stores it after a fetch. The account has one TikTok video with the link
+// videoURL(n) for each number n in the slice videos. The first video is the newest.
 func accountFacts(a *app, id string, followers int64, videos ...int) ingest.AccountFacts {
 	f := ingest.AccountFacts{ID: &id, Followers: &followers, Listed: true}
 	for i, n := range videos {
@@ -189,8 +189,8 @@ func TestGetAccount_returns404ForUnknownAccounts(t *testing.T) {
 	require.Empty(t, c.accounts("link=https://vm.tiktok.com/ZMdead0001/"))
 }
 
-// withFiveAccounts creates an organisation that tracks five accounts. Two of the fetched accounts have equal counts. The Instagram account
-// was never fetched.
+// withFiveAccounts creates an organisation that tracks five accounts. Four of them were fetched, and two of these have equal counts. The
+// Instagram account was never fetched.
 func withFiveAccounts(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -216,7 +216,7 @@ func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
 			"order_by=username&order_direction=asc":               "anna bert cora dora emil",
 			"order_by=username":                                   "emil dora cora bert anna",
-			"order_by=latest_followers_count":                     "bert anna dora cora emil", // accounts with equal counts are sorted by id, and an account without a count is last
+			"order_by=latest_followers_count":                     "bert anna dora cora emil", // sorted by id if the counts are equal; an account without a count comes last
 			"order_by=latest_followers_count&order_direction=asc": "cora dora anna bert emil",
 			"order_by=total_views":                                "cora anna bert dora emil",
 			"order_by=median_views&order_direction=asc":           "dora bert anna cora emil",
@@ -336,7 +336,7 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 	require.Len(t, c.accountPage("limit=4&order_by=username&cursor="+cursor).Data, 4, "a cursor is valid with a different limit")
 }
 
-func TestListAccounts_returnsOneAccountWithoutMetricsToLowerTiers(t *testing.T) {
+func TestListAccounts_returnsOnlyOneAccountWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withFiveAccounts(t, a)
@@ -354,7 +354,8 @@ func TestListAccounts_returnsOneAccountWithoutMetricsToLowerTiers(t *testing.T) 
 	})
 }
 
-// accountVideos returns the response of GET /accounts/{account_id}/videos, which is an array. ref is the id or the link of the account.
+// accountVideos sends GET /accounts/{account_id}/videos and returns the decoded array. The parameter ref is the id or the link of the
+// account.
 func (c *caller) accountVideos(ref, query string) []client.Video {
 	c.t.Helper()
 	return decode[[]client.Video](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/videos?"+query, nil).requireStatus(http.StatusOK))

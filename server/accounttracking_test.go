@@ -44,7 +44,8 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 	})
 }
 
-// accountListing returns the result of fetching an account that has n videos. One video was uploaded on each of the n days before today.
+// accountListing returns made-up data of an account, as a collector stores it after a fetch. The account has n videos: one was uploaded on
+// each of the n days before today.
 func accountListing(a *app, n int) ingest.AccountFacts {
 	numbers := make([]int, n)
 	for i := range numbers {
@@ -149,7 +150,7 @@ func TestTrackAccount_resolvesShortLinks(t *testing.T) {
 }
 
 // TestTrackAccount_concurrentCallsOfTheGeneratedClientCreateOneAccount sends the same link 64 times concurrently. The requests must create
-// one account. 63 of the responses must report that the account was tracked already.
+// one account, and 63 of the responses must report that the account was already tracked.
 func TestTrackAccount_concurrentCallsOfTheGeneratedClientCreateOneAccount(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -223,7 +224,7 @@ func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T
 		c.track(videoURL(4))
 		id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-		c.track(videoURL(3)) // the video is now tracked through its account and also by its own link
+		c.track(videoURL(3)) // now the video is tracked by its own link, and also as a video of its account
 		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(3)}).requireStatus(http.StatusOK)
 		c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
 		removed := func() (out []bool) {

@@ -10,7 +10,8 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// addressLimit is a rate limit for requests without a valid token. It limits how many such requests one IP address can send in a minute.
+// addressLimit is a rate limit for requests without a valid token. It is the maximum number of such requests that one IP address can send
+// in a minute.
 type addressLimit struct {
 	name        string // name of the limit in the RateLimit headers, and part of the key in the rate store
 	perMinute   int64
@@ -18,15 +19,15 @@ type addressLimit struct {
 }
 
 var (
-	// refusedRequests limits how many requests of one IP address are answered with status 401 in a minute. Further requests of the address
-	// without a valid token are answered with status 429 until the minute ends.
+	// refusedRequests limits how many requests of one IP address are answered with status 401 in a minute. Above the limit, requests of the
+	// address without a valid token are answered with status 429 until the minute ends.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
 	// unknownTokens limits how many unknown tokens of one IP address are looked up in the database in a minute. No look-up is needed for a
 	// request without a well-formed token, or with a token that was refused in the last ten seconds.
 	unknownTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
 )
 
-// limitExceeded is the error for an IP address that has sent too many requests without a valid token.
+// limitExceeded is the error for a request from an IP address that has sent too many requests without a valid token.
 type limitExceeded struct {
 	limit addressLimit
 	reset time.Duration // time until the IP address can send requests again
@@ -62,8 +63,8 @@ func newAddressLimits(rates RateStore, clock func() time.Time, log *slog.Logger)
 // key returns the key under which the rate store counts the requests of an IP address for the limit l.
 func (l addressLimit) key(address string) string { return l.name + ":" + address }
 
-// check returns *limitExceeded if an earlier call of the method take has returned this error for the IP address and the limit l, and the
-// minute of that call has not ended. Unlike take, check counts no request.
+// check returns *limitExceeded if take has already returned this error for the IP address and the limit l, and the minute of that call has
+// not ended. Unlike the method take, check does not count a request.
 func (a *addressLimits) check(l addressLimit, address string) error {
 	now := a.now()
 	if until, ok := a.exceeded.Get(l.key(address)); ok && now.Before(until) {
@@ -72,8 +73,8 @@ func (a *addressLimits) check(l addressLimit, address string) error {
 	return nil
 }
 
-// take counts one request of an IP address for the limit l. It returns *limitExceeded if the address has sent more requests than l allows
-// in the current minute.
+// take counts one request of an IP address towards the limit l. It returns *limitExceeded if the address has sent more requests in the
+// current minute than l allows.
 func (a *addressLimits) take(ctx context.Context, l addressLimit, address string) error {
 	if err := a.check(l, address); err != nil {
 		return err
@@ -86,14 +87,14 @@ func (a *addressLimits) take(ctx context.Context, l addressLimit, address string
 	return &limitExceeded{l, quota.Reset}
 }
 
-// giveBack undoes one call of the method take, so that a request of the IP address is not counted.
+// giveBack subtracts a request that the method take has counted for an IP address.
 func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address string) {
-	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // the error is only logged, and the request stays counted
-		a.log.ErrorContext(ctx, "could not take a token look-up back from the rate limit of the client's address", "error", err)
+	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // if this fails, the error is only logged, and the request stays counted
+		a.log.ErrorContext(ctx, "cannot subtract a request from the rate limit of the client's address", "error", err)
 	}
 }
 
-// network returns the key under which the requests of an IP address are counted. For IPv4, the key is the address itself. For IPv6, the key
+// network returns the text by which the requests of an IP address are counted. For IPv4, the text is the address itself. For IPv6, the text
 // is the /64 network of the address, because one machine can use all addresses of a /64 network. A text that is not an IP address is
 // returned unchanged.
 func network(address string) string {

@@ -72,7 +72,7 @@ func appendCount(out []byte, n *int64) []byte {
 // appendRatio appends a number as JSON, with the same digits as encoding/json. If f is nil, it appends null.
 func appendRatio(out []byte, f *float64) []byte {
 	return orNull(out, f, func(out []byte, f float64) []byte {
-		// encoding/json writes very small and very large numbers with an exponent.
+		// Like encoding/json, write very small and very large numbers with an exponent.
 		if size := math.Abs(f); size != 0 && (size < 1e-6 || size >= 1e21) {
 			return appendMarshalled(out, f)
 		}
@@ -103,13 +103,13 @@ func appendTime(out []byte, i store.Instant) []byte {
 	return append(out, `+00:00"`...)
 }
 
-// appendYear appends a year with four digits. It must be at least 0 and at most 9999.
+// appendYear appends a year with four digits. The year must be from 0 to 9999.
 func appendYear(out []byte, year int) []byte { return appendPair(appendPair(out, year/100), year%100) }
 
-// appendPair appends a number with two digits. It must be at least 0 and at most 99.
+// appendPair appends a number with two digits. The number must be from 0 to 99.
 func appendPair(out []byte, n int) []byte { return append(out, pairs[2*n], pairs[2*n+1]) }
 
-// pairs has the two digits of each number from 0 to 99, one after the other.
+// pairs contains the two digits of each number from 0 to 99: the number n is at pairs[2*n] and pairs[2*n+1].
 var pairs = func() (pairs [200]byte) {
 	for n := range 100 {
 		pairs[2*n], pairs[2*n+1] = '0'+byte(n/10), '0'+byte(n%10)
@@ -117,7 +117,7 @@ var pairs = func() (pairs [200]byte) {
 	return pairs
 }()
 
-// appendMaskedTime appends a time as JSON. It appends null if i is nil or if view is MaskedView.
+// appendMaskedTime appends a time as JSON, or null if the time is nil or view is MaskedView.
 func appendMaskedTime(out []byte, i *store.Instant, view View) []byte {
 	if view.masked {
 		i = nil

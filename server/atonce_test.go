@@ -16,7 +16,7 @@ import (
 // concurrentRequests is the number of requests that one call of sendConcurrently sends.
 const concurrentRequests = 64
 
-// sendConcurrently sends the same request concurrentRequests times at the same time and returns all responses.
+// sendConcurrently starts concurrentRequests equal requests at the same time and returns all responses.
 func (c *caller) sendConcurrently(method, target string, body any, headers ...string) []response {
 	c.t.Helper()
 	var (
@@ -39,7 +39,7 @@ func (c *caller) sendConcurrently(method, target string, body any, headers ...st
 	return responses
 }
 
-// countBy calls key for each response. It returns the number of responses for each result of key.
+// countBy groups responses by the result of the function key. It returns the number of responses for each result.
 func countBy(responses []response, key func(response) string) map[string]int {
 	out := map[string]int{}
 	for _, a := range responses {
@@ -58,7 +58,8 @@ func (c *caller) countRows(tables ...string) map[string]int {
 	return out
 }
 
-// countTargets returns the number of rows in the table fetch_targets, which has one row for each video or account that collectors fetch.
+// countTargets returns the number of rows in the table fetch_targets, which has one row for each video or account that collectors must
+// fetch.
 func (a *app) countTargets() int {
 	a.t.Helper()
 	return storetest.Column[int](a.t, a.DB, "SELECT COUNT(*) FROM fetch_targets")[0]
@@ -135,7 +136,7 @@ func TestTrackAccount_concurrentRequestsCreateOneAccount(t *testing.T) {
 	})
 }
 
-// TestCreateCollection_eachConcurrentRequestCreatesACollection sends the same POST request concurrently, without an
+// TestCreateCollection_eachConcurrentRequestCreatesACollection sends concurrent POST requests with the same name and without an
 // Idempotency-Key. Each request must create a collection, because several collections can have the same name.
 func TestCreateCollection_eachConcurrentRequestCreatesACollection(t *testing.T) {
 	t.Parallel()

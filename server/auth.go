@@ -31,8 +31,8 @@ func CallerFrom(ctx context.Context) Caller {
 	return ctx.Value(callerKey{}).(Caller)
 }
 
-// authenticate is a middleware that looks up the token of a request and stores the Caller in the request's context. It answers with status
-// 401 if the token is not valid.
+// authenticate is a middleware that looks up the token of a request and stores the Caller in the context of the request. If the token is
+// not valid, it answers with status 401.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.match(c)
@@ -86,7 +86,7 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 }
 
 // bearerToken returns the token in the Authorization header. It returns an *Error if the header is missing or contains no well-formed
-// token. The error message contains no part of a token.
+// token. No part of the sent header is in the error message.
 func bearerToken(r *http.Request) (string, error) {
 	headers := r.Header.Values(echo.HeaderAuthorization)
 	if len(headers) == 0 {

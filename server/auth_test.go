@@ -122,7 +122,7 @@ func TestToken_lastUseIsStoredAtMostOnceAMinute(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		lastUsedAt := func() *store.Instant {
-			a.server.Close() // Close waits until the server has stored the time at which the token was last used
+			a.server.Close() // Close waits until the time of the token's last use is stored
 			tokens, err := a.Tokens(t.Context(), c.org.ID)
 			require.NoError(t, err)
 			return tokens[0].LastUsedAt

@@ -40,8 +40,8 @@ type lookUpCounter struct {
 	beforeEach func()
 }
 
-// newAppWithLookUps starts a server that enforces rate limits. It also returns a counter of the database queries that look up a token.
-// beforeEach can be nil, and is called before each of these queries.
+// newAppWithLookUps starts a server that enforces rate limits. It also returns a counter of the database queries that look up a token. The
+// function beforeEach is called before each of these queries, and can be nil.
 func newAppWithLookUps(t *testing.T, db *storetest.DB, beforeEach func(), change ...func(*server.Options)) (*app, *lookUpCounter) {
 	t.Helper()
 	lookups := &lookUpCounter{beforeEach: beforeEach}
@@ -107,7 +107,7 @@ func TestTokens_unknownTokensFromOneAddressCauseAtMost60LookUpsAMinute(t *testin
 			}
 		}
 		require.LessOrEqual(t, lookups.Load(), int64(60))
-		a.Clock.Advance(time.Second) // the cached token expires, so that the next request looks up the token in the database
+		a.Clock.Advance(time.Second) // the cached valid token expires, so the next request looks it up in the database
 		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.7", c.token).Code)
 		fresh := a.newToken(t, c.org, store.ScopeRead)
 		require.Equal(t, http.StatusOK, a.authenticateFrom(t.Context(), "198.51.100.8", fresh.token).Code, "the limit of one address does not affect another address")

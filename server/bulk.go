@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched with the highest priority. The
-// videos or accounts of a larger request are also queued immediately, but with the lower priority of the organisation's tier.
+// immediateLinks is the maximum number of links in a bulk request whose videos or accounts are fetched with the highest priority. A request
+// with more links is also fetched as soon as possible, but with the lower priority of the organisation's tier.
 const immediateLinks = 50
 
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.
@@ -25,7 +25,7 @@ type bulkEntry struct {
 	parsedLink
 	url       string      // first link in the request to this video or account
 	positions []int32     // indexes of all links to this video or account in the request, counted from 0, ascending
-	item      trackedItem // result of tracking the video or account; the zero value if the link was refused
+	item      trackedItem // result of tracking the video or account; zero if the link was refused
 }
 
 // bulkResult is the result of a bulk request to track videos or accounts.
@@ -131,7 +131,7 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 		switch {
 		case r.failure != nil:
 			key = [2]string{"", urls[i]}
-		case r.link.ID == "": // the link contains the handle of an account instead of its id; the @ distinguishes handles from ids
+		case r.link.ID == "": // the link has the handle of an account and not its id; the @ distinguishes handles from ids in the map
 			key[1] = "@" + r.link.Handle
 		}
 		at, found := seen[key]
@@ -145,8 +145,8 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 }
 
 // assignItems sets the field item of each entry whose link was accepted. The slice items has the results of tracking, in the order of these
-// entries. Two entries can have the same account, because one link contains the account's id and the second link its handle. assignItems
-// then merges the later entry into the earlier one and reduces the counts of plan.
+// entries. Two entries can be the same account, if one link contains the account's id and the other its handle. In this case, assignItems
+// merges the later entry into the earlier one and reduces the counts of plan.
 func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	kept := make([]bulkEntry, 0, len(entries))
 	seen := make(map[uuid.UUID]int, len(items)) // index in kept by the id of the video or account
@@ -167,8 +167,8 @@ func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bu
 	return kept, plan
 }
 
-// fetchPlan says how many videos or accounts of a tracking request are fetched. If only n of them are fetched, they are those of the first
-// n accepted links.
+// fetchPlan says how many videos or accounts of a tracking request are fetched. If not all of them are fetched, those of the first accepted
+// links are.
 type fetchPlan struct {
 	accepted  int // number of videos or accounts whose links were not refused
 	enqueue   int // number of videos or accounts that are fetched
@@ -222,8 +222,8 @@ func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns sentences for the caller. There is one sentence for each of these cases: some videos or accounts are not fetched;
-// smaller requests are fetched before this large one; links were sent more than once.
+// warnings returns the warnings of the response, each a sentence. They say that some videos or accounts are not fetched, that smaller
+// requests are fetched before this large one, or that links were sent more than once.
 func (s *Server) warnings(entries []bulkEntry, plan fetchPlan) []string {
 	notes := []string{}
 	if plan.enqueue < plan.accepted {

@@ -109,7 +109,7 @@ func TestListCollections_pagesReturnEveryCollectionOnce(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		video := c.track(tiktokLink)
 		lastingIDs := map[uuid.UUID]bool{}
-		for n := range 13 { // all collections have the same creation time, because the clock does not advance
+		for n := range 13 { // the clock does not advance, so all collections have the same creation time
 			id := c.createCollection(map[string]any{"name": fmt.Sprintf("same %d", n/4)})
 			lastingIDs[id] = true
 			if n%3 == 0 {
@@ -212,7 +212,7 @@ func TestListCollections_refusesInvalidParameters(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 4-02, 4.1-01, 4.1-15, 8-12
-func TestListCollections_returnsOneCollectionWithoutCountsToLowerTiers(t *testing.T) {
+func TestListCollections_returnsOnlyOneCollectionWithoutCountsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -52,7 +52,7 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 	switch {
 	case p.ParentID == nil:
 	case *p.ParentID == rootParent:
-		query.Roots = !query.Subtree // with Subtree, no filter is needed: a list with all subtrees contains every collection
+		query.Roots = !query.Subtree // with include_children=true, the list contains every collection, so no filter is needed
 	default:
 		id, err := uuid.Parse(*p.ParentID)
 		if err != nil {
@@ -99,7 +99,7 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	if patch.Unchanged, err = checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
 		return nil, err
 	}
-	if r.Body.Password != nil { // the password is hashed after all checks, because hashing is slow
+	if r.Body.Password != nil { // the password is hashed last, because hashing is slow
 		hash, err := store.HashPassword(ctx, *r.Body.Password)
 		if err != nil {
 			return nil, err
@@ -168,14 +168,14 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 // that time. If the header is missing, checkIfMatch returns nil, and the write does not compare times.
 func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.Instant, error) {
 	if ifMatch == nil {
-		return nil, nil //nolint:nilnil // without If-Match, the write accepts every version of the collection
+		return nil, nil //nolint:nilnil // a request without If-Match changes any version of the collection
 	}
 	caller := CallerFrom(ctx)
 	c, err := caller.Org.Collection(ctx, id, true)
 	if err != nil {
 		return nil, err
 	}
-	view := FullView // the same view as in GetCollection, because the ETag was computed from the response of GetCollection
+	view := FullView // the same View as in GetCollection, so that the ETags are equal
 	if caller.facts.masked {
 		view = MaskedView
 	}
@@ -193,7 +193,8 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 	return &c.UpdatedAt, nil
 }
 
-// collectionChanged returns the error response with status 412 for a write whose If-Match is not the ETag of the current version.
+// collectionChanged returns the error response with status 412. A write gets it if its header If-Match does not contain the ETag of the
+// collection's current version.
 func collectionChanged() *Error {
 	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection, which was changed after it was read. Read it again.")
 }

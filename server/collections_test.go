@@ -24,7 +24,8 @@ func (c *caller) createCollection(body map[string]any) uuid.UUID {
 	return decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", body).requireStatus(http.StatusCreated)).ID
 }
 
-// createNamedCollection creates a collection and advances the clock by a second. The collection has no parent if parent is omitted.
+// createNamedCollection creates a collection and advances the clock by a second. Without the parameter parent, the collection has no
+// parent.
 func (c *caller) createNamedCollection(name string, parent ...uuid.UUID) uuid.UUID {
 	c.t.Helper()
 	body := map[string]any{"name": name}
@@ -116,7 +117,7 @@ func TestCreateAndUpdateCollection_refuseInvalidBodies(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	id := c.createNamedCollection("Launch")
-	invalidBodies := map[string]string{ // maps an invalid body to the JSON pointer and the fault code that the response must contain
+	invalidBodies := map[string]string{ // invalid bodies, each with the JSON pointer and the fault code that the response must contain
 		`{"name":""}`:    "/name min_length",
 		`{"name":" \t"}`: "/name pattern",
 		`{"name":null}`:  "/name nullable",
@@ -204,20 +205,20 @@ func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 		want.ParentID = &parent
 		change(`{"parent_id":"` + parent.String() + `"}`)
 		want.Name = "Spring"
-		change(`{"name":"Spring"}`) // the parent does not change, because the body has no parent_id
+		change(`{"name":"Spring"}`) // the body has no parent_id, so the parent stays the same
 		want.ParentID = nil
 		change(`{"parent_id":null}`)
 		want.Hashtags = []string{"three", "two"}
 		change(`{"hashtags":["#Two","three"]}`)
 		want.Hashtags = []string{}
 		change(`{"hashtags":[]}`)
-		change(`{"password":"12345678"}`) // the expected collection stays the same, because GET does not return the password
+		change(`{"password":"12345678"}`) // GET does not return the password, so the expected collection stays the same
 		require.Nil(t, want.Hash)
 		want.Access = client.AccessProtected
 		change(`{"access":"protected"}`)
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *want.Hash)
 		want.Access = client.AccessPrivate
-		change(`{"access":"private"}`) // the collection keeps the hash that it got when access was set to "protected"
+		change(`{"access":"private"}`) // the collection keeps the password hash that it got when it became protected
 		want.Access = client.AccessPublic
 		change(`{"access":"public"}`)
 		// The server returns display_settings exactly as they were sent. It keeps the order of members, and numbers that are too long for a

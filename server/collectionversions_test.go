@@ -106,7 +106,7 @@ func TestGetCollection_etagDoesNotChangeIfAMaskedCountChanges(t *testing.T) {
 }
 
 // TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds sends 8 concurrent PATCH requests with the same ETag in If-Match.
-// Exactly one of them must succeed. The test repeats this five times.
+// Exactly one of them must succeed. The test does this five times.
 func TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -35,7 +35,7 @@ func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, e
 	original := w.Writer
 	b := &bufferedResponse{header: w.Header()}
 	w.Writer = b
-	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // deferred, so that after a panic of the handler the server can still answer with status 500
+	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // in a defer, so that the server can still answer with status 500 after a panic
 	return b, next(c)
 }
 
@@ -62,8 +62,8 @@ type conditional struct {
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	later       func()   // sets tag just before the status is sent, if the ETag is known only after the data was read; nil otherwise
-	matched     string   // ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
+	later       func()   // computes tag just before the status is sent; only set if the ETag cannot be known before the data is read
+	matched     string   // the ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
 	unbuffered  bool     // true if the status was sent already, so that the body is sent without buffering
 }
 
@@ -110,7 +110,7 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
 		w.Writer = k
 		err := func() error {
-			defer func() { // deferred, so that after a panic of the handler the server can still answer with status 500
+			defer func() { // in a defer, so that the server can still answer with status 500 after a panic
 				if w.Writer = k.original; !k.unbuffered {
 					w.Committed, w.Size = false, 0
 				}
@@ -159,7 +159,7 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 //
 // The ETag is computed from the version of the organisation's data, which rises with every change of the data, and from everything else
 // that the response depends on: the operation, the parsed request, the current day and the version of the OpenAPI contract. If the
-// organisation's metrics are masked, checkNotModified does nothing, because a new ETag would reveal that masked metrics changed.
+// organisation's metrics are masked, checkNotModified sets no ETag, because a new ETag would reveal that masked metrics changed.
 //
 // checkNotModified returns the caller's organisation. The query for the version also reads the total numbers of the organisation's videos
 // and accounts. The returned Org keeps these totals, so that a list does not query them again.
@@ -172,8 +172,8 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	if err != nil {
 		return nil, err
 	}
-	// The version is read before the data. If the data changes between the two reads, the ETag is outdated, so that the next request reads
-	// the data again.
+	// Read the version before the data. If the data changes between the two reads, the ETag is too old, and the next request reads the data
+	// again.
 	version, err := caller.Org.Version(ctx)
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (s *Server) checkNotModifiedTogether(ctx context.Context, operation string,
 	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
 		return s.checkNotModified(ctx, operation, request...)
 	}
-	facts, err := s.tagFacts(caller, operation, request) // computed before the data is read, because a new day can begin while the data is read
+	facts, err := s.tagFacts(caller, operation, request) // computed first, because a new day can begin while the data is read
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (s *Server) tagFacts(caller Caller, operation string, request []any) ([]byt
 // tagFacts.
 func (s *Server) versionTag(v store.Version, facts []byte) string {
 	mac := hmac.New(sha256.New, s.cursorKey) // a keyed hash, so that a caller cannot read the version from the ETag or forge an ETag
-	_, _ = mac.Write(facts)                  // facts need no separator, because the end of a JSON value is unambiguous; writing to a hash cannot fail
+	_, _ = mac.Write(facts)                  // no separator is needed after facts, because the end of a JSON value is unambiguous; writing to a hash cannot fail
 	_, _ = fmt.Fprint(mac, v.Version, " ")
 	if v.Late != nil {
 		_, _ = fmt.Fprint(mac, int64(*v.Late))

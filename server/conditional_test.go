@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// examplePaths maps the path template of each GET operation to a request path. A request to this path gets a response with status 200.
+// examplePaths returns a request path for the path template of each GET operation. A request with this path has a response with status 200.
 func (c *caller) examplePaths() map[string]string {
 	c.t.Helper()
 	video := c.track(tiktokLink).String()
@@ -62,7 +62,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 		for _, user := range []*caller{c, otherToken} {
 			user.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)
 		}
-		a.server.Close() // waits until last_used_at of both tokens is stored, which changes the ETag of GET /tokens
+		a.server.Close() // waits until the last use of both tokens is stored: it changes the ETag of GET /tokens
 		for path, item := range sharedContract().doc.Paths.Map() {
 			if item.Get == nil {
 				continue
@@ -81,7 +81,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).requireStatus(http.StatusOK)
 			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // otherToken has only the scope read, and the response of GET /authenticate depends on the token
+			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // a token with only the scope read gets 403 from operations of admins, and GET /authenticate returns the token itself
 				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
 			}
 		}

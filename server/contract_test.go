@@ -166,7 +166,7 @@ func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOper
 func TestEveryOperation_refusesAMissingOrWrongToken(t *testing.T) {
 	t.Parallel()
 	eachOperation(t, func(t *testing.T, a *app, op *contractOperation, target string, _ any) {
-		// The query and the body are also invalid, but the server checks the token first.
+		// The query and the body are also invalid. The response is still about the token, because the server checks the token first.
 		p := a.send(t, op.Method, target+"?x=1;y", "{").requireProblem(http.StatusUnauthorized, server.CodeTokenMissing)
 		require.Equal(t, "/errors#token_missing", p.Type)
 		a.send(t, op.Method, target, nil, "Authorization", "Bearer rt_nonsense").requireProblem(http.StatusUnauthorized, server.CodeTokenMistyped)
@@ -281,8 +281,8 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				a.fetchProfiles(func(queue.Target) ingest.AccountFacts {
 					return ingest.AccountFacts{Followers: new(int64(5)), Following: new(int64(5))}
 				})
-				a.Clock.Advance(3 * time.Minute) // an export contains only history points that are at least two minutes old
-				// The test sets the growth itself. The server cannot compute it, because each video has only one history point.
+				a.Clock.Advance(3 * time.Minute) // an export has only history points that are at least two minutes old
+				// Set the growth in the database. The server cannot compute it, because each video has only one history point.
 				a.Exec(t, "UPDATE videos SET increase_1d = 1, increase_7d = 1, increase_14d = 1, increase_30d = 1, views_gained_7d = 1")
 				target := strings.NewReplacer("{ad_id}", id.String(), "{account_id}", account.String(), "{collection_id}", collections[0].String(),
 					"{report_id}", c.createReport(collections[0]).String()).Replace(op.Path)
@@ -321,7 +321,7 @@ func isMetric(name string) bool {
 		slices.Contains([]string{"outlier_multiplier", "measured", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
 }
 
-// withMetrics returns all JSON objects in v that have a metric or the member metrics_masked. v is decoded JSON.
+// withMetrics returns those JSON objects in v that have a metric or the member metrics_masked. The parameter v is decoded JSON.
 func withMetrics(v any) []map[string]any {
 	var out []map[string]any
 	switch v := v.(type) {
@@ -332,7 +332,7 @@ func withMetrics(v any) []map[string]any {
 	case map[string]any:
 		for name, e := range v {
 			if name == "filters" {
-				continue // the member filters has members that are named like metrics, but contains no metrics
+				continue // the object filters repeats query parameters that are named like metrics, but contains no metrics
 			}
 			out = append(out, withMetrics(e)...)
 			if _, list := e.([]any); isMetric(name) && !list || name == "metrics_masked" {

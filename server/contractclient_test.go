@@ -82,7 +82,7 @@ func (c *contract) match(method string, u *url.URL) (*contractOperation, map[str
 	}
 	path := u.EscapedPath()
 	if strings.HasPrefix(path, "/refresh/") {
-		path = strings.TrimSuffix(path, "/") // the contract allows a trailing slash in the paths of the refresh operations
+		path = strings.TrimSuffix(path, "/") // the contract allows a slash at the end of the paths of the refresh operations
 	}
 	sent := strings.Split(path, "/")
 	var best *contractOperation
@@ -165,7 +165,8 @@ func absoluteURI(s string) error {
 	return nil
 }
 
-// anyText accepts any text with the format "uri" in requests, because the server also accepts links that are not URIs.
+// anyText accepts every text for the format "uri" in requests. Links in requests need not be URIs, because the server also accepts links
+// without https.
 func anyText(string) error { return nil }
 
 // contractOptions returns options for validating requests and responses. The function uri returns an error if a text with the format "uri"
@@ -184,8 +185,8 @@ func contractOptions(uri func(string) error) *openapi3filter.Options {
 	}
 }
 
-// check returns all violations of the contract in a response. requestFault is the reason why the request violates the contract, or nil if
-// the request is valid.
+// check returns all violations of the contract in a response. The parameter requestFault says why the request violates the contract, and is
+// nil if the request is valid.
 func (t contractTransport) check(req *http.Request, op *contractOperation, params map[string]string, requestFault error, resp *http.Response, body []byte) []error {
 	var faults []error
 	fail := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -261,16 +262,16 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 		fail("the body is not a problem: %w", err)
 		return
 	}
-	replayed := resp.Header.Get("Idempotent-Replayed") != "" // a replayed response contains the request id of the original request
+	replayed := resp.Header.Get("Idempotent-Replayed") != "" // a stored response is sent again, with the request id of the first request
 	if p.Status != resp.StatusCode || !replayed && p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
 		p.Title == "" || p.Detail == "" || p.Error != p.Detail || p.Instance == "" {
 		fail("the problem contradicts the status or the headers of its response: %+v", p)
 	}
 }
 
-// internalTexts are texts that reveal internals of the server, such as SQL, names of drivers, errors of Go and file paths. The value is nil
-// if a response must not contain the text. Otherwise, it is a pattern that a response must not match. The text is then only a fast first
-// check, because searching for it is much faster than matching the pattern.
+// internalTexts has texts that reveal internals of the server, such as SQL, names of drivers, errors of Go and file paths. If the value of
+// a text is nil, no response may contain the text. Otherwise, no response may match the value, a pattern. Each response is first searched
+// for the text, because that is much faster than matching the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),
@@ -292,8 +293,8 @@ func internalText(body string) string {
 	return ""
 }
 
-// randomText matches the members next_cursor and secret of a JSON text. They are random texts, so they can contain one of internalTexts by
-// chance.
+// randomText matches the members next_cursor and secret of a JSON text. Their values are random, so they can contain one of internalTexts
+// by chance.
 var randomText = regexp.MustCompile(`"(next_cursor|secret)":"[^"]*"`)
 
 // untestedResponses returns the operation id and status of each response that the contract declares and no test has received.

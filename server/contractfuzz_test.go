@@ -98,8 +98,8 @@ type fuzz struct {
 	failures      []string
 }
 
-// newFuzz starts a test server and creates the data of the requests: organisations of all tiers with items, and short links. The parameter
-// server is the number of the test server. The random requests depend only on this number and on the seed.
+// newFuzz starts a test server and creates the data for the requests: organisations of all tiers with items, and short links. The parameter
+// server is the number of the test server. This number and the seed determine all random requests.
 func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 	t.Helper()
 	a := newApp(t, newSQLite(t))
@@ -119,14 +119,13 @@ func newFuzz(t *testing.T, tally *fuzzTally, seed, server uint64) *fuzz {
 		require.NoError(t, a.SetTier(t.Context(), g.callers[i].org.ID, tier))
 	}
 	require.NoError(t, a.SetSubscription(t.Context(), g.callers[3].org.ID, store.SubscriptionNone))
-	a.Clock.Advance(time.Second) // the cached identities of the tokens expire, so that the server reads the new tiers and subscription
+	a.Clock.Advance(time.Second) // the server then reads the changed tiers and subscriptions, because the cached tokens have expired
 	main := g.callers[0].org
 	g.reader, g.writer = a.newToken(t, main, store.ScopeRead), a.newToken(t, main, store.ScopeWrite)
 	return &fuzz{generator: g, t: t, nextOperation: int(server) * 7, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, tally: tally}
 }
 
-// run sends the given number of requests. It sends one to each operation of the contract in turn, and begins again after the last
-// operation. It fails the test if a response was wrong.
+// run sends the given number of requests, to each operation of the contract in turn. It fails the test if a response was wrong.
 func (f *fuzz) run(requests int) {
 	operations := sharedContract().operations
 	for f.requestsLeft = requests; f.requestsLeft > 0; {
@@ -180,7 +179,7 @@ func (f *fuzz) exchange(r *generatedRequest) {
 	}
 }
 
-// valueOnly returns text and ignores its second argument. An expression can use it to drop the second result of generatedRequest.get.
+// valueOnly returns its first argument. It drops the second result of generatedRequest.get, so that the call can be used in an expression.
 func valueOnly(text string, _ bool) string { return text }
 
 // send sends a request and checks the status. The response is nil if the request is not valid HTTP, or if the response violates the

@@ -11,14 +11,14 @@ import (
 	"github.com/munnerz/goautoneg"
 )
 
-// This file chooses the format of responses. Every operation answers with JSON. Lists and histories can also have other formats:
-// convertedResponse converts the JSON of the operation while the response is sent. So a CSV file has exactly the rows and the columns of
-// the JSON. convertlist.go and convertxlsx.go contain the conversions.
+// This file chooses the format of responses. Every operation answers with JSON. If the caller wants a list or history in a different
+// format, such as CSV, convertedResponse converts the operation's JSON while the response is sent. So a CSV file has exactly the rows and
+// the columns of the JSON. The conversions are in convertlist.go and convertxlsx.go.
 
 // converter writes a JSON list in a format other than JSON, such as CSV.
 type converter struct {
 	contentType string
-	suffix      string // suffix of the ETags of this format, so that they differ from the ETags of the JSON response
+	suffix      string // suffix of the ETags of this format; without it, they would equal the ETags of the JSON response
 	convert     func(to io.Writer, from io.Reader, row *openapi3.Schema) error
 }
 
@@ -103,9 +103,9 @@ func rowSchema(response *openapi3.Schema) *openapi3.Schema {
 	return nil
 }
 
-// answerConverted calls the operation's handler and converts the JSON list in its response to the given format. row is the schema of an
-// entry of the list. The ETags in If-None-Match lose the suffix of the format, because the operation compares them with the ETag of the
-// JSON.
+// answerConverted calls the operation's handler and converts the JSON list in its response to the given format. The parameter row is the
+// schema of an entry of the list. answerConverted removes the suffix of the format from the ETags in If-None-Match, because the operation
+// compares them with the ETag of the JSON.
 func answerConverted(c echo.Context, format *converter, row *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
@@ -122,7 +122,7 @@ func answerConverted(c echo.Context, format *converter, row *openapi3.Schema, ne
 	finished := false
 	defer func() {
 		response.Writer = w.original
-		if !finished { // the handler has panicked, so that the response is incomplete
+		if !finished { // the handler has panicked, so the response is incomplete
 			_ = w.finish(errIncomplete)
 		}
 	}()
@@ -134,7 +134,7 @@ func answerConverted(c echo.Context, format *converter, row *openapi3.Schema, ne
 	return err
 }
 
-// errIncomplete is the error with which a conversion ends if the operation panics before its response is complete.
+// errIncomplete ends the conversion of a response if the operation panics before the response is complete.
 var errIncomplete = errors.New("the response is incomplete")
 
 // convertedResponse is an http.ResponseWriter that converts a JSON response with status 200 to a format such as CSV while it is written. It
@@ -162,12 +162,12 @@ func (w *convertedResponse) WriteHeader(status int) {
 	}
 	h.Set(echo.HeaderContentType, w.to.contentType)
 	h.Del(echo.HeaderContentLength)
-	w.original.WriteHeader(status) // sent before the conversion starts, because a converter can write before it reads
+	w.original.WriteHeader(status) // the status must be sent first, because a converter can write before it reads
 	read, write := io.Pipe()
 	w.json, w.done = write, make(chan error, 1)
 	go func() {
 		err := w.to.convert(w.original, read, w.row)
-		_ = read.CloseWithError(err) // the operation's next write to the pipe fails if the conversion has failed
+		_ = read.CloseWithError(err) // if the conversion has failed, the operation's next write to the pipe also fails
 		w.done <- err
 	}()
 }

@@ -19,8 +19,8 @@ import (
 // jsonText is the text of a cell that contains a JSON array or a JSON object.
 type jsonText string
 
-// rowWriter writes the rows of a table. A cell is nil, a string, a json.Number, a bool or a jsonText. The first row contains the names of
-// the columns. The method finish must be called after the last row.
+// rowWriter writes the rows of a table. A cell is nil, a string, a json.Number, a bool or a jsonText. The first row has the names of the
+// columns. After the last row, the caller must call finish.
 type rowWriter interface {
 	writeRow(cells []any) error
 	finish() error
@@ -35,7 +35,7 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	}
 	var columns []string
 	for decoder.More() {
-		var entry map[string]json.RawMessage // arrays and objects are not decoded, because decoding them takes much memory
+		var entry map[string]json.RawMessage // RawMessage, because decoding nested arrays and objects takes much memory
 		if err := decoder.Decode(&entry); err != nil {
 			return err
 		}
@@ -70,18 +70,18 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	return readRest(decoder, from)
 }
 
-// decimalPattern is the pattern of members whose JSON value is a number in a string, such as video_length. In a table, their cells are numbers: a spreadsheet
-// with a decimal comma would read the text 12.5 as the 12th of May.
+// decimalPattern is the pattern in the contract of members that contain a number as a string, such as video_length. In a table, their cells
+// are numbers. As a text, 12.5 would be a date in a spreadsheet that writes decimals with a comma: the 12th of May.
 const decimalPattern = `^\d+(\.\d+)?$`
 
 // cellOf returns the cell for a JSON value. value is empty if the list entry lacks the member. The cell of an absent or null member is nil.
 func cellOf(value json.RawMessage) (any, error) {
 	if len(value) == 0 {
-		return nil, nil //nolint:nilnil // nil is the cell of an absent or null member
+		return nil, nil //nolint:nilnil // nil is the cell of an absent member
 	}
 	switch value[0] {
 	case 'n':
-		return nil, nil //nolint:nilnil // nil is the cell of an absent or null member
+		return nil, nil //nolint:nilnil // nil is the cell of a member that is null
 	case 't', 'f':
 		return value[0] == 't', nil
 	case '"':
@@ -179,8 +179,8 @@ func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 	return readRest(decoder, from)
 }
 
-// readRest reads and discards the JSON after the list, such as the pagination. Otherwise the operation would block, because it writes the
-// JSON to a pipe.
+// readRest reads and discards the JSON after the list, such as the pagination. Without it, the operation would wait forever, because it
+// writes the JSON to a pipe.
 func readRest(decoder *json.Decoder, from io.Reader) error {
 	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from))
 	return err

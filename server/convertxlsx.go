@@ -95,11 +95,11 @@ func (w *xlsxRows) writeRow(cells []any) error {
 			w.write(`<c r="`, cellRef, `" t="b"><v>`, value, `</v></c>`)
 		}
 	}
-	_, err := w.sheet.WriteString(`</row>`) // also returns an error of an earlier write
+	_, err := w.sheet.WriteString(`</row>`) // the result also has the error of an earlier write
 	return err
 }
 
-// write writes parts of the sheet. It ignores errors, because bufio.Writer returns the first error again from every later write.
+// write writes parts of the sheet. It ignores errors: after an error, bufio.Writer returns the same error from every later write.
 func (w *xlsxRows) write(parts ...string) {
 	for _, part := range parts {
 		_, _ = w.sheet.WriteString(part)

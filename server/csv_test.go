@@ -61,7 +61,8 @@ func cellOf(t *testing.T, value any) string {
 	return string(text)
 }
 
-// foreignTexts are captions of videos. A spreadsheet program could run some of them as formulas, or split them into several cells.
+// foreignTexts are captions of videos that are dangerous in a spreadsheet: it could run some of them as formulas, or split them into
+// several cells.
 var foreignTexts = []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted", "x;=1+1", "_x0041_ & <b>", " 1.5 ", "12,5"}
 
 // withForeignTexts returns a caller with a video for each of foreignTexts, and the paths of all lists and histories.
@@ -155,7 +156,7 @@ func TestCSV_hasSemicolonsAndDecimalCommasOnRequest(t *testing.T) {
 	c.send(http.MethodGet, "/videos", nil, "Accept", "text/csv; delimiter=tab").requireProblem(http.StatusNotAcceptable, server.CodeNotAcceptable)
 }
 
-func TestCSV_hasTheLinkOfTheNextPageAndAnETagOfItsOwn(t *testing.T) {
+func TestCSV_linksToTheNextPageAndHasADifferentETagThanJSON(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -176,7 +177,7 @@ func TestCSV_hasTheLinkOfTheNextPageAndAnETagOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestCSV_hidesTheNumbersThatTheTierHides(t *testing.T) {
+func TestCSV_hidesNumbersFromLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)

@@ -39,7 +39,7 @@ func (a *app) blockDatabase(t *testing.T) (release func()) {
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// sendBefore sends a request and fails the test if the response takes longer than maxWait.
+// sendBefore sends a request and returns the response. If the response takes longer than maxWait, it fails the test.
 func (c *caller) sendBefore(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	done := make(chan response, 1)

@@ -272,7 +272,8 @@ func fromEchoError(err *echo.HTTPError) *Error {
 	case http.StatusMethodNotAllowed:
 		return problem(CodeMethodNotAllowed, "This path does not support this method; the Allow header lists the methods it supports.")
 	case http.StatusBadRequest:
-		// The generated code could not decode a request that the validation accepted. Such a request reveals a bug, so the cause is logged.
+		// The request passed the validation, but the generated code could not decode it. That is a bug in the server, so the cause is
+		// logged.
 		return &Error{Code: CodeInvalidRequest, Detail: "The server could not decode the request.", Cause: err}
 	}
 	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
@@ -292,7 +293,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 	}
 	e := toError(err)
 	ctxErr := r.Context().Err()
-	if e.Code == CodeInternal && ctxErr != nil { // the request failed because it timed out or the caller closed the connection
+	if e.Code == CodeInternal && ctxErr != nil { // the caller closed the connection, or the request took too long
 		e = unavailable(err)
 	}
 	info := e.Code.info()
@@ -311,7 +312,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 		h.Set(echo.HeaderWWWAuthenticate, challenge(e))
 	}
 	body, encodeErr := json.Marshal(api.Problem{
-		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // an HTTP status has three digits
+		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // no overflow, because an HTTP status has three digits
 		Detail: e.Detail, Error: e.Detail, Instance: instance(c), Code: string(info.Code), RequestID: requestID(c),
 		Errors: e.Faults,
 	})

@@ -18,8 +18,8 @@ type guidePage struct {
 	ids   map[string]bool
 }
 
-// readGuide requests a page and returns its links and ids. If the page is a guide, no element may have an attribute style or onclick,
-// because the Content-Security-Policy of the page blocks them.
+// readGuide requests a page and returns its links and ids. If the page is a guide, it also requires that no element has an attribute style
+// or onclick, because the Content-Security-Policy of the page blocks them.
 func (a *app) readGuide(t *testing.T, path string) guidePage {
 	t.Helper()
 	r := a.send(t, http.MethodGet, path, nil).requireStatus(http.StatusOK)

@@ -37,7 +37,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	for _, mediaType := range []string{"text/csv", "application/x-ndjson", xlsx} {
-		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.FileBodyDecoder) // decodes a body of this media type as one text
+		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.FileBodyDecoder) // reads a body of this media type as one text
 	}
 	code := m.Run()
 	if code == 0 && wholePackage() {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "openapi.yaml declares these responses, but no test received them:\n\t"+strings.Join(missing, "\n\t"))
 			code = 1
 		}
-		// Ignore the cleaner goroutine of the limiter library, which ends only after the store of the library is garbage-collected.
+		// One goroutine of the library limiter may be left: its cleaner ends only after the store of the library is garbage-collected.
 		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -72,7 +72,7 @@ type app struct {
 	http   *httptest.Server
 	// databaseError makes every database statement fail with this error. If it is nil, statements succeed.
 	databaseError atomic.Pointer[error]
-	// panicAt makes every statement that contains this table name panic. If it is nil, no statement panics.
+	// panicAt is the name of a database table. Every statement that contains the name panics. If panicAt is nil, no statement panics.
 	panicAt   atomic.Pointer[string]
 	platforms *platforms
 	log       *syncBuffer
@@ -221,7 +221,7 @@ type caller struct {
 	t     *testing.T
 	org   store.Organisation
 	token string
-	items inventory // the videos, accounts and collections that createItems created; nil if it was not called
+	items inventory // the videos, accounts and collections that createItems created; nil before createItems is called
 }
 
 // newCaller creates an organisation with an active subscription and a token with all scopes.

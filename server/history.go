@@ -63,8 +63,8 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	return api.GetAccountHistory200JSONResponse(out), nil
 }
 
-// visiblePoints returns the history points that a response shows: all points, or only the latest point if view is MaskedView. points must
-// be sorted with the latest point first.
+// visiblePoints returns the history points that a response shows. If view is MaskedView, this is only the latest point; otherwise, these
+// are all points. The slice points must be sorted, the latest point first.
 func visiblePoints[P any](points []P, view View) []P {
 	if view.masked && len(points) > 1 {
 		return points[:1]
@@ -77,7 +77,7 @@ func visiblePoints[P any](points []P, view View) []P {
 func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	from, to = today-defaultHistoryDays, today
-	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // historyDays is at most 730
+	oldest := today - store.Date(caller.facts.historyDays) //nolint:gosec // no overflow, because historyDays is at most 730
 	var faults []api.Fault
 	if startDate != nil {
 		if from = store.DateOf(startDate.Time); from < oldest {
@@ -90,7 +90,7 @@ func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.D
 			faults = append(faults, queryFault("end_date", faultRange, "end_date %s is before start_date, which is %s", to, from))
 		}
 	} else if from > to {
-		to = from // startDate is in the future, so the history is this single day, which has no data
+		to = from // startDate is in the future: the history is only this day, which has no data
 	}
 	if len(faults) > 0 {
 		return 0, 0, invalid(faults...)
@@ -103,8 +103,8 @@ func asksForQuality(include []api.HistoryInclude) bool {
 	return slices.Contains(include, api.HistoryIncludeQuality)
 }
 
-// toAPIProvenance converts the origin of a history point to the JSON types of the API: its quality (for example measured or interpolated),
-// its source and its fetch time. If view is MaskedView, all results are nil.
+// toAPIProvenance converts how a history point was obtained to the JSON types of the API: its quality (for example measured or
+// interpolated), its source and its fetch time. If view is MaskedView, all results are nil.
 func toAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
 	if view.masked {
 		return nil, nil, nil

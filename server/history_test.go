@@ -117,7 +117,7 @@ func TestVideoHistory_refusesAStartDateOlderThanTheTierAllows(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 4-02, 4.2-22
-func TestVideoHistory_returnsOnePointWithoutMetricsToLowerTiers(t *testing.T) {
+func TestVideoHistory_returnsOnlyOnePointWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {

@@ -12,8 +12,8 @@ import (
 const (
 	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
 	maxExportVideos = 200
-	// exportDelay is the minimum age of the points in an export. A transaction can make the points of a fetch visible in the database up to
-	// this long after the fetch. The end of an export is also rounded down to a whole minute, so that an ETag stays valid for a minute.
+	// exportDelay is the minimum age of the points in an export. The points of a fetch can become visible in the database up to this long
+	// after the fetch, when their transaction ends. An export also ends at a whole minute, so that its ETag stays valid for a minute.
 	exportDelay = 2 * time.Minute
 )
 

@@ -39,7 +39,7 @@ func TestHistoryExport_returnsAllStoredPointsAndThenOnlyNewOnes(t *testing.T) {
 		const videos, days = 7, 5
 		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
 		other.track(videoURL(100))
-		want := map[string]int64{} // maps the video id and the day to the views
+		want := map[string]int64{} // the expected views, by video id and day
 		for n := range videos {
 			c.track(videoURL(n))
 		}

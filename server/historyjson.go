@@ -10,7 +10,7 @@ import (
 type videoHistoryResponse struct {
 	points  []store.Point // the points by day, the newest first
 	view    View
-	quality bool // the response contains the quality, source and fetch time of each point
+	quality bool // true if the response contains the quality, source and fetch time of each point
 }
 
 // VisitGetVideoHistoryResponse implements the generated response interface of getVideoHistory.

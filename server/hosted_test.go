@@ -16,19 +16,19 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// hostedOperations are the operations in the API of a hosted service, which customers of this service already use in their programs. These
-// programs must also work with ReelTally.
+// hostedOperations are the API operations of a hosted service that ReelTally can replace. Programs that customers wrote for this service
+// must also work with ReelTally.
 var hostedOperations = []string{
 	"DELETE /collections/{}", "DELETE /collections/{}/accounts", "DELETE /collections/{}/videos", "DELETE /videos", "DELETE /videos/bulk", "DELETE /videos/{}",
 	"GET /accounts/{}/videos", "GET /collections", "GET /collections/{}", "GET /collections/{}/accounts", "GET /collections/{}/videos", "GET /videos", "GET /videos/{}",
 	"GET /videos/{}/history", "PATCH /collections/{}", "POST /collections", "POST /collections/{}/accounts", "POST /collections/{}/videos", "POST /videos", "POST /videos/bulk",
 }
 
-// pathID matches an id or an encoded link in a path.
+// pathID matches an id or a percent-encoded link in a path.
 var pathID = regexp.MustCompile(`/([0-9a-f-]{36}|https%3A[^/]*)`)
 
 // Requirements in docs/coverage.md: 14.6-04
-func TestHosted_programsForAHostedServiceWorkWithAnotherAddressAndToken(t *testing.T) {
+func TestProgramsForAHostedService_workIfOnlyAddressAndTokenAreReplaced(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for language, command := range map[string][]string{

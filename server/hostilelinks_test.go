@@ -15,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// hostileResponses maps each check that refuses hostile links to the expected results. status and code belong to the response of a request
-// with one link. failure is the result of the link in a request with several links. connection is true if the server connects to a platform
-// before it refuses the link.
+// hostileResponses has the expected results for hostile links, by the check that refuses the link. The fields status and code are those of
+// the response to a request with one link. The field failure is the result of the link in a bulk request. The field connection is true if
+// the server connects to a platform before it refuses the link.
 var hostileResponses = map[string]struct {
 	status     int
 	code       server.Code
@@ -51,7 +51,7 @@ func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 	callers := map[string]outboundtest.Link{}
 	for _, l := range links {
 		callers[l.URL] = l
-		if !strings.Contains(l.URL, "\x00") { // a bulk request with a NUL byte in one link would be refused as a whole
+		if !strings.Contains(l.URL, "\x00") { // the server refuses a whole bulk request if one link contains a NUL byte
 			raw = append(raw, l.URL)
 		}
 	}

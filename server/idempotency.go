@@ -18,7 +18,7 @@ import (
 // the server still stores the response.
 const finishKeyTimeout = 5 * time.Second
 
-// finishKeyGrace is the maximum time after the deadline of a request in which the server still stores the response for its Idempotency-Key.
+// finishKeyGrace is how long after the deadline of a request the server may still store the response for its Idempotency-Key.
 const finishKeyGrace = 500 * time.Millisecond
 
 type effectKey struct{}
@@ -30,9 +30,9 @@ func effectID(ctx context.Context) uuid.UUID {
 	return id
 }
 
-// idempotency is the middleware for the header Idempotency-Key. It stores the response to the first POST with a key and answers every
-// repetition with the stored response. It does not store a response with status 5xx, because such a request may or may not have changed
-// data. A repetition then runs the operation again with the same effectID.
+// idempotency is the middleware for the header Idempotency-Key. It stores the response to the first POST with a key and sends the stored
+// response again for every repetition. It does not store a response with status 5xx, because such a request may or may not have changed
+// data. In this case, a repetition runs the operation again with the same effectID.
 func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 	next = s.handleErrors(next)
 	return func(c echo.Context) error {
@@ -115,7 +115,7 @@ func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), finishKeyTimeout)
 	defer cancel()
-	if deadline, ok := c.Request().Context().Deadline(); ok { // the write must not take long, because the caller gets the response only after it is stored
+	if deadline, ok := c.Request().Context().Deadline(); ok { // a short time limit, because the caller gets the response only after it is stored
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, deadline.Add(finishKeyGrace))
 		defer stop()
@@ -126,7 +126,7 @@ func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string
 	} else {
 		err = org.FinishKey(ctx, operation, key, a)
 	}
-	if err != nil { // the error is only logged, and repetitions are refused with status 409 until the key expires
+	if err != nil { // the error is only logged; until the key expires, repetitions are refused with status 409
 		s.logger.ErrorContext(ctx, "cannot store the response of an Idempotency-Key", "request_id", requestID(c), "error", err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// postRequests maps the id of each POST operation to a path and two different valid bodies. The bodies are nil if the operation has no
-// body.
+// postRequests returns a path and two different valid bodies for each POST operation, by operation id. The bodies are nil if the operation
+// has no body.
 func (c *caller) postRequests() map[string][3]any {
 	c.t.Helper()
 	const account, other = "https://www.tiktok.com/@southwind", "https://www.tiktok.com/@eastwind"
@@ -62,7 +62,7 @@ func postOperations() []string {
 	return ids
 }
 
-// secretMember matches the secret in the response of an operation that makes a secret.
+// secretMember matches the secret in the response of an operation that creates a token or a webhook, or replaces a webhook's secret.
 var secretMember = regexp.MustCompile(`"secret":"(rt_[A-Za-z0-9]{46}|whsec_[A-Za-z0-9+/=]{44})"`)
 
 // requireReplayed requires that the response to the second of two equal requests has the same body as the first response. A secret in the
@@ -98,11 +98,11 @@ func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.
 			require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"), id)
 			require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"), id)
 
-			if request[2] != nil { // false if the operation has no body, because a request without a body cannot differ
+			if request[2] != nil { // an operation without a body has no second, different body
 				send(request[2], key).requireProblem(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
 			}
 
-			// Simulate that the first request is still running.
+			// Change the database so that the first request seems to be still running.
 			a.Exec(t, "UPDATE idempotency_keys SET status = NULL, started_at = ? WHERE key = ?", store.InstantOf(a.Clock.Now()), key)
 			send(request[1], key).requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
 
@@ -162,7 +162,7 @@ func TestIdempotency_retryAfterACrashReturnsTheSameCollectionID(t *testing.T) {
 			return c.send(http.MethodPost, "/collections", map[string]any{"name": "Launch"}, "Idempotency-Key", "k")
 		}
 		made := decode[client.CreatedCollection](send().requireStatus(http.StatusCreated))
-		// Simulate a crash after the server created the collection and before it stored the response.
+		// Change the database as if the server had crashed after it created the collection and before it stored the response.
 		a.Exec(t, "UPDATE idempotency_keys SET status = NULL, body = NULL")
 		send().requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
 		a.Clock.Advance(time.Minute)
@@ -178,7 +178,7 @@ func TestIdempotency_keyCanBeUsedAgainAfterATemporaryFailure(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		const short = "https://vm.tiktok.com/ZMabcdef1/"
-		a.platforms.redirect(short, "") // the platform responds with 502 to a request for the short link
+		a.platforms.redirect(short, "") // the platform answers the request for the short link with status 502
 		send := func() response {
 			return c.send(http.MethodPost, "/videos", map[string]any{"link": short}, "Idempotency-Key", "k")
 		}

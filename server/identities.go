@@ -42,7 +42,7 @@ type identities struct {
 	now           func() time.Time
 	later         *laterWrites
 
-	known      *lru.Cache[tokenHash, knownIdentity] // results of the last look-ups of valid tokens
+	known      *lru.Cache[tokenHash, knownIdentity] // results for valid tokens, by the hash of the token
 	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens, in a separate cache so that they do not evict valid tokens
 	used       *lru.Cache[uuid.UUID, time.Time]     // for each token id, the last use of the token that was written to the database
 	inFlight   singleflight.Group                   // look-ups in progress, so that requests with the same token share one look-up
@@ -94,7 +94,7 @@ func (i *identities) find(ctx context.Context, token, address string) (store.Ide
 	})
 	select {
 	case <-ctx.Done():
-		i.later.running.Go(func() { <-result }) // makes Server.Close wait for the look-up, which continues
+		i.later.running.Go(func() { <-result }) // the look-up continues, and Server.Close waits for it
 		return store.Identity{}, ctx.Err()
 	case f := <-result:
 		if f.Err != nil {
@@ -124,7 +124,7 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	if !i.known.Contains(hash) {
-		if err := i.addressLimits.check(unknownTokens, address); err != nil { // checked before waiting for a slot in newLookUps, so that the refusal is quick
+		if err := i.addressLimits.check(unknownTokens, address); err != nil { // checked first, so that a refused request does not wait for other look-ups
 			return store.Identity{}, err
 		}
 		select {

@@ -6,8 +6,8 @@ import "github.com/labstack/echo/v4"
 // allowed size of the database connection pool, so that one organisation cannot use all connections.
 const maxRequestsPerOrganisation = 4
 
-// limitInFlight is a middleware that makes a request wait while the server handles maxRequestsPerOrganisation other requests of the same
-// organisation.
+// limitInFlight is a middleware that limits the concurrent requests of an organisation. While the server handles maxRequestsPerOrganisation
+// requests of the organisation, further requests of the organisation wait.
 func (s *Server) limitInFlight(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if s.contract.match(c) == nil {

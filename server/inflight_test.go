@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// blockingResolver is a resolver of short links. Each call of Resolve waits until release is closed. It panics if four other calls are
-// running, because the server must not start so many.
+// blockingResolver is a resolver of short links. Each call of Resolve waits until the channel release is closed. A fifth concurrent call
+// panics, because the server must allow only four concurrent requests of an organisation.
 type blockingResolver struct {
 	running atomic.Int64
 	started chan struct{} // receives a value when a call of Resolve starts
@@ -56,7 +56,7 @@ func TestInFlight_limitsConcurrentRequestsPerOrganisation(t *testing.T) {
 	for range maxConcurrent {
 		<-resolver.started
 	}
-	other.listVideos("") // another organisation gets a response while all requests of limitedCaller are blocked
+	other.listVideos("") // another organisation gets a response, although all requests of limitedCaller are waiting
 	close(resolver.release)
 	requestsDone.Wait()
 	require.NotContains(t, a.log.String(), "more than four concurrent requests")

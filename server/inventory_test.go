@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// textKind describes what a text in a request is, such as a video id, a link or a hashtag.
+// textKind says what a text in a request is, for example a video id, a link or a hashtag.
 type textKind string
 
 // The kinds of texts. A text of every kind except freeText identifies an item of an organisation, such as a video, an account or a token.
@@ -121,7 +121,7 @@ func (a *app) createItems(first int, callers ...*caller) {
 		return ingest.VideoFacts{Username: new(fmt.Sprintf("user%d", n/10*10+n%4%3)), Title: new(fmt.Sprintf("word%d #tag%d", n, n)), Views: new(int64(n))}
 	})
 	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(first))} })
-	a.Clock.Advance(3 * time.Minute) // an export contains only history points that are at least two minutes old
+	a.Clock.Advance(3 * time.Minute) // an export has only history points that are at least two minutes old
 	for _, c := range callers {
 		c.items = c.inventory(first)
 	}
@@ -151,8 +151,8 @@ func (c *caller) createCallerItems(first int) {
 	}
 }
 
-// inventory returns the texts that identify the items of c. It also creates reports, a token, a webhook and deliveries. The other items are
-// those of createCallerItems. The parameter first is the lowest number in the texts of these items.
+// inventory returns the texts that identify the items of c, which createCallerItems created. The parameter first must be the same as in
+// that call. The function also creates reports, a token, a webhook and deliveries, and returns their ids.
 func (c *caller) inventory(first int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}
@@ -178,14 +178,14 @@ func (c *caller) inventory(first int) inventory {
 	for i := range 3 {
 		items[hashtag], items[captionWord] = append(items[hashtag], fmt.Sprintf("tag%d", first+i)), append(items[captionWord], fmt.Sprintf("word%d", first+i))
 	}
-	for range 2 { // so that the list of reports has a second page
+	for range 2 { // two reports, so that the list of reports has a second page
 		items[reportID] = append(items[reportID], c.createReport(uuid.MustParse(items[collectionID][0])).String())
 	}
-	items[tokenID] = append(items[tokenID], c.createToken("Script").ID.String()) // not the token of c, which requests must not revoke
+	items[tokenID] = append(items[tokenID], c.createToken("Script").ID.String()) // a new token, because requests must not revoke the token of c
 	hook := c.createWebhook("https://hooks.example.com/")
 	items[webhookURL] = append(items[webhookURL], fmt.Sprintf("https://hooks.example.com/%d", first))
 	items[webhookID] = append(items[webhookID], hook.ID.String())
-	for range 2 { // so that the list of deliveries has a second page
+	for range 2 { // two deliveries, so that the list of deliveries has a second page
 		items[deliveryID] = append(items[deliveryID], c.testWebhook(hook.ID).ID.String())
 	}
 	for _, op := range sharedContract().operations {
@@ -226,9 +226,9 @@ func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. In the texts, it replaces the digits of the number first, except the last
-// digit, by those of newFirst. It replaces ids by new ids. Each new text has the same form and the same position in every sort order as the
-// text that it replaces.
+// unknownItems returns an inventory of items that do not exist. It replaces ids by new ids. In the other texts, it replaces the digits of
+// the number first, without the last digit, by the digits of newFirst. Each new text has the same form and the same position in every sort
+// order as the text that it replaces.
 func (items inventory) unknownItems(first, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {
@@ -257,7 +257,7 @@ func (items inventory) unknownItems(first, newFirst int) inventory {
 	return unknown
 }
 
-// changed returns s with a different character before the last one. The result has nearly the same position in a sort order as s.
+// changed returns s with a different character before its last character. In a sort order, the result has nearly the same position as s.
 func changed(s string) string {
 	letters := []byte(s)
 	at := len(letters) - 2

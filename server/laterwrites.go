@@ -14,7 +14,8 @@ type laterWrites struct {
 }
 
 // add calls the function write in the background and returns immediately. The write continues if ctx is cancelled, and has a time limit of
-// five seconds. If the write fails, the error is logged with the attributes and with value, which describes the data that was not written.
+// five seconds. If it fails, the error is logged. The log line also contains the attributes, and the parameter value, which names the data
+// that was not written.
 func (l *laterWrites) add(ctx context.Context, value string, write func(context.Context) error, attributes ...any) {
 	l.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

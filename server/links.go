@@ -19,8 +19,8 @@ import (
 type linkFailure struct {
 	Code      string // code for programs, for example "wrong_kind"
 	Detail    string // sentence that tells the caller what is wrong
-	Retryable bool   // true if the same link can be accepted later
-	cause     error  // unexpected error of the resolver; nil for any other failure
+	Retryable bool   // true if the same link may be accepted later
+	cause     error  // unexpected error of the short-link resolver; nil for any other failure
 }
 
 func (f *linkFailure) Error() string { return f.Detail }
@@ -32,12 +32,12 @@ const (
 	failedInternal  = "internal"
 )
 
-// isDeadLink returns true if the refused link is a short link whose video or account no longer exists.
+// isDeadLink returns true if the refused link is a short link to a video or account that no longer exists.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the error response for a request that contains only this link. A retryable failure that is not an internal error gets the
-// code link_unresolved instead of f.Code. For example, the code rate_limited would wrongly tell the caller that it sent too many requests,
-// although the server sent them to the platform.
+// problem returns the error response for a request that contains only this link. If the failure is retryable and no internal error, the
+// response has the code link_unresolved instead of f.Code. For example, the code rate_limited would tell the caller that the caller sent
+// too many requests, although the server sent too many requests to the platform.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:
@@ -48,7 +48,8 @@ func (f *linkFailure) problem() *Error {
 	return &Error{Code: Code(f.Code), Detail: f.Detail}
 }
 
-// permanentFailure returns the *linkFailure in err if the failure is not retryable. In all other cases it returns nil.
+// permanentFailure returns the *linkFailure in err if a later attempt with the same link would also fail. In all other cases it returns
+// nil.
 func permanentFailure(err error) *linkFailure {
 	if f, ok := errors.AsType[*linkFailure](err); ok && !f.Retryable {
 		return f
@@ -66,8 +67,8 @@ type parsedLink struct {
 	failure *linkFailure
 }
 
-// wrongKind returns the failure of a link to an account if the operation needs a link to a video, or the reverse. neededKind is the kind
-// that the operation needs.
+// wrongKind returns the failure of a link of the wrong kind: a link to an account if the operation needs a link to a video, or the reverse.
+// The parameter neededKind is the kind that the operation needs.
 func wrongKind(neededKind link.Kind) *linkFailure {
 	detail := "This is the link of an account, but this operation needs the link of a video."
 	if neededKind == link.Account {
@@ -151,7 +152,7 @@ func parseFailure(err error) *linkFailure {
 // of the short links. resolve stores new targets in the database.
 func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]parsedLink, error) {
 	if len(shorts) == 0 {
-		return nil, nil //nolint:nilnil // a nil map is an empty map
+		return nil, nil //nolint:nilnil // a nil map is a valid empty map
 	}
 	known, err := s.store.ShortLinks(ctx, shorts)
 	if err != nil {
@@ -180,7 +181,8 @@ func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]pa
 		}
 	}
 	if err := s.store.SaveShortLinks(ctx, found); err != nil {
-		// The request continues, because the targets are known. The next request with the same short links must resolve them again.
+		// The request continues without an error, because the targets are known. Only the next request with these short links must resolve
+		// them again.
 		s.logger.WarnContext(ctx, "cannot store the targets of resolved short links in the database", "count", len(found), "error", err)
 	}
 	return targets, nil
@@ -222,8 +224,8 @@ func (s *Server) resolveAll(ctx context.Context, links []link.Link) map[string]p
 	return results
 }
 
-// resolveInSlot resolves one short link. It first waits until the limits maxResolvesPerOrganisation and maxResolves allow one more short
-// link. If ctx ends during the wait, the short link fails.
+// resolveInSlot resolves one short link. Before that, it waits until fewer short links are being resolved than the limits
+// maxResolvesPerOrganisation and maxResolves. If ctx ends during the wait, the short link fails.
 func (s *Server) resolveInSlot(ctx context.Context, org uuid.UUID, short link.Link) parsedLink {
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {

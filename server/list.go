@@ -27,21 +27,22 @@ const (
 	listBufferBytes = 64 << 10
 )
 
-// listRequest is a request for a list, after its parameters were checked. R is the type of a row in the database.
+// listRequest is a request for a list, after its parameters were checked. The type parameter R is the database type of a row.
 type listRequest[R any] struct {
 	page pageRequest
 	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
 	tag []any
-	// together is true if the first query of find also reads the version of the organisation's data, from which the ETag is computed.
-	// answerList then saves the separate query for the version by calling checkNotModifiedTogether instead of checkNotModified.
+	// together is true if the first query of the function find also reads the version of the organisation's data, from which the ETag is
+	// computed. answerList then calls checkNotModifiedTogether, which does not need a separate query for the version.
 	together bool
 	// find queries the rows of one page from the caller's organisation.
 	find func(*store.Org, store.Window) (*store.List[R], error)
 	// encode appends the JSON of a row. A row is usually one entry of the list, but it can also be several entries separated by commas, or
 	// no entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
-	// members returns an object with the members of the response besides data. rows is the number of rows in data. If members is nil, a
-	// paginated response has the members data and pagination, and a response without pagination is a JSON array.
+	// members returns an object with the members of the response except data. The parameter rows is the number of rows in data. If the
+	// function members is nil, a paginated response is an object with the members data and pagination, and a response without pagination is
+	// a JSON array.
 	members func(facts pageFacts, rows int) any
 	// allRows is true if callers of every tier get all rows of the list. Rows have null metrics if the tier does not show metrics. If
 	// allRows is false, a caller whose tier does not show metrics gets only the first row.
@@ -100,7 +101,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 // the first byte of the response is sent, so that headers and pagination are correct. It encodes the rows to measure them only if the page
 // can be too large.
 func cutToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R) ([]byte, error)) error {
-	const worstEscape = 6 // bytes of an escaped character in JSON: \u and four digits
+	const worstEscape = 6 // number of bytes of an escaped character in JSON: \u and four digits
 	if maxRowBytes*int64(len(page.Rows))+worstEscape*page.TextBytes+page.ExtraBytes <= s.maxPage {
 		return nil
 	}
@@ -122,7 +123,7 @@ func cutToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R) ([
 // listResponse is the response of an operation that returns a list. It encodes and sends a few rows at a time, so that the JSON of a long list
 // does not need much memory.
 type listResponse struct {
-	ctx     context.Context //nolint:containedctx // the generated methods that write the response have no context parameter
+	ctx     context.Context //nolint:containedctx // a field, because the generated methods that write the response have no context parameter
 	logger  *slog.Logger
 	rows    func(out *listBuffer) error // writes the JSON of the rows, separated by commas
 	members any                         // object with the members of the response besides data; nil if the response is a JSON array
@@ -231,8 +232,8 @@ type listBuffer struct {
 	started bool // true if the status of the response was sent
 }
 
-// listBuffers is a pool of empty buffers for listBuffer. Buffers are reused, because allocating one takes a tenth of the time that a short
-// list takes.
+// listBuffers is a pool of empty buffers for listBuffer. Buffers are reused, because the allocation of a buffer would take a tenth of the
+// time of a request for a short list.
 var listBuffers = sync.Pool{New: func() any {
 	return bytes.NewBuffer(make([]byte, 0, listBufferBytes+maxRowBytes))
 }}
@@ -261,7 +262,8 @@ func (b *listBuffer) send() error {
 	return err
 }
 
-// marshalled returns a function for listRequest.encode that converts a row to its JSON type and encodes it with encoding/json.
+// marshalled returns a function for the field listRequest.encode. The function converts a row to its JSON type and encodes it with
+// encoding/json.
 func marshalled[R, A any](convert func(R, View) A) func([]byte, *R, View) ([]byte, error) {
 	return func(out []byte, row *R, view View) ([]byte, error) {
 		encoded, err := json.Marshal(convert(*row, view))

@@ -43,7 +43,7 @@ func loadManyLabels(t *testing.T, c *caller, videos, collections int) {
  SELECT c.organisation_id, c.id, a.id, 0 FROM collections c JOIN accounts a ON a.organisation_id = c.organisation_id WHERE c.organisation_id = ?`, c.org.ID)
 }
 
-// responseMeter is a ResponseWriter that records the size of the largest write and the maximum heap size during the writes.
+// responseMeter is a ResponseWriter that records the size of the largest write, and the largest heap size during the writes.
 type responseMeter struct {
 	header      http.Header
 	status      int
@@ -122,8 +122,8 @@ func TestListVideos_numberOfSQLStatementsDoesNotDependOnTheNumberOfLabels(t *tes
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
 			loadManyLabels(t, c, 30, collections)
-			c.listVideos("") // the server caches the token, so that the request whose statements are counted does not look up the token
-			a.server.Close() // Close waits until the server has stored the time at which the token was last used
+			c.listVideos("") // afterwards the token is cached, so the next request does not query it
+			a.server.Close() // Close waits until the time of the token's last use is stored
 			a.Guard.Statements()
 			require.Len(t, c.listVideos("").Data[29].LabelIds, collections)
 			return len(a.Guard.Statements())
@@ -182,7 +182,7 @@ func TestLists_pageAboveTheMaximumSizeEndsEarlyAndLinksToTheNextPage(t *testing.
 					}
 				}
 				if strings.Contains(list, "limit=9") && size == 40_000 {
-					continue // an array with as many rows as its limit allows has no Link header to a next page
+					continue // an array with as many rows as the parameter limit allows has no Link header
 				}
 				require.Len(t, seen, want, "%s with a maximum page size of %d bytes", list, size)
 				if size == 1 {
@@ -225,7 +225,7 @@ func TestListVideos_neverReturnsAnIncompleteListIfTheDatabaseFails(t *testing.T)
 	c := a.newCaller(t, store.TierPremium)
 	loadManyLabels(t, c, 700, 1)
 	c.listVideos("limit=1")
-	for _, statement := range []string{"organisation_totals", "ORDER BY videos.latest_updated_at"} { // the database fails from this statement on
+	for _, statement := range []string{"organisation_totals", "ORDER BY videos.latest_updated_at"} { // the database fails in this statement and in all later ones
 		a.Guard.Before(statement, func() { a.breakDatabase(store.ErrUnavailable) })
 		c.send(http.MethodGet, "/videos", nil).problem(http.StatusServiceUnavailable)
 		a.databaseError.Store(nil)
@@ -258,7 +258,7 @@ func TestConditionalRequest_unchangedListIsNotReadFromTheDatabase(t *testing.T) 
 		other := a.newCaller(t, store.TierPremium)
 		paths := c.examplePaths()
 		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}", "/reports/{report_id}", "/tokens", "/webhooks", "/webhooks/{webhook_id}"} {
-			delete(paths, single) // skip operations that return one object, tokens or webhooks: the server reads them to compute the ETag
+			delete(paths, single) // these operations return one object, or few tokens or webhooks: the server reads them to compute the ETag
 		}
 		for _, target := range paths {
 			tag := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag")
@@ -266,7 +266,7 @@ func TestConditionalRequest_unchangedListIsNotReadFromTheDatabase(t *testing.T) 
 			c.send(http.MethodGet, target, nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
 			for _, statement := range a.Guard.Statements() {
 				if strings.HasPrefix(statement, "SELECT version, ") {
-					continue // this statement reads only the version of the organisation's data, from which the server computes the ETag
+					continue // this statement reads only the version of the organisation's data; the server computes the ETag from the version
 				}
 				require.NotRegexp(t, `\b(videos|accounts|collections|snapshots_\w+|\w+_days|collection_\w+)\b`, statement, target)
 			}

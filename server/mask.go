@@ -6,8 +6,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// View says whether a response shows metrics or masks them. A masked metric is replaced by null, because the organisation's tier does not
-// show it. Every function that converts metrics for a response has a View as parameter, so that masking cannot be forgotten.
+// View says whether a response shows metrics or masks them, which means that they are null because the organisation's tier does not show
+// them. Every function that converts metrics for a response has a View as parameter, so that masking cannot be forgotten.
 type View struct{ masked bool }
 
 // FullView is the View that shows all metrics.
@@ -40,8 +40,9 @@ func (v View) Text(s *string) *string {
 	return s
 }
 
-// FetchDetail returns the sentence that explains the fetch status of a video or account, or nil if there is none. The sentence for the status ok is
-// about counts, for example about a suspicious count that is not stored yet. So FetchDetail returns nil for this status if v masks metrics.
+// FetchDetail returns the sentence that explains the fetch status of a video or account, or nil if there is none. If the status is ok, the
+// sentence is about counts, for example about a suspicious count that is not stored yet. So for the status ok, FetchDetail returns nil if v
+// masks metrics.
 func (v View) FetchDetail(s *store.FetchState, kind link.Kind) *string {
 	if v.masked && s.FetchStatus == store.FetchStatus(api.FetchStatusOk) {
 		return nil

@@ -28,7 +28,7 @@ const (
 // of its operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 	handler := mcp.New(mcp.Options{Tools: s.contract.tools, Version: s.contract.version, Do: s.serveTool, Logger: s.logger, Sandbox: s.sandbox.Load(),
-		AnyHost: len(trusted) > 0}) // with trusted proxies, a proxy on this machine can send loopback requests with a public Host header
+		AnyHost: len(trusted) > 0}) // if a proxy on this machine is trusted, loopback requests can have a public Host header
 	return func(c echo.Context) error {
 		id, err := s.identify(c)
 		if err != nil {
@@ -38,7 +38,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 			return err
 		}
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // gives the HTTP requests of the tool calls the same request id
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the HTTP requests of the tool calls get the same request id
 		response := &mcpResponse{ResponseWriter: c.Response()}
 		handler.ServeHTTP(response, r)
 		if response.refused != 0 {
@@ -124,7 +124,7 @@ func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete
 // mcpProblem converts an error in plain text of the MCP handler into an error response in JSON. status and text are the status and the body
 // of the error in plain text.
 func mcpProblem(status int, text string, r *http.Request) *Error {
-	text, _, _ = strings.Cut(text, "malformed payload:") // removes the internal error message that the SDK appends
+	text, _, _ = strings.Cut(text, "malformed payload:") // removes the internal error message that the SDK adds at the end
 	if text == "" {
 		text = "the body is not a message of JSON-RPC 2.0"
 	}

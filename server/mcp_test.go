@@ -115,7 +115,7 @@ func compileSchema(t *testing.T, schema any) *jsonschema.Schema {
 	return out
 }
 
-// toolOperations returns the operations that have an MCP tool.
+// toolOperations returns the operations that have an MCP tool. Each tool calls one operation.
 func toolOperations() []*contractOperation {
 	return slices.DeleteFunc(slices.Clone(sharedContract().operations), func(op *contractOperation) bool {
 		return op.Operation.Extensions["x-scope"] == "admin" || op.Operation.Extensions["x-no-tool"] == true
@@ -197,8 +197,8 @@ func (c *caller) createMCPItems() mcpItems {
 	return w
 }
 
-// calls returns one call for each operation. The calls must run in the returned order, because later calls depend on earlier calls. The
-// first readCalls calls only read data.
+// calls returns one call for each operation that has an MCP tool. The calls must run in the returned order, because later calls depend on
+// earlier calls. The first readCalls calls change no videos, accounts and collections.
 func (w mcpItems) calls() []call {
 	return []call{
 		{"authenticate", nil},
@@ -244,13 +244,13 @@ func (w mcpItems) calls() []call {
 	}
 }
 
-// readCalls is the number of calls at the beginning of mcpItems.calls that change no data.
+// readCalls is the number of calls at the beginning of mcpItems.calls that change no videos, accounts and collections.
 const readCalls = 17
 
 // call is an operation with its arguments. It can be sent as a REST request or as a call of an MCP tool.
 type call struct {
 	operation string
-	arguments map[string]any // values by the name of the parameter or body member in openapi.yaml
+	arguments map[string]any // values by the name of the parameter or body member in the contract
 }
 
 // toolArguments returns the arguments of the MCP tool. It changes the names of parameters to lower case and replaces - by _, so If-Match
@@ -386,8 +386,8 @@ func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 	}
 }
 
-// TestMCP_namesMembersThatOtherPeopleWrote calls the tools that read data. Each result must name the members with titles, user names and
-// other texts that people on the platforms wrote. The text of the result must not contain their values.
+// TestMCP_namesMembersThatOtherPeopleWrote calls tools that return titles, user names and other texts that people on the platforms wrote.
+// The text of each result must name the members with such texts, and must not contain the texts themselves.
 func TestMCP_namesMembersThatOtherPeopleWrote(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// allocatedBytes calls run and returns the number of bytes that the process allocated during the call. Other tests must not run at the
-// same time, because their allocations would be counted.
+// allocatedBytes calls the function run and returns the number of bytes that the process allocated during the call. No other test may run
+// at the same time, because its allocations would also be counted.
 func allocatedBytes(run func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -71,7 +71,7 @@ func TestMCP_refusesABatchOfMessagesWithoutRunningThem(t *testing.T) { //nolint:
 func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	// fill repeats the text piece until the result is nearly as long as the longest message that the server accepts.
+	// fill repeats the text piece. The result is nearly as long as the longest message that the server accepts.
 	fill := func(piece string) string {
 		return strings.TrimSuffix(strings.Repeat(piece, (2<<20-300)/len(piece)), ",")
 	}

@@ -19,7 +19,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 	session := c.assistant()
 	for name, test := range map[string]struct {
 		tool, arguments     string
-		place, code, detail string // expected first fault: its pointer or parameter name, its code, and a part of its detail
+		place, code, detail string // the first fault that is expected: its pointer or parameter name, its code, and a part of its detail
 	}{
 		"an unknown argument":                             {"get_video", `{"ad_id": "x", "colour": "red"}`, "/colour", "unknown_member", "it takes ad_id"},
 		"an unknown argument of a tool without arguments": {"authenticate", `{"colour": "red"}`, "/colour", "unknown_member", "it takes no arguments"},
@@ -112,7 +112,7 @@ func TestMCP_toolCallsCountAgainstTheRateLimitsOfTheRESTOperations(t *testing.T)
 	t.Parallel()
 	a := newRateLimitedApp(t)
 	c := a.newCaller(t, store.TierLimited)
-	session := c.assistant() // only tool calls count against the rate limit of an operation, not the MCP messages initialize and tools/list
+	session := c.assistant() // the MCP messages initialize and tools/list do not count against the rate limit of an operation; only tool calls do
 	for range 10 {
 		session.tools()
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// The real limits are numbers of tokens of a language model, which `make mcp` measures. This test checks bytes instead. One token of the
-// tokenizer o200k_base is on average 4.3 bytes of the list of tools, and 2.8 bytes of a list of videos.
+// The real limits are numbers of tokens of a language model, which the command `make mcp` measures. The tests of this file check bytes
+// instead. On average, one token of the tokenizer o200k_base is 4.3 bytes of the list of tools, or 2.8 bytes of a list of videos.
 const (
 	maxToolListBytes  = 48_000 // 12,000 tokens, with a margin
 	maxVideoListBytes = 11_000 // 4,000 tokens, with a margin

@@ -70,7 +70,7 @@ func TestMCP_refusesInvalidMessagesAndExplainsTheReason(t *testing.T) {
 	require.Contains(t, p.Detail, "2025-06-18")
 }
 
-func TestMCP_endsASubscriptionStreamImmediately(t *testing.T) {
+func TestMCP_endsAStreamOfNotificationsImmediately(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	token := "Bearer " + a.newCaller(t, store.TierPremium).token

@@ -46,7 +46,7 @@ func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVid
 	if err != nil {
 		return nil, unknownIDs(err, "video", "/video_ids", r.Body.VideoIds)
 	}
-	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
+	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
 
 // RemoveCollectionVideos answers DELETE /collections/{collection_id}/videos: it removes videos from a collection.
@@ -55,7 +55,7 @@ func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollect
 	if err != nil {
 		return nil, err
 	}
-	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
+	return api.RemoveCollectionVideos200JSONResponse(api.RemovedVideos{Success: true, CollectionID: r.CollectionID, VideosRemoved: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
 
 // ListCollectionAccounts answers GET /collections/{collection_id}/accounts with the accounts of a collection.
@@ -81,7 +81,7 @@ func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionA
 	if err != nil {
 		return nil, unknownIDs(err, "account", "/account_ids", r.Body.AccountIds)
 	}
-	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
+	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
 
 // RemoveCollectionAccounts answers DELETE /collections/{collection_id}/accounts: it removes accounts from a collection.
@@ -90,11 +90,12 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 	if err != nil {
 		return nil, err
 	}
-	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // n is at most the number of ids in the request body
+	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
 
-// unknownIDs converts a *store.NotFoundError into an error response that lists each unknown id in ids. kind says what the ids belong to,
-// for example "video". pointer is the JSON pointer of ids in the request body. unknownIDs returns any other error unchanged.
+// unknownIDs converts a *store.NotFoundError into an error response with a fault for each unknown id. The parameter kind says what the ids
+// belong to, for example "video". The parameter pointer is the JSON pointer of the array ids in the request body. unknownIDs returns any
+// other error unchanged.
 func unknownIDs(err error, kind, pointer string, ids []uuid.UUID) error {
 	missing, ok := errors.AsType[*store.NotFoundError](err)
 	if !ok || missing.Kind != kind {

@@ -332,7 +332,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 4.1-26, 8-12
-func TestListCollectionVideos_returnsOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
+func TestListCollectionVideos_returnsOnlyOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id := withCollectedVideos(t, a)

@@ -62,12 +62,12 @@ func requestIDs() echo.MiddlewareFunc {
 // requestID returns the request id, which the middleware requestIDs has stored in the X-Request-Id header of the response.
 func requestID(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
 
-// limitTime returns a middleware that cancels the context of a request after Server.requestTimeout. Database statements and requests to
-// other servers then end, and the response has status 503.
+// limitTime returns a middleware that cancels the context of a request after Server.requestTimeout. This ends the request's database
+// statements and its requests to other servers, and the response has status 503.
 func (s *Server) limitTime() echo.MiddlewareFunc {
 	return middleware.ContextTimeoutWithConfig(middleware.ContextTimeoutConfig{
 		Timeout:      s.requestTimeout,
-		ErrorHandler: func(err error, _ echo.Context) error { return err }, // keeps the error, so that writeError answers with status 503
+		ErrorHandler: func(err error, _ echo.Context) error { return err }, // passes the error on, so that writeError answers with status 503
 	})
 }
 
@@ -75,9 +75,9 @@ func (s *Server) limitTime() echo.MiddlewareFunc {
 // of the path, because a path can contain a link. The log line does not contain the query or a header.
 func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		start := time.Now() //nolint:forbidigo // the duration is measured with the real time, because a test can stop the clock s.now
+		start := time.Now() //nolint:forbidigo // the real time, because a test can stop the clock s.now
 		if err := next(c); err != nil {
-			c.Error(err) // sends the error response before the log line is written, so that the log line has the status
+			c.Error(err) // sends the error response now, so that the log line contains its status
 		}
 		r, w := c.Request(), c.Response()
 		attrs := []slog.Attr{
@@ -99,7 +99,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		c.Response().Before(func() { // runs after the handler has read its data, because madeUp must also know numbers that were stored while the handler ran
+		c.Response().Before(func() { // runs just before the headers are sent: madeUp must also know numbers that the handler itself stored
 			if s.madeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
 			}
@@ -122,8 +122,8 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // madeUp returns true if the numbers in the database are made up by the sandbox. While the database contains no numbers, madeUp reads the
-// database again for each successful request with a valid token. As soon as the database contains numbers, the result never changes again,
-// because made-up and real numbers are never mixed.
+// database again for each successful request with a valid token. Made-up and real numbers are never mixed, so the result no longer changes
+// as soon as the database contains numbers.
 func (s *Server) madeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
 	if _, identified := ctx.Value(callerKey{}).(Caller); identified && c.Response().Status < http.StatusBadRequest && !s.dataKnown.Load() {
@@ -171,21 +171,21 @@ func (s *Server) allowOrigins(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // recoverPanics returns a middleware that logs a panic with its stack and returns an error, so that the response has status 500. The error
-// does not wrap the value of the panic: if that value is itself an error, writeError could derive another status from it.
+// does not wrap the value of the panic. That value can itself be an error, from which writeError would derive a different status.
 func (s *Server) recoverPanics() echo.MiddlewareFunc {
 	return middleware.RecoverWithConfig(middleware.RecoverConfig{
 		StackSize:           64 << 10,
 		DisableStackAll:     true,
-		DisableErrorHandler: true, // the error handler is not called by this middleware, because logRequests calls it
+		DisableErrorHandler: true, // this middleware must not call the error handler, because logRequests calls it
 		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
 			s.logger.ErrorContext(c.Request().Context(), "panic", "request_id", requestID(c), "panic", err, "stack", string(stack))
-			return fmt.Errorf("panic: %v", err) //nolint:errorlint // with %w, writeError could answer with a status other than 500
+			return fmt.Errorf("panic: %v", err) //nolint:errorlint // not %w, because writeError could then answer with a status other than 500
 		},
 	})
 }
 
-// limitBody is a middleware that makes reading of a request body fail after maxBody bytes. It does not refuse a large body that an
-// operation never reads.
+// limitBody is a middleware that limits the size of request bodies to maxBody bytes: reading more bytes fails. A larger body is not refused
+// if the operation never reads it.
 func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()

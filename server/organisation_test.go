@@ -126,7 +126,7 @@ func TestAccountAndOrganisationHistory_refuseAStartDateOlderThanTheTierAllows(t 
 	}
 }
 
-func TestAccountAndOrganisationHistory_returnOnePointWithoutMetricsToLowerTiers(t *testing.T) {
+func TestAccountAndOrganisationHistory_returnOnlyOnePointWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := withDailyHistory(t, a, store.TierBasic, 3)

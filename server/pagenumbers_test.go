@@ -270,7 +270,7 @@ func TestDashboardPages_hideNumbersThatTheTierHidesAndSayWhy(t *testing.T) {
 	})
 }
 
-func TestDashboardPages_readsDoNotCountAgainstTheRateLimitOfPrograms(t *testing.T) {
+func TestDashboardPages_visitsDoNotCountAgainstTheRateLimitOfPrograms(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
 	c := a.newCaller(t, store.TierLimited)

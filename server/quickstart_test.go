@@ -66,7 +66,7 @@ func TestQuickStart_programsTrackAndReadAVideo(t *testing.T) {
 var pageLink = regexp.MustCompile(`\]\((/[^)]*)\)`)
 
 // Requirements in docs/coverage.md: 14.6-02
-func TestLLMs_textNamesPagesThatExist(t *testing.T) {
+func TestLLMsTxt_linksOnlyToPagesThatExist(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	text := a.send(t, "GET", "/llms.txt", nil).requireStatus(200)

@@ -193,7 +193,7 @@ func newAppWithVideos(t *testing.T) (*app, *caller) {
 // maxExampleLines is the maximum number of lines in the example that prints the top videos with their histories.
 const maxExampleLines = 15
 
-func TestSDKs_examplesRun(t *testing.T) {
+func TestSDKs_examplesRunWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	a, c := newAppWithVideos(t)
@@ -219,7 +219,7 @@ func goExample(t *testing.T, c *caller, name string, args ...string) string {
 	return c.runSample(t, "go", append([]string{"run", "../gen/client/examples/" + name}, args...)...)
 }
 
-func TestSDKs_goExamplesRun(t *testing.T) {
+func TestSDKs_goExamplesRunWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	_, c := newAppWithVideos(t)
@@ -261,7 +261,7 @@ func main() {
 }
 `
 
-func TestSDKs_codeInTheReadmesRuns(t *testing.T) {
+func TestSDKs_codeInTheReadmesRunsWithoutErrors(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	a, c := newAppWithVideos(t)
@@ -466,7 +466,7 @@ func TestSDKs_doNotSendTheTokenToTheTargetOfARedirect(t *testing.T) {
 	require.Equal(t, []string{"", "", ""}, received)
 }
 
-func TestSDKs_repeatARequestWhoseAnswerIsCut(t *testing.T) {
+func TestSDKs_repeatARequestWhoseResponseIsIncomplete(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	a := newApp(t, newSQLite(t))

@@ -183,7 +183,7 @@ func TestSharePage_limitsWrongPasswordsOfConcurrentVisitors(t *testing.T) {
 	require.Contains(t, string(refused.body), "too many wrong passwords")
 }
 
-func TestSharePage_hidesNumbersThatTheTierHides(t *testing.T) {
+func TestSharePage_hidesNumbersIfTheTierOfTheOrganisationIsLow(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
@@ -265,7 +265,7 @@ func TestSharePage_closesAtTheTimeInShareExpiresAt(t *testing.T) {
 	})
 }
 
-func TestCollectionPage_showsTheLastDayAndTheLastVisitOfTheSharePage(t *testing.T) {
+func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

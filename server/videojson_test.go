@@ -98,7 +98,7 @@ func TestAppendVideo_needsNoMemoryForEachMember(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { _, _ = appendVideo(out, &v, FullView) }), 2.0)
 }
 
-func TestVideoMembers_areTheMembersOfTheContract(t *testing.T) {
+func TestVideoMembers_equalTheMembersOfAVideoInTheContract(t *testing.T) {
 	t.Parallel()
 	encoded, err := json.Marshal(api.Video{MetricsMasked: new(true)})
 	require.NoError(t, err)

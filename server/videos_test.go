@@ -48,7 +48,7 @@ func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 
 // Requirements in docs/coverage.md: 2.2-03, 2.2-08, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-24
 // Requirements in docs/coverage.md: 2.2-27, 2.2-28, 4.2-07, 4.2-08
-func TestGetVideo_returnsTheFetchedFacts(t *testing.T) {
+func TestGetVideo_returnsTheFetchedCountsAndTexts(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

@@ -190,7 +190,7 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 14.5-02
-func TestWebhooks_repeatAFailedDeliveryWithTheSameIDForADay(t *testing.T) {
+func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)

@@ -102,7 +102,7 @@ func TestXLSX_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 	})
 }
 
-func TestXLSX_hasTheLinkOfTheNextPageAndAnETagOfItsOwn(t *testing.T) {
+func TestXLSX_linksToTheNextPageAndHasADifferentETagThanJSON(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -124,7 +124,7 @@ func TestXLSX_hasTheLinkOfTheNextPageAndAnETagOfItsOwn(t *testing.T) {
 	c.send(http.MethodGet, "/authenticate", nil, "Accept", xlsx).requireProblem(http.StatusNotAcceptable, server.CodeNotAcceptable)
 }
 
-func TestXLSX_hidesTheNumbersThatTheTierHides(t *testing.T) {
+func TestXLSX_hidesNumbersFromLowerTiers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierLimited)

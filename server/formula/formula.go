@@ -10,15 +10,16 @@ const formulaSigns = "=+-@＝＋－＠"
 // formulaSignsAtStart are formulaSigns and the white space that a spreadsheet may remove from the beginning of a text.
 const formulaSignsAtStart = formulaSigns + "\t\r\n"
 
-// cellSeparators are the characters at which a spreadsheet may split a text into cells, if it splits lines at semicolons or tabs instead of
-// commas. Quotes around the whole text do not prevent the split, because the quote is then not at the beginning of the cell.
+// cellSeparators are the characters at which a spreadsheet may split a text into cells, if it reads the file as separated by semicolons or
+// tabs instead of commas. Quotes around the whole text do not prevent the split, because quotes count only at the beginning of a cell.
 const cellSeparators = ";\t\r\n"
 
 // cellQuotes are the quotes that a spreadsheet may remove from the beginning of a cell. A formula can follow them.
 const cellQuotes = `'"`
 
-// Escape makes a text safe to open in a spreadsheet. It puts an apostrophe before each formula, at the beginning and after each
-// separator, so that the formula is shown as text. Unescape returns the original text, even if the original has apostrophes.
+// Escape makes a text safe to open in a spreadsheet. A formula can stand at the beginning of the text and after each separator. Escape puts
+// an apostrophe before it, so that the spreadsheet shows the formula as text. Unescape returns the original text, even if the original has
+// apostrophes.
 func Escape(text string) string {
 	return eachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {

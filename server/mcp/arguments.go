@@ -13,9 +13,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Fault is an error in the arguments of an MCP tool call. It is found before the arguments are sent as an HTTP request to the API.
+// Fault is an error in the arguments of an MCP tool call that is found before the arguments are sent to the API as an HTTP request.
 type Fault struct {
-	Argument string // the name of the argument; "" if the fault is in the arguments as a whole
+	Argument string // name of the argument; "" if all arguments together are not valid
 	Code     string // error code for programs, for example "unknown_member"
 	Detail   string // the error message: a sentence without its full stop
 }
@@ -33,9 +33,9 @@ const (
 
 type faultsKey struct{}
 
-// FaultsFrom returns the faults in the arguments of an MCP tool call. ctx is the context of the HTTP request that was made for the call.
-// If there are faults, the server refuses the HTTP request only during validation. So the request counts towards the rate limits like any
-// other invalid request.
+// FaultsFrom returns the faults in the arguments of an MCP tool call. The parameter ctx is the context of the HTTP request that was made
+// for the call. The server sends this request even if there are faults, and refuses it when it validates requests. So the request counts
+// towards the rate limits like any other invalid request.
 func FaultsFrom(ctx context.Context) []Fault {
 	faults, _ := ctx.Value(faultsKey{}).([]Fault)
 	return faults
@@ -44,7 +44,8 @@ func FaultsFrom(ctx context.Context) []Fault {
 // maxFaults is the maximum number of unknown and duplicate arguments that are reported for one tool call.
 const maxFaults = 100
 
-// placeholder replaces a missing or invalid argument of a tool call in the HTTP request. The server refuses such a request.
+// placeholder is sent in the HTTP request in place of a missing or invalid argument of a tool call. The server refuses a request with a
+// placeholder.
 const placeholder = "-"
 
 // request returns the HTTP request for the API operation of the tool. raw is the JSON object with the arguments of the tool call. outer is

@@ -20,8 +20,8 @@ const (
 	fieldsArgument = "fields"
 	// allFields is the value in fieldsArgument that selects every member.
 	allFields = "all"
-	// maskedMember is the member that selectFields never removes from an entry, even if the call does not select it. If it were removed, a
-	// model would take masked counts for unknown counts.
+	// maskedMember is the name of a member that selectFields never removes from an entry, even if the call does not select it. Without this
+	// member, a model would take masked counts for unknown counts.
 	maskedMember = "metrics_masked"
 	// dataMember is the name of the member that contains the entries of a page.
 	dataMember = "data"
@@ -30,11 +30,11 @@ const (
 // entry describes the entries of the list that a tool returns.
 type entry struct {
 	members  []string // names of the members of an entry, sorted
-	defaults []string // names of the members that a result contains if the call does not select members; nil means all members
+	defaults []string // names of the members in a result if the call does not select members; nil means all members
 }
 
-// findEntry returns the description of the entries of a list. The defaults come from x-tool-fields in the schema of an entry. findEntry
-// fails if the response is not a list, or if a default is not a member of an entry.
+// findEntry returns the description of the entries of a list. It reads the defaults from x-tool-fields in the schema of an entry. It fails
+// if the response is not a list, or if a default is not a member of an entry.
 func findEntry(responses *openapi3.Responses) (*entry, error) {
 	for _, form := range successForms(responses) {
 		list := form.Value.Properties[dataMember]
@@ -69,7 +69,7 @@ func (e *entry) argument() argument {
 	return a
 }
 
-// readFields returns the members that the argument fields selects. It returns nil if fields selects all members.
+// readFields returns the names of the members that the argument "fields" selects. It returns nil if the argument selects all members.
 func (e *entry) readFields(raw json.RawMessage) ([]string, *Fault) {
 	refuse := func(code, format string, args ...any) ([]string, *Fault) {
 		return nil, &Fault{fieldsArgument, code, fmt.Sprintf(format, args...)}
@@ -112,7 +112,7 @@ func usePages(arguments []argument) []argument {
 	return arguments
 }
 
-// setDefault sets the value that is sent if the call does not contain the argument.
+// setDefault sets the value that the argument has in a call without the argument.
 func (a *argument) setDefault(value any) {
 	a.defaultValue, _ = json.Marshal(value) // Marshal cannot fail for a number or a boolean
 	a.schema["default"] = value

@@ -23,8 +23,8 @@ type Options struct {
 	Do func(*http.Request) Response
 	// Logger receives the causes of internal errors.
 	Logger *slog.Logger
-	// Sandbox is true if the data is made up. The instructions that the server sends to the model then say that. The field does not change
-	// the results of tools: a result says that its data is made up if the API's response has the header ReelTally-Sandbox.
+	// Sandbox is true if the data is made up. The instructions that the server sends to the model then say so. The results of tools do not
+	// depend on this field: a result says that its data is made up if the API's response has the header ReelTally-Sandbox.
 	Sandbox bool
 	// AnyHost must be true if a proxy runs on this machine: loopback requests may then have any Host header. Without a proxy, AnyHost must
 	// be false, so that the handler refuses loopback requests whose Host header names another machine (DNS rebinding).
@@ -38,11 +38,11 @@ const MaxResponseBytes = 1 << 20
 type Response struct {
 	Status int
 	Header http.Header
-	Size   int    // size of the response body in bytes, even if Body was left empty
+	Size   int    // size of the response body in bytes, also if Body is empty
 	Body   []byte // response body; empty if Size is more than MaxResponseBytes
 }
 
-// handler is the HTTP handler of /mcp. It checks the size of a message, stores the HTTP request in the context, and calls the MCP SDK.
+// handler is the HTTP handler of /mcp. It checks each message, stores the HTTP request in the context, and calls the MCP SDK.
 type handler struct {
 	next http.Handler
 }
@@ -55,7 +55,7 @@ func New(o Options) http.Handler {
 		&sdk.Implementation{Name: "reeltally", Title: "ReelTally", Version: o.Version},
 		&sdk.ServerOptions{
 			Instructions: instructions(o.Sandbox),
-			// The server does not announce MCP notifications about changes, because tools and prompts do not change while the server runs.
+			// The capabilities announce no notifications about changes, because tools and prompts do not change while the server runs.
 			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}},
 		})
 	server.AddPrompt(weeklyReport, writeWeeklyReport)
@@ -141,7 +141,7 @@ func (c toolCaller) call(ctx context.Context, call *sdk.CallToolRequest) (result
 	if !ok {
 		return nil, errors.New("the HTTP request of the tool call is missing in the context")
 	}
-	// For older MCP versions, the SDK does not cancel ctx if the client closes the connection. AfterFunc cancels ctx in that case.
+	// With older MCP versions, the SDK does not cancel ctx if the client closes the connection. AfterFunc cancels ctx in this case.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(outer.Context(), cancel)()

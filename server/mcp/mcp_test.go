@@ -196,8 +196,8 @@ func TestFaultsFrom_returnsUnknownAndMissingArguments(t *testing.T) {
 	}, faults)
 }
 
-// listPaths are the paths of an OpenAPI document with one operation. A response of this operation can be an array, or an object with one
-// page of a list, or it can have no body.
+// listPaths are the paths of an OpenAPI document with one operation. Its response can have three forms: an array, an object with one page
+// of a list, or an empty body.
 const listPaths = `
   /things:
     get:
@@ -283,7 +283,7 @@ func TestToolResult_hasTheSelectedFieldsAndListsUntrustedMembers(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.7-06
-func TestToolCall_treatsNullAsMissingUnlessItIsAValue(t *testing.T) {
+func TestToolCall_treatsNullAsMissingUnlessTheMemberCanBeNull(t *testing.T) {
 	t.Parallel()
 	var body []byte
 	session := connect(t, `

@@ -14,9 +14,9 @@ import (
 
 // Names of members of _meta, the object with additional data in the definition and in the results of an MCP tool.
 const (
-	metaUntrusted = "reeltally/foreign_text" // JSON pointers of texts that other people wrote, such as captions
+	metaUntrusted = "reeltally/foreign_text" // JSON pointers to the texts in a result that other people wrote, such as captions
 	metaStatus    = "reeltally/status"       // HTTP status of the API's response
-	metaHeaders   = "reeltally/headers"      // those HTTP headers of the API's response that resultHeaders lists
+	metaHeaders   = "reeltally/headers"      // HTTP headers of the API's response, as listed in resultHeaders
 )
 
 // resultHeaders are the HTTP headers that are copied from the API's response into the result of a tool call.
@@ -42,8 +42,7 @@ func (t *tool) result(answer Response, fields []string) (*sdk.CallToolResult, er
 		setText(t.tooLarge(answer))
 		return out, nil
 	case strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json"):
-		// The text of an error result contains the whole error response, because clients pass only the text of an error result to the
-		// model.
+		// The text contains the whole error response, because clients pass only the text of an error result to the model.
 		setText(string(body))
 		return out, nil
 	case len(body) == 0:

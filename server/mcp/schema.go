@@ -131,8 +131,8 @@ func findUntrusted(responses *openapi3.Responses) (*untrustedText, error) {
 	return untrusted, nil
 }
 
-// outputSchema returns the JSON Schema of the results of a tool that reads one object: the names and types of the object's members. The
-// schema has no descriptions, because the definitions of all tools must be short. outputSchema returns nil if the result is an array.
+// outputSchema returns the JSON Schema of the results of a tool that always returns an object: the names and types of the object's members.
+// The schema has no descriptions, because the definitions of all tools must be short. For any other tool, outputSchema returns nil.
 func outputSchema(responses *openapi3.Responses) map[string]any {
 	forms := successForms(responses)
 	if len(forms) != 1 || !forms[0].Value.Type.Is(openapi3.TypeObject) {
@@ -170,8 +170,8 @@ func formsOf(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	return openapi3.SchemaRefs{ref}
 }
 
-// omittedKeywords are the keywords of an OpenAPI schema that are left out of the schema of a tool. A model does not need the limits of
-// values: the server checks them, and its error messages contain them.
+// omittedKeywords are the keywords of an OpenAPI schema that the schema of a tool does not have. A model does not need the limits of
+// values, because the server checks them and states them in its error messages.
 var omittedKeywords = []string{"example", "examples", "nullable", "xml", "externalDocs", "discriminator",
 	"minLength", "maxLength", "pattern", "minItems", "uniqueItems"}
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// toolText returns a description for a model. If extensions contains x-tool-description, toolText returns that text. Otherwise it returns
-// shorten(text), where text is the description in the OpenAPI contract.
+// toolText returns a description for a model: the text in x-tool-description if the map extensions contains it, and otherwise
+// shorten(text). The parameter text is the description in the OpenAPI contract.
 func toolText(extensions map[string]any, text string, shorten func(string) string) string {
 	if own, ok := extensions["x-tool-description"].(string); ok {
 		return oneLine(own)

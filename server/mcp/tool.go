@@ -16,7 +16,7 @@ import (
 // Values of argument.in in addition to those that OpenAPI defines: path, query and header.
 const (
 	inBody   = "body"   // the argument is sent in the request body
-	inResult = "result" // the argument is not sent: it selects the members of the entries in the result
+	inResult = "result" // the argument is not sent; it selects which members the entries of the result have
 )
 
 // tool is the MCP tool for one operation of the OpenAPI contract.
@@ -39,15 +39,16 @@ type tool struct {
 	hasETag bool
 }
 
-// argument is one argument of an MCP tool. It is sent to the API as a parameter or as a member of the request body.
+// argument is one argument of an MCP tool. It is sent to the API as a parameter or as a member of the request body, or it selects members
+// of the result.
 type argument struct {
 	name         string // name of the argument in the tool call
-	in           string // where the HTTP request contains the argument: path, query, header or inBody
+	in           string // where the argument belongs: path, query, header, inBody or inResult
 	requestName  string // name of the parameter or body member in the HTTP request
 	required     bool
-	list         bool            // true for an array parameter, whose entries are sent separated by commas
+	list         bool            // true for an array parameter; its entries are sent in one text, separated by commas
 	nullable     bool            // true for a body member that can be null
-	defaultValue json.RawMessage // the value to send if the tool call lacks the argument; nil means that the argument is then left out
+	defaultValue json.RawMessage // the value to send if the tool call lacks the argument; nil if nothing is sent in this case
 	schema       map[string]any  // JSON Schema of the argument's value
 }
 
@@ -68,7 +69,7 @@ func ReadTools(doc *openapi3.T) (Tools, error) {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if op.Extensions["x-scope"] == "admin" || op.Extensions["x-no-tool"] == true {
-				continue // a secret in a result would stay in the conversation with the model, and an export is too large for a conversation
+				continue // a conversation must not contain secrets, which operations with the scope admin return, and an export would be too long
 			}
 			t, err := readTool(path, method, item, op, names)
 			if err != nil {
@@ -119,7 +120,7 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 	return t, nil
 }
 
-// annotations returns the MCP hints about the effects of a tool, such as ReadOnlyHint. The hints follow from the HTTP method and from two
+// annotations returns the MCP hints about the effects of a tool, such as ReadOnlyHint. It derives them from the HTTP method and from two
 // members of the operation: x-idempotent of a POST, and x-open-world of an operation that resolves links or calls a platform.
 func annotations(method string, op *openapi3.Operation) *sdk.ToolAnnotations {
 	stated, _ := op.Extensions["x-idempotent"].(bool)
@@ -166,8 +167,8 @@ func toolNames(doc *openapi3.T) map[string]string {
 // "limit=10".
 var namedOperation = regexp.MustCompile("`((?:GET|POST|PATCH|PUT|DELETE) /[^`?\\s]*)(?:\\?([^`]*))?`")
 
-// replaceOperations replaces each operation in a description by the name of the operation's tool, because a model can call only tools. It
-// does not change operations that are missing in names.
+// replaceOperations replaces each operation in a description by the name of its tool, because a model can call only tools. An operation
+// that is not in the map names stays as it is.
 func replaceOperations(text string, names map[string]string) string {
 	return namedOperation.ReplaceAllStringFunc(text, func(found string) string {
 		parts := namedOperation.FindStringSubmatch(found)

@@ -9,12 +9,12 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// untrustedText says which parts of a JSON value are text that other people wrote, for example the caption of a video. The contract marks
-// such parts with x-foreign-text. If no part of the value is such text, the *untrustedText is nil.
+// untrustedText says which parts of a JSON value were written by other people, for example the caption of a video. The contract marks such
+// parts with x-foreign-text. If no part was written by other people, the *untrustedText is nil.
 type untrustedText struct {
 	self    bool                      // true if the JSON value is itself text that other people wrote
-	items   *untrustedText            // if the JSON value is an array: the parts of each entry that other people wrote
-	members map[string]*untrustedText // if the JSON value is an object: the parts of each member that other people wrote, by the member's name
+	items   *untrustedText            // the parts of each entry that other people wrote, if the JSON value is an array
+	members map[string]*untrustedText // the parts of each member that other people wrote, by the member's name, if the JSON value is an object
 }
 
 // findUntrustedText returns which parts of a JSON value with the schema ref are text that other people wrote. It returns nil if no part is
@@ -99,7 +99,8 @@ func (f *untrustedText) walk(v any, pointer string, pointers map[string]bool) {
 	}
 }
 
-// lastSteps returns the sorted names of the members that JSON pointers end with, each once. For "/data/*/title" it returns "title".
+// lastSteps returns the names of the members to which JSON pointers lead, sorted and without duplicates. For "/data/*/title" it returns
+// "title".
 func lastSteps(pointers []string) []string {
 	names := make([]string, len(pointers))
 	for i, p := range pointers {

@@ -43,7 +43,7 @@ func TestNewUploads_placesVideosByDayAndViews(t *testing.T) {
 	require.InDelta(t, u.Columns[0].Height, 3*u.Columns[1].Height, 0.01)
 }
 
-func TestNewUploads_needsThreeVideosAndTenVideosForPercentiles(t *testing.T) {
+func TestNewUploads_needsThreeVideosForADiagramAndTenForPercentiles(t *testing.T) {
 	t.Parallel()
 	require.Nil(t, newUploads([]client.Video{uploaded("2026-11-02", 1), uploaded("2026-11-03", 2)}))
 	var videos []client.Video

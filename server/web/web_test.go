@@ -49,7 +49,7 @@ func TestNumbers_areNeverRoundedUpAndUnknownIsNotZero(t *testing.T) {
 	require.Empty(t, value((*int64)(nil)))
 }
 
-func TestChart_gainsNeedTheDayBefore(t *testing.T) {
+func TestChart_gainIsUnknownIfTheDayBeforeIsMissing(t *testing.T) {
 	t.Parallel()
 	at := func(day store.Date, views *int64) point { return point{Day: day, Values: []*int64{views}} }
 	points := []point{at(10, new(int64(50))), at(9, new(int64(60))), at(7, new(int64(30))), at(6, nil), at(5, new(int64(10))), at(4, new(int64(1)))}
@@ -91,7 +91,7 @@ func TestTreeOf_putsCollectionsBelowTheirParents(t *testing.T) {
 	require.Equal(t, []int{0, 0, 1, 2}, levels)
 }
 
-func TestSparkline_needsTwoKnownValues(t *testing.T) {
+func TestSparkline_isEmptyWithFewerThanTwoKnownValues(t *testing.T) {
 	t.Parallel()
 	points := []point{{Day: 3, Values: []*int64{new(int64(10))}}, {Day: 2, Values: []*int64{nil}}, {Day: 1, Values: []*int64{new(int64(0))}}}
 	require.Equal(t, "100.0,2.0 0.0,22.0", sparkline(points, 0, 1, 3))
