@@ -22,18 +22,18 @@ import (
 type operation struct {
 	id       string
 	method   string
-	template string // path in the syntax of the web framework echo, such as /videos/:ad_id
+	template string // path in the syntax of the web framework echo, for example /videos/:ad_id
 	group    rateGroup
 	scope    store.Scope // scope that the token must have; "" if every valid token is allowed
 	masked   bool        // true if the response contains metrics that some tiers must not see
 	hasBody  bool
-	// notStored is the name of a secret member of the response, which is stored as null for repetitions with the same Idempotency-Key; "" if
-	// the response has no secret.
+	// notStored is the name of a member of the response that contains a secret, or "" if no member does. When the response is stored for
+	// repetitions of a request with an Idempotency-Key, null is stored instead of the secret.
 	notStored string
 	query     map[string]*openapi3.Parameter // query parameters of the operation, by name
 	path      []string                       // names of the operation's path parameters
 	headers   []string                       // names of the operation's header parameters
-	formats   []string                       // media types of successful responses, JSON first
+	formats   []string                       // media types of successful responses, with JSON first
 	row       *openapi3.Schema               // schema of an entry of the list in the response; nil if the response is not a list
 	route     *routers.Route                 // description of the operation for the library that validates requests
 }
@@ -56,13 +56,13 @@ func (o *operation) queryNames() []string {
 	return names
 }
 
-// operations contains all operations of the OpenAPI contract. They can be looked up by the route that the web framework echo matched, so
-// that the server needs no second router.
+// operations contains all operations of the OpenAPI contract. An operation can be looked up by the route that the web framework echo has
+// found for a request, so the server needs no second router.
 type operations struct {
 	doc     *openapi3.T
 	version string                // date of the OpenAPI contract, such as "2026-11-23"
 	byRoute map[string]*operation // operations by route, such as "GET /videos/:ad_id"
-	methods map[string][]string   // sorted HTTP methods of each path, such as /videos/:ad_id
+	methods map[string][]string   // sorted HTTP methods of each path of the contract; a key is a path such as /videos/:ad_id
 	sorted  []*operation          // all operations, sorted by operation id
 }
 
@@ -73,8 +73,8 @@ type contract struct {
 	tools mcp.Tools // MCP tools, which mcp.ReadTools derives from the operations
 }
 
-// embeddedContract returns the OpenAPI contract that is compiled into the program. Parsing the contract takes about 100 ms. So it is parsed
-// only once, and all Servers of the process share the result.
+// embeddedContract returns the OpenAPI contract that is compiled into the program. Parsing it takes about 100 ms, so it is parsed only
+// once, and all Servers of the process share the result.
 var embeddedContract = sync.OnceValues(func() (*contract, error) {
 	ops, err := readOperations(reeltally.OpenAPI)
 	if err != nil {
@@ -89,7 +89,7 @@ var embeddedContract = sync.OnceValues(func() (*contract, error) {
 })
 
 // readOperations parses an OpenAPI document. It fails if an operation lacks a required x- member. It does not validate the document,
-// because the tests validate the only document that is used.
+// because the tests validate openapi.yaml, the only document that is used.
 func readOperations(document string) (*operations, error) {
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(document))
 	if err != nil {

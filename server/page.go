@@ -31,7 +31,7 @@ type pageRequest struct {
 	after     *store.Position // position of the last row before the page; nil if the request has no cursor
 	paginated bool            // true if the response has a pagination object
 	order     store.Order
-	cursor    cursorScope // list for which a cursor of this request must be valid
+	cursor    cursorScope // identifies the list; a cursor from a different list is not valid
 }
 
 // cursorScope identifies the list that a cursor belongs to. A cursor is valid only in requests with the same organisation, operation,
@@ -42,11 +42,11 @@ type cursorScope struct {
 	Query        any // filters and order of the list
 }
 
-// cursorContent is the content of a cursor: the position in the list at which the next page starts. A cursor consists of a signature and of
+// cursorContent is the content of a cursor: the position in the list after which the next page starts. A cursor consists of a signature and
 // this content, which is not encrypted.
 type cursorContent struct {
 	After store.Position `json:"a"`
-	Page  int            `json:"p"` // number of the page that starts after the position After
+	Page  int            `json:"p"` // number of the page that begins after the position After
 }
 
 // macLength is the length, in bytes, of the signature at the start of a cursor.
@@ -72,8 +72,8 @@ func toAPIDirection(o store.Order) api.OrderDirection {
 }
 
 // readPage checks the query parameters page, limit and cursor. The cursor must come from a list with the same operation, filters and order.
-// faults are the faults that the operation has already found in other parameters. If there are any faults, the error of readPage contains
-// all of them.
+// The parameter faults has the faults that the operation has already found in other query parameters. If there are any faults, the error of
+// readPage contains all of them.
 func (s *Server) readPage(ctx context.Context, operation string, p pageParams, order store.Order, faults []api.Fault, filters ...any) (pageRequest, error) {
 	page := pageRequest{number: 1, limit: defaultLimit, paginated: p.paginated, order: order, cursor: cursorScope{
 		CallerFrom(ctx).Organisation.ID.String(), operation, append(filters, order.Column, toAPIDirection(order))}}
@@ -101,8 +101,8 @@ func (s *Server) readPage(ctx context.Context, operation string, p pageParams, o
 	return page, nil
 }
 
-// checkPaginated returns a fault for the parameter page and one for the parameter cursor if the request has them without paginated=true. It
-// is only for operations with the parameter paginated.
+// checkPaginated returns faults for the query parameters page and cursor if a request has them without paginated=true. Only operations with
+// the parameter paginated call it.
 func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	if isTrue(paginated) {
 		return nil
@@ -117,8 +117,8 @@ func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 	return faults
 }
 
-// window returns the range of rows that the database query must return for the page. The query ends the range early if the texts of its
-// rows exceed about maxBytes bytes. If v is MaskedView, the whole list has only one row, which is on page 1.
+// window returns the range of rows that the database query must return for the page. The query returns fewer rows if the texts of all rows
+// would take more than about maxBytes bytes. If v is MaskedView, the whole list has only one row, which is on page 1.
 func (p pageRequest) window(v View, maxBytes int64) store.Window {
 	if v.masked {
 		return store.Window{Limit: 1}
@@ -140,8 +140,8 @@ type pageFacts struct {
 	nextCursor        *string // cursor of the next page; nil on the last page
 }
 
-// pageFacts computes the values of a pagination object and sets the Link header for the next page. total is the number of rows in the list.
-// nextPosition is the position after which the next page starts, or nil on the last page.
+// pageFacts computes the values of a pagination object and sets the Link header for the next page. The parameter total is the number of
+// rows in the list. The parameter nextPosition is the position after which the next page starts, or nil on the last page.
 func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, total int64, nextPosition *store.Position) (pageFacts, error) {
 	if v.masked {
 		total, nextPosition = min(total, 1), nil
@@ -168,9 +168,9 @@ func (p pageRequest) pagination(f pageFacts) api.Pagination {
 
 type nextLinkKey struct{}
 
-// linkNextPage is a middleware that stores a function in the request's context. pageFacts calls this function to add a Link header (RFC
-// 8288) with the URL of the next page. The URL is relative to the URL of the request, because a proxy can add a path prefix that the server
-// does not know.
+// linkNextPage is a middleware that puts a function into the request's context. The method pageFacts calls this function to add a Link
+// header (RFC 8288) with the URL of the next page. This URL is relative to the URL of the request, because a proxy can add a path prefix
+// that the server does not know.
 func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -178,7 +178,7 @@ func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 			query := r.URL.Query()
 			query.Del("page")
 			if op := s.contract.match(c); op != nil && op.query["paginated"] != nil {
-				query.Set("paginated", "true") // a cursor is invalid without paginated=true
+				query.Set("paginated", "true") // the server refuses a cursor without paginated=true
 			}
 			query.Set("cursor", cursor)
 			c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`)
@@ -187,7 +187,8 @@ func (s *Server) linkNextPage(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// sealCursor returns a signed cursor: the signature and the content in base64. The signature is valid only for scope.
+// sealCursor returns a cursor: the signature and the content, together in base64. The signature is valid only for the list that scope
+// identifies.
 func (s *Server) sealCursor(content cursorContent, scope cursorScope) (string, error) {
 	payload, err := json.Marshal(content)
 	if err != nil {
@@ -200,7 +201,7 @@ func (s *Server) sealCursor(content cursorContent, scope cursorScope) (string, e
 	return base64.RawURLEncoding.EncodeToString(append(mac, payload...)), nil
 }
 
-// errCursor is the error for a cursor that the caller has changed, or that comes from a different list.
+// errCursor is the error for a cursor that the caller has changed, or that another list has returned.
 var errCursor = errors.New("the cursor was changed or belongs to another list")
 
 // openCursor checks the signature of a cursor and returns the cursor's content. It fails if the cursor was changed, or was signed for a
@@ -230,7 +231,7 @@ func (s *Server) cursorMAC(payload []byte, scope cursorScope) ([]byte, error) {
 		return nil, err
 	}
 	h := hmac.New(sha256.New, s.cursorKey)
-	h.Write(bound) // scope and payload need no separator, because the end of a JSON value is unambiguous
+	h.Write(bound) // no separator is needed between scope and payload, because the end of a JSON value is unambiguous
 	h.Write(payload)
 	return h.Sum(nil)[:macLength], nil
 }

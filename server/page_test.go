@@ -68,7 +68,7 @@ func TestListVideos_paginationMatchesTheReturnedVideos(t *testing.T) {
 }
 
 // TestCursor_returnsEveryVideoOnceDuringWrites reads all pages of GET /videos by cursor, with random orders and limits. Between two pages,
-// it sometimes tracks a new video. Each video that existed before the first page must be returned exactly once.
+// it sometimes tracks another video. Each video that existed before the first page must be returned exactly once.
 func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -206,10 +206,10 @@ func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 	c.addAccounts(collection, *account)
 	c.addAccounts(collection, c.trackAccountLink("https://www.tiktok.com/@other"))
 	c.trackAccountLink("https://www.tiktok.com/@third")
-	for list, want := range map[string]int{ // maps a list to the total number of rows on all its pages
+	for list, want := range map[string]int{ // the total number of rows on all pages of each list
 		"/videos?order_by=latest_views&username=@Northwind.Studio&limit=5&page=1": 23,
 		"/collections?paginated=true&limit=1":                                     2,
-		"/collections/" + collection.String() + "/videos?limit=9":                 23, // the collection contains an account, and therefore all 23 videos of the account
+		"/collections/" + collection.String() + "/videos?limit=9":                 23, // the collection contains an account, and therefore the 23 videos of the account
 		"/collections/" + collection.String() + "/accounts?limit=1":               2,
 		"/accounts?paginated=true&limit=1":                                        2,
 		"/accounts/" + account.String() + "/videos?paginated=true&limit=9":        23,

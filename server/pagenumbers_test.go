@@ -23,11 +23,11 @@ import (
 type pageRow struct {
 	link   string   // address of the first link in the row; "" if the row has no link
 	day    string   // attribute data-day of a row of a chart
-	values []string // the numbers in the cells of the row, in order; "" for an unknown number
+	values []string // the numbers in the cells of the row, in order; "" if a number is unknown
 	text   string
 }
 
-// elements returns all HTML elements below n with this name, in the order of the document.
+// elements returns all HTML elements below the node n that have the given name, in the order of the document.
 func elements(n *html.Node, name string) []*html.Node {
 	var out []*html.Node
 	for d := range n.Descendants() {
@@ -59,7 +59,8 @@ func textOf(n *html.Node) string {
 	return out.String()
 }
 
-// numbersIn returns the attribute value of all data elements below n. Pages show each number in a data element.
+// numbersIn returns the numbers below the HTML node n, in order. Pages show each number in a data element, and its attribute value contains
+// the number.
 func numbersIn(n *html.Node) []string {
 	var out []string
 	for _, d := range elements(n, "data") {
@@ -68,7 +69,7 @@ func numbersIn(n *html.Node) []string {
 	return out
 }
 
-// document parses a page.
+// document returns the parsed HTML of a page.
 func (a response) document() *html.Node {
 	a.t.Helper()
 	a.requireStatus(http.StatusOK)
@@ -132,7 +133,7 @@ func fillForPages(a *app, c *caller) (collection uuid.UUID, videos []uuid.UUID) 
 		})
 		a.Clock.Advance(24 * time.Hour)
 	}
-	a.Clock.Advance(24 * time.Hour) // the last two days have no history points
+	a.Clock.Advance(24 * time.Hour) // so that the last two days have no history points
 	return collection, videos
 }
 
@@ -183,8 +184,7 @@ func TestDashboardPages_showTheNumbersThatTheAPIReturns(t *testing.T) {
 		}
 
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
-		// The period of the page is 30 days and includes today. The default period of the API begins one day earlier, when the collection
-		// was empty.
+		// The page shows the last 30 days. The API's default period also includes the day before these, when the collection was empty.
 		shown := numbersIn(v.visit("/collection/" + collection.String()).document())
 		require.Equal(t, []string{digits(statistics.ViewsGained), digits(statistics.Views), digits(statistics.Engagements), digits(statistics.Videos)}, shown[:4])
 		require.NotEqual(t, "0", shown[0])
@@ -257,7 +257,7 @@ func TestDashboardPages_hideNumbersThatTheTierHidesAndSayWhy(t *testing.T) {
 			require.Contains(t, string(page.body), "Your organisation's tier, <strong>basic</strong>, hides numbers", path)
 			for _, number := range numbersIn(page.document()) {
 				if path == "/settings" || path == "/" || path == "/?days=7" {
-					continue // these pages also contain numbers that the tier does not hide, such as limits
+					continue // these pages also show numbers that no tier hides, for example limits
 				}
 				require.Empty(t, number, path)
 			}

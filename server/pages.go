@@ -19,25 +19,26 @@ import (
 // This file connects package web, which builds the pages of the dashboard, with the server. A page gets its data by requests to the API
 // that pass through all middleware of this server. So a page shows exactly what the API answers to the token of the session.
 
-// signIns limits how many tokens and login links of one IP address can be tried on the sign-in page in a minute.
+// signIns limits how many attempts to sign in one IP address can make in a minute. Each use of a token, a login link or a setup link counts
+// as an attempt.
 var signIns = addressLimit{"sign_in", 10, "attempts to sign in"}
 
 // pageReads is the maximum number of GET requests to one operation that the dashboard pages of one organisation can make in a minute. These
-// requests and the requests of programs are counted separately, so that pages do not use up the rate limit of the organisation's programs.
+// requests are counted separately from the requests of programs, so that pages do not use up the rate limit of the organisation's programs.
 const pageReads = 600
 
 type pageCallerKey struct{}
 
-// pageCaller returns the token and organisation of the visitor for whom a dashboard page makes a request to the API. ok is false if the
+// pageCaller returns the token and the organisation for which a dashboard page makes a request to the API. The result ok is false if the
 // request was not made by a page of this server.
 func pageCaller(ctx context.Context) (id store.Identity, ok bool) {
 	id, ok = ctx.Value(pageCallerKey{}).(store.Identity)
 	return id, ok
 }
 
-// countPageRead counts a GET request that a page makes to the API, and calls the request's handler next. If the organisation's pages have
-// made too many such requests in the current minute, it returns an error response with the code rate_limited. Requests of share pages,
-// which have no token, are counted separately.
+// countPageRead counts a GET request that a page makes to the API, and then calls next, the handler of the request. If the organisation's
+// pages have made too many such requests in the current minute, it returns an error response with the code rate_limited. Requests of share
+// pages, which have no token, are counted separately.
 func (s *Server) countPageRead(c echo.Context, caller Caller, op *operation, next echo.HandlerFunc) error {
 	name, limit := "pages_"+op.id, int64(pageReads)
 	if caller.Token.ID == uuid.Nil {
@@ -57,7 +58,7 @@ func (s *Server) routePages(e *echo.Echo) error {
 	}
 	handler := func(c echo.Context) error {
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // gives the requests of the page to the API the same request id
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the page's requests to the API get the same request id
 		pages.ServeHTTP(c.Response(), r.WithContext(context.WithValue(r.Context(), addressKey{}, network(c.RealIP()))))
 		return nil
 	}
@@ -105,7 +106,7 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 	}
 	session, err := b.s.store.CreateSession(ctx, id.Token.ID)
 	if err == nil {
-		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx)) // the sign-in succeeded, so the attempt does not count against the limit
+		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx)) // a successful attempt does not count against the limit
 	}
 	return session, b.problem(ctx, err)
 }
@@ -154,8 +155,8 @@ func (b pageBackend) SetUp(ctx context.Context, link, name string) (store.Setup,
 	return done, b.setupError(ctx, err)
 }
 
-// setupError converts an error of an attempt to set up the server with a link to the *web.Problem that the page shows. If the attempt
-// succeeded, err is nil, and the attempt does not count against the limit of sign-ins for an IP address.
+// setupError converts the error of an attempt to set up the server with a setup link to the *web.Problem that the page shows. If the
+// attempt succeeded, err is nil, and the attempt does not count against the limit signIns.
 func (b pageBackend) setupError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -185,8 +186,8 @@ func (b pageBackend) Masks(tier store.Tier) bool { return b.s.tiers[tier].masked
 // MadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) MadeUp() bool { return b.s.sandbox.Load() }
 
-// Do sends a request to the API with the rights of id, through all middleware of the server. visit is the visitor's request for the page
-// that needs the data.
+// Do sends a request to the API with the rights of id, through all middleware of the server. The parameter visit is the visitor's request
+// for the page that shows the response.
 func (b pageBackend) Do(id store.Identity, visit *http.Request, method, target string, body io.Reader) (web.Response, error) {
 	r, err := http.NewRequestWithContext(context.WithValue(visit.Context(), pageCallerKey{}, id), method, target, body)
 	if err != nil {
@@ -210,8 +211,8 @@ func (b pageBackend) Do(id store.Identity, visit *http.Request, method, target s
 	return web.Response{Status: w.status, Header: w.header, Body: w.body.Bytes()}, nil
 }
 
-// Operations returns the JSON that describes the queue, the sources and their call budgets, and the versions of the program and of the API.
-// visit is the visitor's request for the page.
+// Operations returns the JSON that describes the queue, the sources and their call budgets. It also returns the versions of the program and
+// of the API. The parameter visit is the visitor's request for the page.
 func (b pageBackend) Operations(visit *http.Request) ([]byte, web.Version, error) {
 	version := web.Version{Program: "(development)", API: b.s.contract.version}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {

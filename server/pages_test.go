@@ -21,7 +21,7 @@ type visitor struct {
 	*app
 	t       *testing.T
 	cookie  *http.Cookie // nil if the visitor is not signed in
-	headers []string     // names and values of additional headers
+	headers []string     // names and values of additional headers, in turn
 }
 
 // visit requests a page.
@@ -30,7 +30,7 @@ func (v *visitor) visit(target string) response {
 	return v.request(http.MethodGet, target, nil)
 }
 
-// post sends a form. fields are pairs of name and value.
+// post sends a form. The parameter fields has the names and values of the form's fields, in turn.
 func (v *visitor) post(target string, fields ...string) response {
 	v.t.Helper()
 	form := url.Values{}
@@ -40,7 +40,7 @@ func (v *visitor) post(target string, fields ...string) response {
 	return v.request(http.MethodPost, target, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 }
 
-// request sends a request with the visitor's cookie and stores the cookie of the response.
+// request sends a request with the visitor's cookie, and stores the cookie that the response sets.
 func (v *visitor) request(method, target string, body any, headers ...string) response {
 	v.t.Helper()
 	headers = append(headers, v.headers...)

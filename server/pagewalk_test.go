@@ -20,7 +20,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// These constants configure TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce.
+// The size of the test TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce.
 const (
 	lastingVideos    = 10_000 // number of videos that stay tracked during the whole test
 	stoppableVideos  = 400    // number of videos whose tracking the test can stop while it reads the list
@@ -28,8 +28,8 @@ const (
 	walkPageSize     = 1000   // number of videos on each page of the list
 )
 
-// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. The result lasting contains the ids of the
-// videos that stay tracked. The result stoppable contains the ids of the videos whose tracking the test can stop.
+// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. The result lasting has the ids of the videos
+// that stay tracked. The result stoppable has the ids of the videos whose tracking the test stops.
 func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
@@ -44,7 +44,7 @@ func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.
 		account := &batch.Accounts[len(batch.Accounts)-1]
 		v := backfill.LoadVideo{Video: store.Video{ID: store.NewID(), Platform: link.TikTok, ExternalID: fmt.Sprint(7300000000000000000 + n), Link: videoURL(n), Username: account.Username,
 			CreatedAt: store.InstantOf(now.Add(-time.Duration(1+n%300) * time.Minute)), Direct: true},
-			// The video was fetched more than four hours ago, so that a refresh is allowed.
+			// The last fetch was more than four hours ago, so that the server accepts a refresh of the video.
 			Points: []backfill.LoadPoint{{At: store.InstantOf(now.Add(-time.Duration(5*3600+n%700) * time.Second)), Counts: store.Counts{Views: new(int64(n % 900)), Likes: new(int64(n % 50))}}}}
 		if n%7 > 0 {
 			v.UploadedAt = new(store.DateOf(now.AddDate(0, 0, -n%90)))
@@ -60,8 +60,8 @@ func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.
 	return c, lasting, stoppable
 }
 
-// walk reads all pages of GET /videos and returns how many times each video was in a response. It calls the function write between two
-// pages. It requests pages by their numbers if byPage is true, and by cursors otherwise.
+// walk reads all pages of GET /videos and returns how many times each video was returned. It calls the function write between two pages. If
+// byPage is true, it requests pages by their numbers, and otherwise by cursors.
 func (c *caller) walk(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
 	timesReturned := map[uuid.UUID]int{}
 	next := ""
@@ -75,7 +75,7 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 			return nil, err
 		}
 		r.Header.Set("Authorization", "Bearer "+c.token)
-		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // this transport does not check the response against the contract, because the check is slow
+		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // without a check of the response against the contract, because the check is slow
 		if err != nil {
 			return nil, err
 		}
@@ -164,8 +164,9 @@ func (w *writers) deliver() error {
 }
 
 // walkCases contains queries of GET /videos. The test reads all pages of each query while other goroutines change videos. Each video that
-// stays tracked must be returned between minReturned and maxReturned times. If the list is sorted by latest_updated_at or latest_views, a
-// fetch can move a video to another page, so that the video is returned twice or not at all. Every other video must be returned once.
+// stays tracked must be returned at least minReturned and at most maxReturned times. Both are 1 unless the list is sorted by
+// latest_updated_at or latest_views. In these orders, a fetch can move a video to another page, so that the video is returned twice or not
+// at all.
 var walkCases = []struct {
 	query                    string
 	byPage                   bool
@@ -179,8 +180,7 @@ var walkCases = []struct {
 	{"order_by=latest_updated_at&order_direction=asc", false, 1, 2},
 	{"order_by=latest_views&order_direction=asc", false, 1, 2},
 	{"", false, 0, 1}, // without order_by, the order is latest_updated_at, descending
-	// Pages by number are stable for this query, because new videos are added at the end of the list and stopped videos keep their
-	// position.
+	// The pages of this query do not shift: new videos are added at the end of the list, and stopped videos keep their position.
 	{"order_by=created_at&order_direction=asc&include_removed=true", true, 1, 1},
 }
 

@@ -34,9 +34,9 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// countCall counts a call by an organisation and sets the RateLimit headers. It returns an error response with the code rate_limited if the
-// organisation has made more than limit calls in the current minute. Calls with the same name are counted together, and the headers contain
-// the name. The name is mcpCalls or the id of the called operation. The id has a prefix such as pages_ if the call is counted separately.
+// countCall counts a call by an organisation and sets the RateLimit headers. The parameter name is the name of the rate limit in the
+// headers: mcpCalls or an operation id, with a prefix such as pages_ if the calls of pages are counted separately. If the organisation has
+// made more than limit calls with this name in the current minute, countCall returns an error response with the code rate_limited.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
 	if err != nil {
@@ -57,14 +57,14 @@ func callsKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
 
-// refundNotModified subtracts a request from the organisation's count if the response has status 304, and updates the RateLimit headers. It
-// must run immediately before the headers are sent.
+// refundNotModified undoes the counting of a request if the response has status 304, and updates the RateLimit headers. It must run
+// immediately before the headers are sent.
 func (s *Server) refundNotModified(c echo.Context, op *operation, key string, limit int64) {
 	if c.Response().Status != http.StatusNotModified {
 		return
 	}
 	quota, err := s.rates.GiveBack(c.Request().Context(), key, limit, rateWindow)
-	if err != nil { // the error is only logged, and the request stays counted
+	if err != nil { // if GiveBack fails, the error is only logged, and the request stays counted
 		s.logger.ErrorContext(c.Request().Context(), "cannot subtract a request answered with status 304 from the rate limit", "request_id", requestID(c), "error", err)
 		return
 	}
@@ -76,8 +76,8 @@ func (s *Server) refundNotModified(c echo.Context, op *operation, key string, li
 const notModifiedFactor = 4
 
 // limitNotModified counts a response with status 304. If the organisation has had too many of them in the current minute, limitNotModified
-// returns an error response with the code rate_limited. Responses with status 304 have their own limit, because refundNotModified subtracts
-// them from the ordinary count.
+// returns an error response with the code rate_limited. These responses have their own limit, because refundNotModified does not let them
+// count against the operation's rate limit.
 func (s *Server) limitNotModified(c echo.Context) error {
 	op, caller := s.contract.match(c), CallerFrom(c.Request().Context())
 	limit := notModifiedFactor * caller.facts.limits[op.group]

@@ -70,10 +70,10 @@ func TestRateLimit_limitsRequestsPerAddressOnlyIfTheyHaveNoToken(t *testing.T) {
 
 func TestMemoryRateStore_allowsRequestsAfterTheWindowEnds(t *testing.T) {
 	t.Parallel()
-	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its background goroutine never ends
+	rates := server.NewMemoryRateStore() // created outside of the synctest bubble, because a goroutine of the store never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // sets the bubble's clock a year ahead of the real time, because the background goroutine deletes counts that expired in real time
+		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // sets the bubble's clock a year ahead; otherwise a goroutine outside of the bubble would delete the counts as expired
 		pass := func(d time.Duration) { <-time.After(d) } // advances the clock of the synctest bubble by d without real waiting
 		take := func(limit int64) server.Quota {
 			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)

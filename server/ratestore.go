@@ -8,13 +8,12 @@ import (
 	"github.com/ulule/limiter/v3/drivers/store/memory"
 )
 
-// RateStore counts calls in windows of time, such as a minute, for rate limits. A key identifies which calls are counted together, for
+// RateStore counts calls for rate limits in windows of time, for example in each minute. A key says which calls are counted together, for
 // example all calls of one operation by one organisation. A RateStore must be safe for concurrent use.
 type RateStore interface {
 	// Take counts one call of a key and returns the remaining quota of the current window. A window starts with the first call after the
-	// end of the previous window. If a later call in the same window has a different limit, the count of the key is not reset. If Take
-	// returns an error, the request fails. So a RateStore that uses a database server must count in memory while the database server is
-	// unavailable.
+	// end of the previous window. If the limit changes during a window, the count of the key continues. If Take returns an error, the
+	// request fails. So a RateStore that uses a database server must count in memory while the database server is unavailable.
 	Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error)
 	// GiveBack undoes a recent call of Take with the same key and returns the remaining quota. If the window of the undone call has ended,
 	// the current window allows one more call instead.
@@ -28,8 +27,8 @@ type Quota struct {
 	Reset     time.Duration // time until the window ends; can be up to a second too long
 }
 
-// NewMemoryRateStore returns a RateStore that counts in the memory of this process. If an installation has several servers, each server
-// thus counts separately.
+// NewMemoryRateStore returns a RateStore that counts in the memory of this process. If an installation has several servers, each of them
+// counts separately.
 func NewMemoryRateStore() RateStore { return limiterStore{memory.NewStore()} }
 
 // Unlimited is a RateStore for performance measurements. It counts nothing and allows every call.
@@ -56,13 +55,13 @@ func (l limiterStore) GiveBack(ctx context.Context, key string, limit int64, win
 	return l.count(ctx, key, -1, limiter.Rate{Period: window, Limit: limit})
 }
 
-// count adds calls to the count of a key and returns the remaining quota. calls can be negative.
+// count changes the count of a key by the number of calls, which can be negative, and returns the remaining quota.
 func (l limiterStore) count(ctx context.Context, key string, calls int64, rate limiter.Rate) (Quota, error) {
 	lc, err := l.Increment(ctx, key, calls, rate)
 	if err != nil {
 		return Quota{}, err
 	}
-	// The library rounds lc.Reset, the end of the window, down to a whole second. So the window can end up to one second after lc.Reset.
+	// The library rounds lc.Reset, the end of the window, down to a whole second. So the window can really end up to one second later.
 	reset := min(time.Until(time.Unix(lc.Reset+1, 0)), rate.Period) //nolint:forbidigo // lc.Reset is a time of the system clock
 	return Quota{Remaining: min(lc.Remaining, rate.Limit), Exceeded: lc.Reached, Reset: max(reset, time.Second)}, nil
 }

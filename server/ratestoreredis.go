@@ -23,9 +23,9 @@ const (
 	redisRetryInterval = time.Second
 )
 
-// RedisRateStore is a RateStore that counts in a Redis or Valkey server, which several servers can share. While Redis is unavailable, each
-// server counts in its own memory. Once every redisRetryInterval, one request tries Redis again, and all other requests do not wait for
-// Redis. The store logs one line when Redis becomes unavailable, and one line when Redis is available again.
+// RedisRateStore is a RateStore that counts in a Redis or Valkey server, which several ReelTally servers can share. While Redis is
+// unavailable, each server counts in its own memory. Once every redisRetryInterval, one request tries Redis again; other requests do not
+// wait for Redis. The store logs one line when Redis becomes unavailable, and one line when Redis is available again.
 type RedisRateStore struct {
 	client  *redis.Client
 	timeout time.Duration // maximum time that a request waits for Redis
@@ -50,7 +50,8 @@ func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Ti
 		o.ReadTimeout = redisTimeout
 	}
 	o.WriteTimeout = o.ReadTimeout
-	// If a dial takes longer than o.ReadTimeout, the request stops waiting. The dial continues, and a later request uses its connection.
+	// If connecting takes longer than o.ReadTimeout, the request stops waiting. Connecting continues, and a later request uses the
+	// connection.
 	o.DialTimeout = redisRetryInterval
 	// Client identification and maintenance notifications are disabled, because each needs a round trip on every new connection.
 	o.DisableIdentity, o.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -80,8 +81,8 @@ func (r *RedisRateStore) GiveBack(ctx context.Context, key string, limit int64, 
 	return r.count(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.GiveBack(ctx, key, limit, window) })
 }
 
-// count runs op, a call of Take or GiveBack, on the RateStore in Redis. If Redis fails or is known to be unavailable, count runs op on the
-// RateStore in memory instead.
+// count calls the function op with the RateStore in Redis. If Redis fails or is already known to be unavailable, it calls op with the
+// RateStore in memory instead. The function op calls Take or GiveBack.
 func (r *RedisRateStore) count(ctx context.Context, op func(context.Context, RateStore) (Quota, error)) (Quota, error) {
 	if use, retry := r.shouldTry(); use {
 		quota, err := r.try(ctx, op)
@@ -93,8 +94,8 @@ func (r *RedisRateStore) count(ctx context.Context, op func(context.Context, Rat
 	return op(ctx, r.local)
 }
 
-// shouldTry decides whether a request uses Redis. The result use is true if it does. The result retry is true if the request tests whether
-// Redis is available again. While Redis is unavailable, only one request in each redisRetryInterval uses Redis, for this test.
+// shouldTry says whether a request uses Redis (the result use) and whether it does so to test if Redis is available again (the result
+// retry). While Redis is unavailable, only one request in each redisRetryInterval uses Redis, as such a test.
 func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,13 +106,14 @@ func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	if now.Before(r.retryAt) {
 		return false, false
 	}
-	r.retryAt = now.Add(redisRetryInterval) // prevents other requests from trying Redis within redisRetryInterval
+	r.retryAt = now.Add(redisRetryInterval) // until then, no other request tries Redis
 	return true, true
 }
 
-// try runs op, a call of Take or GiveBack, on the RateStore in Redis. It fails if Redis does not answer within r.timeout.
+// try calls the function op with the RateStore in Redis. It fails if Redis does not answer within r.timeout. The function op calls Take or
+// GiveBack.
 func (r *RedisRateStore) try(ctx context.Context, op func(context.Context, RateStore) (Quota, error)) (Quota, error) {
-	// The request is counted even if the caller closes the connection.
+	// WithoutCancel, because the request is counted even if the caller closes the connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 	defer cancel()
 	shared, err := r.connect(ctx)
@@ -121,8 +123,8 @@ func (r *RedisRateStore) try(ctx context.Context, op func(context.Context, RateS
 	return op(ctx, shared)
 }
 
-// connect returns the RateStore in Redis. The first successful call creates it: the library then loads scripts into Redis, without a
-// context and thus without a timeout. So connect first sends a ping to check that Redis answers.
+// connect returns the RateStore in Redis and creates it when Redis answers for the first time. The library then loads scripts into Redis
+// without a timeout. So connect first sends a ping to check that Redis answers.
 func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	r.mu.Lock()
 	shared := r.shared
@@ -143,9 +145,9 @@ func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 	return r.shared, nil
 }
 
-// recordResult records whether Redis is available, and logs a line when this changes. err is the error of a request to Redis, or nil, and
-// retry says whether the request was made to try Redis again. Redis counts as available again only after a successful retry, because any
-// other successful request can have started before Redis failed.
+// recordResult records whether Redis is available, and logs a line when this changes. The parameter err is the error of a request to Redis,
+// or nil. The parameter retry is true if the request tested whether Redis is available again. Only a successful test ends the
+// unavailability: any other successful request may have started before Redis failed.
 func (r *RedisRateStore) recordResult(ctx context.Context, err error, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,10 +20,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// longTimeout is appended to the URL of Redis. It sets a read timeout that is not reached even on a busy machine.
+// longTimeout is appended to the URL of Redis. It sets a read timeout that is long enough for a busy machine.
 const longTimeout = "?read_timeout=30s"
 
-// redisRates returns a function that changes the options of a server so that it counts requests in the Redis server r.
+// redisRates returns a function that changes the options of a server. A server with these options counts requests in the Redis server r.
 func redisRates(t *testing.T, r *redistest.Redis) func(*server.Options) {
 	t.Helper()
 	return func(o *server.Options) { o.RateStore = redisStore(t, r.URL+longTimeout, o.Now, o.Logger) }
@@ -46,7 +46,7 @@ func twoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
 	return newApp(t, db, redisRates(t, r)), newApp(t, db, redisRates(t, r))
 }
 
-// onServer returns a caller that sends requests to the server of a, with the token of c.
+// onServer returns a copy of c that sends requests to the server of a.
 func (c *caller) onServer(a *app) *caller {
 	return &caller{app: a, t: c.t, org: c.org, token: c.token}
 }
@@ -63,7 +63,7 @@ func countAccepted(callers []*caller, n int, method, target string, body any) in
 	return ok
 }
 
-// The server logs redisAway when Redis becomes unavailable, and redisBack when Redis becomes available again.
+// These texts are in the log lines that a server writes when Redis becomes unavailable (redisAway) or available again (redisBack).
 const (
 	redisAway = "redis is away"
 	redisBack = "redis is back"
@@ -178,7 +178,7 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	r.Kill()
 	require.Equal(t, 5, countAccepted(callers[:1], 8, http.MethodGet, "/videos", nil))
 	require.Equal(t, 5, countAccepted(callers[1:], 8, http.MethodGet, "/videos", nil))
-	for range 5 { // each server tries Redis again after a second, and Redis is still unavailable
+	for range 5 { // each server tries Redis once a second, but Redis stays unavailable
 		a.Clock.Advance(time.Second)
 		require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
 	}

@@ -27,10 +27,10 @@ func (m limitPerTier) forTier(t store.Tier) int {
 	return map[store.Tier]int{store.TierLimited: m.limited, store.TierBasic: m.basic, store.TierPremium: m.premium}[t]
 }
 
-// specifiedLimits contains the rate limits of spec.md section 8 and interface.md section 6, by method and path. They are copied by hand
-// instead of read from openapi.yaml, so that the tests find errors in openapi.yaml and in the server.
+// specifiedLimits contains the rate limits that the specification requires, by method and path. They are copied by hand instead of read
+// from openapi.yaml, so that the tests find errors in openapi.yaml and in the server.
 var specifiedLimits = map[string]limitPerTier{
-	// The following limits are in the first row of the table in spec.md section 8.
+	// The following limits are in the first row of the table in section 8 of the specification.
 	"GET /collections":                             {5, 15, 30},
 	"POST /collections":                            {5, 15, 30},
 	"GET /collections/{collection_id}":             {5, 15, 30},
@@ -46,7 +46,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /videos/{ad_id}":               {5, 15, 30},
 	"GET /accounts/{account_id}/videos": {5, 15, 30},
 
-	// The following limits are in the second row of the table in spec.md section 8.
+	// The following limits are in the second row of the table in section 8 of the specification.
 	"POST /videos":                {5, 15, 120},
 	"DELETE /videos":              {5, 15, 120},
 	"POST /videos/bulk":           {5, 15, 120},
@@ -54,7 +54,7 @@ var specifiedLimits = map[string]limitPerTier{
 	"DELETE /videos/{ad_id}":      {5, 15, 120},
 	"GET /videos/{ad_id}/history": {5, 15, 120},
 
-	// The following limits are in interface.md section 6.
+	// The following operations are additions to the specification.
 	"GET /accounts":                      {5, 15, 30},
 	"GET /accounts/{account_id}":         {5, 15, 30},
 	"GET /statistics/videos":             {5, 15, 30},
@@ -71,14 +71,14 @@ var specifiedLimits = map[string]limitPerTier{
 	"GET /history/export":                {5, 15, 120},
 	"GET /authenticate":                  {60, 60, 120},
 
-	// The following operations are not in spec.md or interface.md. They have the same limits as all operations on collections.
+	// The following operations of collections were added later. They have the same limits as the other operations of collections.
 	"GET /collections/{collection_id}/history":    {5, 15, 30},
 	"GET /collections/{collection_id}/statistics": {5, 15, 30},
 	"GET /collections/{collection_id}/reports":    {5, 15, 30},
 	"POST /collections/{collection_id}/reports":   {5, 15, 30},
 	"GET /reports/{report_id}":                    {5, 15, 30},
 
-	// The following operations are not in spec.md or interface.md. Reads have the limits of other reads, and writes have the limits of
+	// The following operations were added later. Those that read have the limits of other reads, and those that write have the limits of
 	// tracking.
 	"GET /tokens":               {5, 15, 30},
 	"POST /tokens":              {5, 15, 120},
@@ -108,8 +108,8 @@ func TestRateLimit_isSpecifiedForEveryOperation(t *testing.T) {
 	require.ElementsMatch(t, decided, declared)
 }
 
-// pipeListener is a net.Listener whose connections are pipes in memory. Tests in a synctest bubble need it, because the clock of the bubble
-// does not advance while a goroutine waits for a real socket.
+// pipeListener is a net.Listener whose connections are pipes in memory. Tests in a synctest bubble need such connections, because the clock
+// of the bubble does not advance while a goroutine waits for a real socket.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -149,14 +149,14 @@ func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 	}
 }
 
-// inSynctestBubble calls run in a synctest bubble, with a server that counts requests in memory. The argument wait of run is a function
-// that advances the clock of the bubble without real waiting.
+// inSynctestBubble calls the function run in a synctest bubble, with a server that counts requests in memory. The argument wait of run is a
+// function that advances the clock of the bubble without real waiting.
 func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
-	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its background goroutine never ends
+	rates := server.NewMemoryRateStore() // created outside of the synctest bubble, because a goroutine of the store never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // sets the bubble's clock a year ahead of the real time, because the background goroutine deletes counts that expired in real time
+		<-time.After(time.Until(now.AddDate(1, 0, 0))) // sets the bubble's clock a year ahead; otherwise a goroutine outside of the bubble would delete the counts as expired
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newPipeListener()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
@@ -211,8 +211,8 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 	}
 }
 
-// requireRateLimitHeaders requires that the response has the rate limit headers of interface.md section 1. The parameter limit is the
-// expected number of requests per minute. The parameter remaining is how many of these requests are still allowed.
+// requireRateLimitHeaders requires that the response has the RateLimit headers. The parameter limit is the expected number of requests in a
+// minute. The parameter remaining is how many of these requests are still allowed.
 func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, remaining int) {
 	t.Helper()
 	reset := headerNumber(t, a, "RateLimit-Reset")
@@ -225,8 +225,8 @@ func requireRateLimitHeaders(t *testing.T, a response, operation string, limit, 
 	require.Equal(t, a.StatusCode == http.StatusTooManyRequests, a.Header.Get("Retry-After") != "")
 }
 
-// TestRateLimit_countsEveryResponseExcept304 sends valid and invalid requests with a token. Each response except 304 must count against the
-// rate limit of the operation. Every response must have rate limit headers.
+// TestRateLimit_countsEveryResponseExcept304 sends valid and invalid requests with a token. Each request must count against the rate limit
+// of the operation, unless its response has status 304. Every response must have RateLimit headers.
 func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 	t.Parallel()
 	inSynctestBubble(t, func(t *testing.T, a *app, _ func(time.Duration)) {
@@ -250,7 +250,7 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		counted(c.send(http.MethodGet, "/videos?cursor=nonsense", nil), http.StatusBadRequest)
 		counted(writer.send(http.MethodGet, "/videos", nil), http.StatusForbidden)
 		broken := errors.New("the database is broken")
-		a.databaseError.Store(&broken) // the server can still authenticate the request, because the token is cached
+		a.databaseError.Store(&broken) // the token is cached, so the server can still authenticate the request
 		counted(c.send(http.MethodGet, "/videos", nil), http.StatusInternalServerError)
 		a.databaseError.Store(nil)
 		// A request without a token does not count against the limit of an organisation, and its response has no rate limit headers.
@@ -276,7 +276,7 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 		track(tiktok, http.StatusOK, 1)
 		track(tiktok, http.StatusOK, 0) // the request counts against the limit, although the video is already tracked
 		track(tiktok, http.StatusTooManyRequests, 0)
-		// Another operation has its own count, and a request for an unknown id also counts.
+		// The requests to another operation are counted separately, and a request for an unknown id also counts.
 		got := c.send(http.MethodGet, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968", nil)
 		requireRateLimitHeaders(t, got.requireStatus(http.StatusNotFound), "getVideo", 5, 4)
 	})

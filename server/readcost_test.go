@@ -23,7 +23,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		db := storetest.New(t, engine)
 		counted := newApp(t, db)
-		plain, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now}) // a database without the checks of statements, because the checks allocate many objects
+		plain, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now}) // opened without the tests' checks of SQL statements, because the checks allocate many objects
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, plain.Close()) })
 		measured := newApp(t, db, func(o *server.Options) { o.Store = plain })
@@ -49,7 +49,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 			{"/videos?limit=100", 2, 3200, 610},
 			{"/videos?limit=100&username=someone", 2, 3300, 680},
 			{"/videos?limit=100&collections=Launch", 2, 3700, 780},
-			{"/videos/" + video + "/history?start_date=" + day, 3, 460, 420}, // one statement more than the other reads: it finds the last point before start_date
+			{"/videos/" + video + "/history?start_date=" + day, 3, 460, 420}, // one statement more than a list, to find the last point before start_date
 			{"/organisation/history?start_date=" + day, 2, 360, 330},
 			{"/accounts?limit=100", 2, 670, 530},
 		} {

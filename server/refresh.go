@@ -33,8 +33,8 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 	return api.RefreshAccount200JSONResponse(*notDue), nil
 }
 
-// refresh schedules an immediate fetch of a video or account. text is its id or link. If the last fetch is too recent, refresh schedules
-// nothing and returns the response notDue. Otherwise notDue is nil.
+// refresh schedules an immediate fetch of a video or account. The parameter text is its id or link. If the last fetch is less than four
+// hours old, refresh schedules nothing and returns the response notDue. Otherwise notDue is nil.
 func (s *Server) refresh(ctx context.Context, res resource, text string) (notDue *api.RefreshNotDue, err error) {
 	ref, err := s.parseReference(ctx, res.kind, text)
 	if err != nil {
@@ -50,9 +50,9 @@ func (s *Server) refresh(ctx context.Context, res resource, text string) (notDue
 	return toRefreshNotDue(CallerFrom(ctx), done), nil
 }
 
-// toRefreshNotDue returns the response to a refresh that was not scheduled because the last fetch is too recent. It contains the time from
-// which a refresh is possible again. If metrics are masked, this time is rounded up to a full hour, so that it does not reveal the time of
-// the last fetch.
+// toRefreshNotDue returns the response to a refresh that was not scheduled because the last fetch is less than four hours old. It contains
+// the time from which a refresh is possible again. If metrics are masked, this time is rounded up to a full hour, so that it does not
+// reveal the time of the last fetch.
 func toRefreshNotDue(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{Message: "The numbers are less than 4 hours old; nothing was scheduled."}
 	after := r.After

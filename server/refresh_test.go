@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// refreshTargets tracks a video and an account. The keys of the result are the paths of the refresh operations. The values are the id and
-// two links of the video or account.
+// refreshTargets tracks a video and an account. The result has the path of the refresh operation for videos with the id and two links of
+// the video, and the same for the account.
 func refreshTargets(c *caller) map[string][]string {
 	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{
@@ -53,7 +53,7 @@ func TestRefresh_schedulesAFetchOnlyIfTheLastFetchIsFourHoursOld(t *testing.T) {
 				require.True(t, got.RefreshAfter.Equal(at.Add(4*time.Hour)))
 
 				a.Clock.Advance(time.Second)
-				for range 2 { // a second refresh request gets the same response if no fetch happened in between
+				for range 2 { // without a fetch in between, a second refresh request gets the same response
 					scheduled := refresh().requireStatus(http.StatusAccepted)
 					require.Empty(t, scheduled.body)
 					require.Empty(t, scheduled.Header.Get("Content-Type"))

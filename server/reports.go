@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// rankedVideos is the maximum number of videos in each of two lists in the statistics of a collection: the best videos, which gained
-	// the most views, and the worst videos.
+	// rankedVideos is the maximum number of videos in each of the two lists in the statistics of a collection: the best videos, which
+	// gained the most views, and the worst videos, which gained the fewest.
 	rankedVideos = 5
 	// reportFormat is the version number of the JSON format of reports.
 	reportFormat = 1
@@ -42,7 +42,7 @@ func (s *Server) GetCollectionHistory(ctx context.Context, r api.GetCollectionHi
 	return api.GetCollectionHistory200JSONResponse(toAPICampaignDays(campaign.Days, caller.View)), nil
 }
 
-// GetCollectionStatistics answers GET /collections/{collection_id}/statistics with the sums of the counts of a collection's videos, and how
+// GetCollectionStatistics answers GET /collections/{collection_id}/statistics: the sums of the counts of a collection's videos, and how
 // much the views grew in a period.
 func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectionStatisticsRequestObject) (api.GetCollectionStatisticsResponseObject, error) {
 	caller := CallerFrom(ctx)
@@ -69,9 +69,9 @@ func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectio
 	}), nil
 }
 
-// campaignPeriod returns the first and the last day of the period of a request for the numbers of a collection. startDate and endDate are
-// the parameters start_date and end_date of the request, which can be nil. campaignPeriod makes the same checks as historyRange, and also
-// fails if startDate is in the future. If endDate is in the future, the last day is today.
+// campaignPeriod returns the first and the last day of the period for which a request asks for the numbers of a collection. The parameters
+// startDate and endDate are start_date and end_date of the request, which can be nil. campaignPeriod makes the same checks as historyRange,
+// and also fails if startDate is in the future. If endDate is in the future, the last day is today.
 func (s *Server) campaignPeriod(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	if from, to, err = s.historyRange(caller, startDate, endDate); err != nil {
 		return 0, 0, err
@@ -99,7 +99,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	return api.CreateReport201JSONResponse(toAPIReportSummary(made, FullView)), nil
 }
 
-// inBody converts the faults of query parameters in err into faults of the body members with the same names.
+// inBody changes the faults in err that name query parameters: they then name the body members with the same names.
 func inBody(err error) error {
 	e := toError(err)
 	for i, f := range e.Faults {
@@ -123,7 +123,7 @@ func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
 	if err != nil {
 		return err
 	}
-	const end = "]}" // the end of the JSON of a report: videos is its last member
+	const end = "]}" // the JSON of a report ends like this, because videos is its last member
 	if _, err := w.Write(bytes.TrimSuffix(encoded, []byte(end))); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (a
 	return reportBytes(document), err
 }
 
-// reportBytes is the response of getReport with the stored bytes of a report.
+// reportBytes is the response of getReport: the stored bytes of a report.
 type reportBytes []byte
 
 // VisitGetReportResponse implements the generated response interface of getReport.
@@ -202,7 +202,7 @@ func (b reportBytes) VisitGetReportResponse(w http.ResponseWriter) error {
 	return err
 }
 
-// maskedReport returns a report for a tier that does not show metrics: its numbers are null, and its lists of days and videos are empty.
+// maskedReport returns a report for a tier that does not show metrics: its numbers are null, and it has no days and no videos.
 func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObject) (api.GetReportResponseObject, error) {
 	_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
 	if err != nil {
@@ -237,8 +237,8 @@ func toAPIReportSummary(r store.Report, _ View) api.ReportSummary {
 		Checksum: r.Checksum, Bytes: r.Bytes}
 }
 
-// toAPICampaignDays converts the daily sums of a collection to the JSON type of the API, the newest first. If view is MaskedView, it
-// converts only the newest day, and the numbers are null.
+// toAPICampaignDays converts the daily sums of a collection to the JSON type of the API. The result begins with the newest day. If view is
+// MaskedView, it has only the newest day, and the numbers are null.
 func toAPICampaignDays(days []store.CampaignDay, view View) []api.CollectionHistoryPoint {
 	newest := slices.Clone(days)
 	slices.Reverse(newest)
@@ -286,8 +286,8 @@ func percentOf(gained, start *int64) *float64 {
 	return &percent
 }
 
-// toAPIRanked returns the best videos of a collection, or the worst ones if the parameter best is false. If view is MaskedView, it returns
-// no videos, because their order would reveal which videos gained more.
+// toAPIRanked returns the best videos of a collection. If the parameter best is false, it returns the worst videos. If view is MaskedView,
+// it returns no videos, because their order would reveal which videos gained more.
 func toAPIRanked(c store.Campaign, best bool, view View) []api.CollectionGain {
 	out := []api.CollectionGain{}
 	if view.masked {

@@ -54,7 +54,7 @@ func withCampaign(t *testing.T, a *app, videos, days int) campaign {
 				continue
 			}
 			groups[n%4] = append(groups[n%4], id)
-			if n%3 == 0 { // this video is in two collections
+			if n%3 == 0 { // every third video is in two collections
 				groups[(n+1)%4] = append(groups[(n+1)%4], id)
 			}
 			c.added[id] = store.DateOf(a.Clock.Now()).String()
@@ -118,7 +118,7 @@ func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
 		for id, added := range c.added {
 			points := decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+id.String()+"/history?start_date="+from, nil).requireStatus(http.StatusOK))
 			var end, start *int64
-			for _, p := range points { // the points are ordered from the newest to the oldest day
+			for _, p := range points { // the points are ordered by day, the newest first
 				day := p.Date.String()
 				if day < added || p.Views == nil {
 					continue
@@ -184,14 +184,14 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 		history := decode[[]client.CollectionHistoryPoint](c.send(http.MethodGet, c.path("/history?include_children=true&start_date="+a.daysAgo(11)), nil).requireStatus(http.StatusOK))
 		require.Equal(t, history, report.Days)
 
-		a.fetch(views(1)) // stores lower views for today, which corrects today's history points
+		a.fetch(views(1)) // the views of today are now lower, so today's history points are corrected
 		for id := range c.added {
 			c.stopVideos(http.StatusOK, id.String())
 		}
 		for _, id := range c.collections {
 			c.send(http.MethodDelete, "/collections/"+id.String(), nil).requireStatus(http.StatusOK)
 		}
-		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // delete all daily history points, in the same way as old ones are deleted
+		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // delete all daily history points, like the removal of old points does
 		_, err := a.Migrate(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, first.body, c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)
@@ -233,7 +233,7 @@ func TestCollectionHistory_videosCountFromTheDayOnWhichTheirAccountOrHashtagWasA
 		fetch(2)
 		a.Clock.Advance(24 * time.Hour)
 		late := c.track("https://www.tiktok.com/@one/video/7300000000000000003")
-		c.addVideos(id, byAccount) // the video is added after its account, so it still counts from the day on which the account was added
+		c.addVideos(id, byAccount) // this video was already in the collection through its account, so it still counts from the day on which the account was added
 		fetch(3)
 
 		type day struct{ Videos, Added, Views, FromAdded, Gained int64 }
@@ -242,9 +242,9 @@ func TestCollectionHistory_videosCountFromTheDayOnWhichTheirAccountOrHashtagWasA
 			got = append(got, day{*p.Videos, *p.VideosAdded, *p.Views, *p.ViewsFromAdded, *p.ViewsGained})
 		}
 		require.Equal(t, []day{
-			{Videos: 3, Added: 1, Views: 1003 + 2003 + 3003, FromAdded: 3003, Gained: 2}, // a new video of the account joined the collection
-			{Videos: 2, Added: 1, Views: 1002 + 2002, FromAdded: 2002, Gained: 1},        // the hashtag was added to the collection
-			{Videos: 1, Added: 1, Views: 1001, FromAdded: 1001, Gained: 0},               // the account was added to the collection
+			{Videos: 3, Added: 1, Views: 1003 + 2003 + 3003, FromAdded: 3003, Gained: 2}, // this day: a new video of the account joins the collection
+			{Videos: 2, Added: 1, Views: 1002 + 2002, FromAdded: 2002, Gained: 1},        // the day before: the hashtag is added to the collection
+			{Videos: 1, Added: 1, Views: 1001, FromAdded: 1001, Gained: 0},               // two days before: the account is added to the collection
 		}, got)
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+id.String()+"/statistics", nil).requireStatus(http.StatusOK))
 		require.Equal(t, int64(3), *statistics.ViewsGained)
@@ -271,7 +271,7 @@ func TestCollectionStatisticsAndReports_refuseTooManyVideosDaysOrPoints(t *testi
 			require.Equal(t, "The collection has 5000 videos, and the period 32 days; for so many videos, at most 31 days are allowed.", p.Detail)
 		}
 		today := store.DateOf(a.Clock.Now())
-		for back := range 16 { // adds 80,000 history points: one for each of 5,000 videos on each of 16 days
+		for back := range 16 { // adds 80,000 history points: 5,000 videos have one on each of 16 days
 			day := today - store.Date(back)
 			a.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, day, week, views, fetched_at, source)
 				SELECT organisation_id, id, ?, ?, 1, 0, 'tiktok' FROM videos WHERE organisation_id = ?`, day, day.Week(), c.org.ID)

@@ -45,7 +45,7 @@ func processCost(t *testing.T) cost {
 	return cost{time.Duration(used.Utime.Nano() + used.Stime.Nano()), memory.TotalAlloc}
 }
 
-// hostileRequest is a small request that could make the server use much processor time or memory.
+// hostileRequest is a small request with which an attacker could try to make the server use much processor time or memory.
 type hostileRequest struct {
 	method, target, body string
 	header               []string
@@ -56,7 +56,7 @@ type hostileRequest struct {
 	detail string
 }
 
-// hostileRequests returns hostile requests. The keys are descriptions of the attacks. collection is the path of an existing collection.
+// hostileRequests returns hostile requests, by a description of the attack. The parameter collection is the path of an existing collection.
 func hostileRequests(collection string) map[string]hostileRequest {
 	post := func(path, body, fault, detail string) hostileRequest {
 		return hostileRequest{http.MethodPost, path, body, nil, http.StatusBadRequest, fault, detail}
@@ -157,7 +157,7 @@ func TestRequestCost_expensiveRequestsUseLittleTimeAndMemory(t *testing.T) {
 				r.Header.Set(hostile.header[i], hostile.header[i+1])
 			}
 			w := httptest.NewRecorder()
-			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // the buffer is allocated before the measurement, so that its memory is not measured
+			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // allocated before the measurement, so that the memory of the buffer is not measured
 			before := processCost(t)
 			a.server.Handler().ServeHTTP(w, r)
 			after := processCost(t)
@@ -178,7 +178,7 @@ func TestRequestCost_expensiveRequestsUseLittleTimeAndMemory(t *testing.T) {
 	}
 }
 
-// faultPlace returns the JSON pointer of a fault in a body, or the parameter name of a fault without a pointer.
+// faultPlace returns where a fault is: the JSON pointer into the body, or the name of the parameter if there is no pointer.
 func faultPlace(f client.Fault) string {
 	if f.Pointer != nil {
 		return *f.Pointer
@@ -209,8 +209,8 @@ func TestRequestCost_bulkRequestWithShortLinksReusesConnections(t *testing.T) {
 	c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links}).requireStatus(http.StatusUnprocessableEntity)
 	after := processCost(t)
 	t.Logf("%v of processor time, %.1f MiB allocated, %d connections", after.cpu-before.cpu, float64(after.bytes-before.bytes)/(1<<20), internet.Connections())
-	// The resolver sends two requests for each dead link, and closes the connection after the second response because it has a body.
-	// Without reuse, there would be 1000 connections, and their TLS handshakes would take more than a second of processor time.
+	// The resolver sends two requests for each dead link. It closes the connection after the second response, because this response has a
+	// body. If connections were not reused, there would be 1000, and their TLS handshakes would take more than a second of processor time.
 	require.Less(t, internet.Connections(), 600)
 	require.Less(t, after.bytes-before.bytes, uint64(2*maxRequestBytes), "the allocated memory must stay below the limit, which includes the TLS handshakes of the resolver and of the platform")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // faults contains functions that put one fault into a valid request and set the expected response. A function returns nil if requests of
-// the operation cannot have the fault. One function is chosen at random, so a function that is listed several times is chosen more often.
+// the operation cannot have its fault. The test chooses functions at random. A function that is listed several times is chosen more often.
 var faults = []func(g *generator, r *generatedRequest) *generatedRequest{
 	wrongParameter, wrongParameter, wrongParameter, wrongPath, wrongPath, wrongBody, wrongBody, wrongBody, wrongBody,
 	brokenQuery, unknownParameter, repeatedParameter, brokenBody, brokenBody, repeatedMember, wrongMedia, bodyTooLarge,
@@ -62,7 +62,7 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 		if most := s.Items.Value.MaxLength; most != nil {
 			return append(wrong, strings.Repeat("a", int(*most)+1))
 		}
-		return append(wrong, item+"x", strings.ToUpper(item)) // the items are an enumeration, so neither text is one of its values
+		return append(wrong, item+"x", strings.ToUpper(item)) // both texts are invalid, because the items are an enumeration
 	}
 	return append(nonsense, g.wrongTexts(s)...)
 }
@@ -79,11 +79,11 @@ func wrongPath(g *generator, r *generatedRequest) *generatedRequest {
 		return r.withExpectation(expect4xx, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // skip empty values, because an empty value results in the path of another operation
+	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // without empty values, because an empty value results in the path of another operation
 	return r.withExpectation(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
-// node is a value in a JSON body, with its JSON pointer and its schema. The function set replaces the value in the body.
+// node is a value in a JSON body, with its JSON pointer and its schema. The function set puts another value in its place.
 type node struct {
 	pointer string
 	schema  *openapi3.Schema
@@ -91,7 +91,8 @@ type node struct {
 	set     func(any)
 }
 
-// nodesOf returns a node for value, and nodes for all members and entries in value that have a schema. The function set replaces value.
+// nodesOf returns a node for value, and one for each member and entry in value that has a schema. The function set puts another value in
+// the place of value.
 func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []node {
 	out := []node{{pointer, s, value, set}}
 	switch value := value.(type) {
@@ -138,7 +139,7 @@ func brokenQuery(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "the query contains the invalid part %s", r.rawQuery)
 }
 
-// unknownParameter adds a query parameter that the operation does not have.
+// unknownParameter adds a query parameter that the operation does not declare.
 func unknownParameter(g *generator, r *generatedRequest) *generatedRequest {
 	names := []string{"colour", "Limit", "LIMIT", "limit[]", "limit%20", "page.size", "api_version", "%F0%9F%98%80", "organisation_id", strings.Repeat("x", 3000)}
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
@@ -155,7 +156,7 @@ func repeatedParameter(g *generator, r *generatedRequest) *generatedRequest {
 		return nil
 	}
 	p := oneOf(g.random, params)
-	if p.Name == "cursor" || p.Schema.Value.Type.Is("array") { // a list may be sent in repeated parameters
+	if p.Name == "cursor" || p.Schema.Value.Type.Is("array") { // a list may be sent as several parameters with the same name
 		return nil
 	}
 	value := g.validParameter(r.op, p)
@@ -258,7 +259,7 @@ func wrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 		return nil
 	}
 	if other, _ := sharedContract().match(r.method, u); other != nil {
-		return nil // another operation of the contract has this method and path
+		return nil // with this method, the path belongs to another operation of the contract
 	}
 	if r.method == http.MethodOptions {
 		return r.withStatus(http.StatusNoContent, "the method is OPTIONS")

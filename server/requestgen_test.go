@@ -33,8 +33,8 @@ type generatedRequest struct {
 	target   string            // encoded path and query; if target is not "", the fields path, query and rawQuery are ignored
 	query    [][2]string       // names and values of query parameters, before encoding
 	rawQuery string            // encoded text that is added to the query
-	body     any               // decoded JSON body; nil if the request has no body
-	raw      []byte            // encoded body; if raw is not nil, the field body is ignored
+	body     any               // decoded JSON body; ignored if raw is not nil, and nil if there is no body
+	raw      []byte            // encoded body; nil if the body is in the field body
 	headers  map[string]string
 	caller   *caller // the caller whose token is sent; if caller is nil, the token is in headers
 	address  string  // IP address and port of the client
@@ -53,7 +53,7 @@ type generator struct {
 	missingItems   inventory // items that do not exist
 	callers        []*caller // callers whose tokens have the scopes read and write
 	reader, writer *caller   // callers whose tokens have only the scope read (reader) or only the scope write (writer)
-	shortLinks     []string  // short links, of which at most one redirects to a video
+	shortLinks     []string  // short links; at most one of them redirects to a video, and the others are dead
 	wrongLinks     []string  // texts that are not links of a video or an account
 	onlyOwnItems   bool      // true if requests contain only ids and links of the organisation that sends them
 	requestCount   int       // number of requests generated so far
@@ -94,7 +94,7 @@ func (op *contractOperation) bodySchema() *openapi3.Schema {
 func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 	g.requestCount++
 	r := &generatedRequest{op: op, method: op.Method, path: map[string]string{}, headers: map[string]string{}, caller: oneOf(g.random, g.callers),
-		// Each request has a different client address, because the server limits requests without a token per address.
+		// Each request has a different client address, because the server has a rate limit per address for requests without a token.
 		address: fmt.Sprintf("198.51.%d.%d:4711", g.requestCount/250%250, g.requestCount%250)}
 	if g.chance(50) {
 		r.caller = g.callers[0]
@@ -189,7 +189,7 @@ func (r *generatedRequest) set(name, value string) {
 }
 
 // makeConsistent changes query parameters and members of the body that are valid alone but invalid together. It removes page if paginated
-// is not true, and corrects ranges that end before they start.
+// is not true. If a range of dates ends before it starts, it exchanges the two dates.
 func (g *generator) makeConsistent(r *generatedRequest) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
@@ -220,8 +220,8 @@ func (g *generator) makeConsistent(r *generatedRequest) {
 	}
 }
 
-// validEnd returns a random valid last day for a request that sets no first day. The server then begins the period 30 days ago, so validEnd
-// returns one of the last 30 days.
+// validEnd returns a random valid last day for a request without a first day. Because the server then begins the period 30 days ago,
+// validEnd returns one of the last 30 days.
 func (g *generator) validEnd() string {
 	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
 }

@@ -16,11 +16,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// verbatim is a JSON text that the function render copies unchanged into a body, such as a number that Go cannot represent.
+// verbatim is a JSON text that the function render copies unchanged into a body. It is needed for values that Go cannot represent, such as
+// very long numbers.
 type verbatim string
 
-// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. They contain none of internalTexts, because a
-// response may repeat a text of the request, and must not contain internalTexts.
+// suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. A response may repeat a text of the request,
+// but must not contain internalTexts. So none of the suspiciousTexts contains one of these.
 var suspiciousTexts = []string{
 	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
 	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",
@@ -32,8 +33,8 @@ var suspiciousTexts = []string{
 // alphabets contains sets of characters. Each random text consists of characters of one set.
 var alphabets = [][]rune{[]rune("abcxyz0189"), []rune("äöüßéñ"), []rune("日本語漢字"), []rune("😀🎬👍"), []rune("aé日😀 -_'\"<>&%#@~,")}
 
-// Each of these lists contains texts that are not valid as a date, a time, a UUID, an integer or a boolean. The texts in a list are invalid
-// for different reasons.
+// Each of the following lists contains texts that are not valid for one type: date, time, UUID, integer or boolean. Each text of a list is
+// invalid for a different reason.
 var (
 	notDates = []string{"2026-02-30", "2026-13-01", "2026-00-10", "0000-01-01", "1969-12-31", "3000-01-01", "9999-12-31", "2026-1-1", "20260101", "2026-01-01T00:00:00Z", "yesterday", "294277-01-01", "２０２６-01-01"}
 	notTimes = []string{"2026-02-22", "2026-02-22T00:31:05", "2026-02-30T00:00:00Z", "2026-02-22T25:00:00Z", "2026-02-22T00:31:05+99:99", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "294277-01-01T00:00:00Z", "2026-02-22 00:31:05+00:00", "1969-12-31T23:59:59Z", "2026-02-22T1:00:00+00:00", "2026-02-22T01:00:00,5Z", "1700000000"}
@@ -61,7 +62,7 @@ func (d random) text(n int) string {
 	return string(out)
 }
 
-// patterns caches compiled regular expressions of the contract. Its mutex must be locked during access to the cache.
+// patterns is a cache of compiled regular expressions of the contract. The mutex must be locked while the cache is used.
 var patterns = struct {
 	sync.Mutex
 	compiled map[string]*regexp.Regexp
@@ -141,7 +142,7 @@ func mustBeLink(s *openapi3.Schema, kinds []textKind) bool {
 	return s.Format == "uri" || len(kinds) == 1 && (kinds[0] == videoLink || kinds[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
 }
 
-// anyText returns a random text, usually of one of the given kinds. The text does not always match the schema s.
+// anyText returns a random text, usually of one of the given kinds. The text may violate the schema s.
 func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	switch n := g.IntN(20); {
 	case g.onlyOwnItems, n < 14:
@@ -163,7 +164,7 @@ func (g *generator) anyText(kinds []textKind, s *openapi3.Schema) string {
 	return g.text(1 + g.IntN(30))
 }
 
-// itemText returns a text of the kind m. It usually identifies an item of the organisation that sends the request. Sometimes the item
+// itemText returns a text of the kind m that usually identifies an item of the organisation that sends the request. Sometimes the item
 // belongs to another organisation or does not exist. If m is freeText, the text is one of suspiciousTexts.
 func (g *generator) itemText(m textKind) string {
 	of := g.ownItems
@@ -254,8 +255,8 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 	return fmt.Sprint(least + g.Int64N(min(20, most-least+1)))
 }
 
-// slowFields contains body members that the server processes slowly. The value is the maximum percentage of requests with the member.
-// The member password is slow, because the server hashes it.
+// slowFields contains members of request bodies that the server processes slowly, with the maximum percentage of requests that have the
+// member. For example, the server must hash a password.
 var slowFields = map[string]int{"password": 2}
 
 // validObject returns a JSON object that matches the schema s. It has random optional members and, if the schema allows it, undeclared
@@ -305,7 +306,8 @@ func (g *generator) wrongTexts(s *openapi3.Schema) []string {
 	return out
 }
 
-// wrongValues returns JSON values that violate the schema s. valid is a value that matches s and is used to build invalid values.
+// wrongValues returns JSON values that violate the schema s. Some of them are changed copies of the parameter valid, a value that matches
+// s.
 func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 	var out []any
 	for kind, value := range map[string]any{"string": "text", "boolean": true, "array": []any{}, "object": map[string]any{}, "number": verbatim("1.5")} {

@@ -32,14 +32,14 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.writeError
 	e.IPExtractor = ipExtractor(trusted)
-	// The middleware is not in an echo group, because a group would answer with status 404 instead of 405. authenticate and all middleware
-	// after authenticate do nothing for routes that are not operations of the OpenAPI contract.
+	// The middleware is not in an echo group: with a group, the status of a wrong method would be 404 instead of 405. For routes that are
+	// not in the OpenAPI contract, authenticate and all middleware after it do nothing.
 	e.Pre(trimTrailingSlash())
 	e.Use( // the middleware runs in the order of this list; each middleware calls the next one
 		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // must run first, because it wraps the response writer
 
 		requestIDs(),        // must run before any middleware that reads the request id
-		s.limitTime(),       // must run before any middleware that can wait, and before logRequests, which answers a request that timed out
+		s.limitTime(),       // must run before any middleware that can wait, and before logRequests, which sends the error response after a timeout
 		s.logRequests,       // must run before recoverPanics, so that it logs the status 500 after a panic
 		s.setHeaders,        // must run before any middleware that can answer the request
 		s.allowOrigins,      // must run before authenticate, because a browser's preflight request has no token
@@ -51,14 +51,14 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		s.limitInFlight,     // must run after the quick checks, but before the body is read and the operation queries the database
 		s.validate,          // must run after all checks that do not need the body, because validate reads the body
 
-		s.chooseFormat, // must run after the limits, so that requests with a wrong Accept are counted, and before all middleware that sees the JSON
+		s.chooseFormat, // must run after the limits, so that requests with an invalid Accept are counted, and before any middleware that changes the JSON
 
 		s.idempotency,         // must run after validate, because idempotency hashes the body that validate decodes
 		s.answerConditionally, // must run after idempotency, so that the ETag depends only on the operation's response
 		s.linkNextPage,        // must run before the operation, which adds the Link header
 	)
 	api.RegisterHandlers(withHead{e}, api.NewStrictHandler(s, nil))
-	// The following routes are not operations of the OpenAPI contract.
+	// The routes below are not operations of the OpenAPI contract.
 	public := withHead{e}
 	public.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	public.GET("/readyz", s.ready)
@@ -88,8 +88,8 @@ func (h withHead) GET(path string, handler echo.HandlerFunc, m ...echo.Middlewar
 	return h.Echo.GET(path, handler, m...)
 }
 
-// ipExtractor returns a function that returns the IP address of the caller. If trusted is empty, the caller's address is the address of the
-// connection. Otherwise it is the last address in X-Forwarded-For that does not belong to a trusted proxy.
+// ipExtractor returns a function that returns the IP address of the caller. If no proxy is trusted, this is the address of the connection.
+// Otherwise, it is the last address in X-Forwarded-For that does not belong to a trusted proxy.
 func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
@@ -102,10 +102,10 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// readyTimeout is the time limit of the database check of GET /readyz. It lets the server answer within two seconds.
+// readyTimeout is the time limit of the database check of GET /readyz. With it, the server answers within two seconds.
 const readyTimeout = 1500 * time.Millisecond
 
-// errDraining is the cause of the status 503 of /readyz while the server is about to end.
+// errDraining is why GET /readyz answers with status 503 while the server is about to end.
 var errDraining = errors.New("the server is about to end")
 
 // ready answers GET /readyz. The status is 503 if the database is not available or the server is about to end, and 200 otherwise.

@@ -94,7 +94,7 @@ func TestRoutes_docsRedirectToSwaggerUI(t *testing.T) {
 func TestRoutes_returnAValidRequestIDUnchanged(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	for sent, kept := range map[string]bool{ // maps X-Request-Id of the request to true if the response must have the same X-Request-Id
+	for sent, kept := range map[string]bool{ // true if the response must have the same X-Request-Id as the request
 		"abc": true, "a.b-c_1": true, strings.Repeat("a", 128): true,
 		strings.Repeat("a", 129): false, "a b": false, "é": false, "a\"b": false, "<x>": false,
 	} {

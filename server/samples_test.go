@@ -108,7 +108,7 @@ console.log(answer.status, await answer.text());
 	}, rendered)
 }
 
-// interpreters contains a file name for a code sample and the command that runs the file, by programming language.
+// interpreters contains, for each programming language, a file name for a code sample and the command that runs this file.
 var interpreters = map[string]struct {
 	file    string
 	command []string
@@ -119,8 +119,7 @@ var interpreters = map[string]struct {
 	"TypeScript": {"sample.mjs", []string{"node"}}, // the samples contain no TypeScript types, so node can run them as JavaScript
 }
 
-// These are the ids of the video, the account, the collection, the report, the token, the webhook and the delivery in the examples of
-// openapi.yaml.
+// The ids of items in the examples of openapi.yaml.
 const (
 	exampleVideo      = "01938c32-8f07-7a46-93be-1d2c3b4a5968"
 	exampleAccount    = "01938c31-52d8-7e02-b6a1-90f3c4d5e6f7"
@@ -216,7 +215,7 @@ func runProgram(t *testing.T, address, token, name string, args ...string) strin
 	return string(out)
 }
 
-// shellBlock matches a block of shell commands in Markdown.
+// shellBlock matches a block of shell commands in a Markdown document.
 var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
 // TestClients_commandsOfTheDocumentSaveACSVFile runs the shell commands of docs/clients.md.

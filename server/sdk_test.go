@@ -82,8 +82,9 @@ func (s sdk) run(t *testing.T, address, token, program string, args ...string) s
 	return string(out)
 }
 
-// faultyProxy forwards requests to the server of a. It answers the first GET /authenticate with status 429. It forwards the first POST
-// /collections, but drops the response. The function keys returns the idempotency keys of all POST /collections.
+// faultyProxy starts a proxy that forwards requests to the server of a, with two faults. It answers the first GET /authenticate with status
+// 429, and it drops the response to the first POST /collections. The function keys returns the values of Idempotency-Key in all POST
+// /collections.
 func (a *app) faultyProxy(t *testing.T) (address string, keys func() []string) {
 	t.Helper()
 	target, err := url.Parse(a.http.URL)
@@ -236,10 +237,10 @@ func TestSDKs_goExamplesRunWithoutErrors(t *testing.T) {
 	require.Equal(t, 5, strings.Count(goExample(t, c, "export"), "\n"))
 }
 
-// codeBlock matches a block of code in Markdown, with its language and its text.
+// codeBlock matches a block of code in Markdown. Its groups are the language and the code.
 var codeBlock = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```")
 
-// goFragment is the program around a block of Go code that is not a whole program.
+// goFragment is a Go program into which a block of Go code that is not a whole program is put.
 const goFragment = `package main
 
 import (
@@ -295,7 +296,8 @@ func TestSDKs_codeInTheReadmesRunsWithoutErrors(t *testing.T) {
 	}
 }
 
-// shortWindows is a RateStore that counts requests in periods of five seconds instead of a minute. It also counts the refused requests.
+// shortWindows is a RateStore that counts requests in periods of five seconds instead of a minute. It also counts how many requests were
+// refused.
 type shortWindows struct {
 	server.RateStore
 	refused atomic.Int64
@@ -363,10 +365,10 @@ func TestSDKs_goClientSupportsRetriesPagingAndTypedErrors(t *testing.T) {
 	address, keys := a.faultyProxy(t)
 	sdk, err := client.New(address, c.token)
 	require.NoError(t, err)
-	who, err := sdk.Authenticate(t.Context()) // the proxy answers the first request with 429
+	who, err := sdk.Authenticate(t.Context()) // the proxy answers the first of these requests with status 429
 	require.NoError(t, err)
 	require.NotEmpty(t, who.Organisation.Name)
-	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // the proxy drops the first response
+	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // the proxy drops the response to the first of these requests
 	require.NoError(t, err)
 	require.Len(t, keys(), 2)
 	require.Equal(t, keys()[0], keys()[1])
@@ -448,7 +450,7 @@ func TestSDKs_updatesChangeOnlyGivenMembersAndClearNullMembers(t *testing.T) {
 func TestSDKs_doNotSendTheTokenToTheTargetOfARedirect(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	var received []string // the headers Authorization of the requests to the other server
+	var received []string // the values of Authorization in the requests to the other server
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		received = append(received, r.Header.Get("Authorization"))
 		w.WriteHeader(http.StatusNotFound)
@@ -477,7 +479,7 @@ func TestSDKs_repeatARequestWhoseResponseIsIncomplete(t *testing.T) {
 			if requests.Add(1) == 1 {
 				w.Header().Set("Content-Length", "1000")
 				_, _ = io.WriteString(w, `{"organisation":`)
-				return // the server closes the connection, because 984 bytes are missing
+				return // the body is 984 bytes too short, so the server closes the connection
 			}
 			a.http.Config.Handler.ServeHTTP(w, r)
 		}))
