@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,12 +74,12 @@ type Collecting struct {
 	Sources []Source
 }
 
-// Collecting reads the state of the queue and of the collectors. It reads the whole queue. For a million targets, this takes some tenths of
-// a second on PostgreSQL, and seconds on SQLite. So callers should keep the result for a while.
+// Collecting reads the state of the queue and of the collectors. It reads the whole queue once. For a million targets, this takes some tenths
+// of a second. So callers should keep the result for a while.
 func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 	c := Collecting{At: s.db.Now()}
 	var err error
-	if c.Queue, err = queueCounts(s.db.Read(ctx), c.At); err != nil {
+	if c.Queue, c.Statuses, err = countTargets(s.db.Read(ctx), c.At); err != nil {
 		return c, db.Translate(err)
 	}
 	if c.Pauses, err = s.Pauses(ctx); err != nil {
@@ -86,9 +88,11 @@ func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 	if err := s.db.Read(ctx).Raw(`SELECT source, win, used FROM quota_windows ORDER BY source, win`).Scan(&c.Quotas).Error; err != nil {
 		return c, db.Translate(err)
 	}
-	if c.Statuses, err = s.statusCounts(ctx, c.At); err != nil {
+	stopped, err := s.stoppedCounts(ctx)
+	if err != nil {
 		return c, db.Translate(err)
 	}
+	c.Statuses = append(c.Statuses, stopped...)
 	if c.Sources, err = s.publishedSources(ctx); err != nil {
 		return c, db.Translate(err)
 	}
@@ -101,14 +105,8 @@ func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 // collectors have stored the sources for their targets: then no source can fetch it.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
-// statusCounts counts the targets by platform, kind and fetch status, and the stopped videos and accounts of all organisations.
-func (s *Queue) statusCounts(ctx context.Context, now db.Instant) ([]StatusCount, error) {
-	var counts []StatusCount
-	err := s.db.Read(ctx).Raw(`SELECT source, kind, `+targetStatusSQL+` AS status, COUNT(*) AS targets FROM fetch_targets WHERE bucket = ? GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
-		Waiting, now.Add(-DelayedAfter), FetchDelayed, Bucket).Scan(&counts).Error
-	if err != nil {
-		return nil, err
-	}
+// stoppedCounts counts the stopped videos and accounts of all organisations.
+func (s *Queue) stoppedCounts(ctx context.Context) (counts []StatusCount, err error) {
 	var organisations []uuid.UUID
 	if err := s.db.Read(ctx).Raw(`SELECT id FROM organisations ORDER BY id`).Scan(&organisations).Error; err != nil {
 		return nil, err
@@ -158,35 +156,84 @@ func (s *Queue) TargetsWithStatus(ctx context.Context, status FetchStatus, limit
 	return found, db.Translate(err)
 }
 
-// queueCounts counts the targets of each platform, kind, lane and state. The result is sorted by these columns.
-func queueCounts(db *gorm.DB, now db.Instant) (counts []QueueCounts, err error) {
+// countTargets counts the targets of each platform, kind, lane and state, and the targets of each platform, kind and fetch status. Both
+// results are sorted by these columns. On SQLite, the index fetch_targets_counts contains all columns of the query, in the order of its
+// groups, so the query neither reads the rows nor sorts them.
+func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses []StatusCount, err error) {
 	query := strings.Builder{}
-	query.WriteString(`SELECT source, kind, lane, state, COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),
+	query.WriteString(`SELECT source, kind, lane, state, status, COUNT(*), COUNT(CASE WHEN attempts > 0 THEN 1 END), COUNT(CASE WHEN next_at <= ? THEN 1 END),
  MIN(CASE WHEN next_at <= ? THEN next_at END), COUNT(CASE WHEN fetched_at IS NULL THEN 1 END),
  COUNT(CASE WHEN fetched_at IS NULL AND requested_at < ? THEN 1 END)`)
 	args := []any{now, now, now.Add(-FetchedBy)}
+	for _, status := range computedStatuses {
+		query.WriteString(`, COUNT(CASE WHEN ` + targetStatusSQL + ` = ? THEN 1 END)`)
+		args = append(args, Waiting, now.Add(-DelayedAfter), FetchDelayed, status)
+	}
 	for _, age := range FreshWithin {
 		query.WriteString(`, COUNT(CASE WHEN fetched_at >= ? THEN 1 END)`)
 		args = append(args, now.Add(-age))
 	}
-	query.WriteString(` FROM fetch_targets WHERE bucket = ? GROUP BY source, kind, lane, state ORDER BY source, kind, lane, state`)
-	rows, err := db.Raw(query.String(), append(args, Bucket)...).Rows()
+	query.WriteString(` FROM fetch_targets WHERE bucket = ? GROUP BY source, kind, lane, state, status ORDER BY source, kind, lane, state, status`)
+	rows, err := tx.Raw(query.String(), append(args, Bucket)...).Rows()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = rows.Close() }()
+	byStatus := map[StatusCount]int64{} // the field Targets of the keys is 0
 	for rows.Next() {
 		var c QueueCounts
-		into := []any{&c.Platform, &c.Kind, &c.Lane, &c.State, &c.Targets, &c.Failing, &c.Due, &c.OldestDue, &c.Never, &c.Overdue}
+		var stored FetchStatus
+		var computed [len(computedStatuses)]int64
+		into := []any{&c.Platform, &c.Kind, &c.Lane, &c.State, &stored, &c.Targets, &c.Failing, &c.Due, &c.OldestDue, &c.Never, &c.Overdue}
+		for i := range computed {
+			into = append(into, &computed[i])
+		}
 		for i := range c.Fresh {
 			into = append(into, &c.Fresh[i])
 		}
 		if err := rows.Scan(into...); err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		left := c.Targets
+		for i, n := range computed {
+			byStatus[StatusCount{Platform: c.Platform, Kind: c.Kind, Status: computedStatuses[i]}] += n
+			left -= n
+		}
+		byStatus[StatusCount{Platform: c.Platform, Kind: c.Kind, Status: stored}] += left
+		if n := len(counts); n > 0 && counts[n-1].sameGroup(&c) {
+			counts[n-1].add(&c)
+			continue
 		}
 		counts = append(counts, c)
 	}
-	return counts, rows.Err()
+	for s, n := range byStatus {
+		if s.Targets = n; n > 0 {
+			statuses = append(statuses, s)
+		}
+	}
+	slices.SortFunc(statuses, func(a, b StatusCount) int {
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Status, b.Status))
+	})
+	return counts, statuses, rows.Err()
+}
+
+// computedStatuses are the fetch statuses that targetStatusSQL returns for targets whose stored status is a different one.
+var computedStatuses = [...]FetchStatus{FetchUnsupported, FetchDelayed}
+
+// sameGroup returns true if both counts are of the same platform, kind, lane and state.
+func (c *QueueCounts) sameGroup(o *QueueCounts) bool {
+	return c.Platform == o.Platform && c.Kind == o.Kind && c.Lane == o.Lane && c.State == o.State
+}
+
+// add adds the counts of o to the counts of c.
+func (c *QueueCounts) add(o *QueueCounts) {
+	c.Targets, c.Failing, c.Due, c.Never, c.Overdue = c.Targets+o.Targets, c.Failing+o.Failing, c.Due+o.Due, c.Never+o.Never, c.Overdue+o.Overdue
+	if c.OldestDue == nil || o.OldestDue != nil && *o.OldestDue < *c.OldestDue {
+		c.OldestDue = o.OldestDue
+	}
+	for i, n := range o.Fresh {
+		c.Fresh[i] += n
+	}
 }
 
 // WhyFailing returns the last error of one target of the platform p that is parked or whose last fetch failed. If there is no such target,

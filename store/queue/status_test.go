@@ -1,6 +1,10 @@
 package queue_test
 
 import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,4 +108,94 @@ func TestCollecting_countsTargetsThatNoSourceServesAsUnsupported(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, listed, 1)
 	})
+}
+
+// TestCollecting_countsEachTargetInOneGroupAndOneStatus compares the counts with counts that the test computes from the rows.
+func TestCollecting_countsEachTargetInOneGroupAndOneStatus(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.YouTube, Kind: queue.KindVideo, Route: "youtube"}}, []string{"youtube"}))
+		now := store.InstantOf(db.Clock.Now())
+		random := rand.New(rand.NewPCG(1, 2)) // the same numbers in each run
+		groups, statuses := map[[4]string]*queue.QueueCounts{}, map[queue.StatusCount]int64{}
+		for i := range 400 {
+			platform := []link.Platform{link.TikTok, link.YouTube}[random.IntN(2)]
+			lane, state := queue.Lanes[random.IntN(2)], []string{"active", "gone"}[random.IntN(2)]
+			stored := []queue.FetchStatus{queue.FetchPending, queue.FetchOK, queue.FetchFailing, queue.FetchUnsupported}[random.IntN(4)]
+			route, attempts := []string{"", "youtube"}[random.IntN(2)], random.IntN(2)
+			next := now.Add(time.Duration(random.IntN(40)-30) * time.Hour)
+			requested := now.Add(-time.Duration(random.IntN(60)) * time.Hour)
+			var fetched *store.Instant
+			if random.IntN(3) > 0 {
+				fetched = new(now.Add(-time.Duration(random.IntN(200)) * time.Hour))
+			}
+			db.Exec(t, `INSERT INTO fetch_targets (bucket, source, kind, external_id, handle, link, lane, base_lane, next_at, requested_at, attempts, state, detail, fetched_at, route, status)
+VALUES (0, ?, 'video', ?, '', '', ?, 1, ?, ?, ?, ?, '', ?, ?, ?)`, platform, strconv.Itoa(i), lane, next, requested, attempts, state, fetched, route, stored)
+
+			key := [4]string{string(platform), "video", lane.String(), state}
+			if groups[key] == nil {
+				groups[key] = &queue.QueueCounts{Platform: platform, Kind: "video", Lane: lane, State: state}
+			}
+			g := groups[key]
+			g.Targets++
+			g.Failing += int64(attempts)
+			if next <= now {
+				g.Due++
+				if g.OldestDue == nil || next < *g.OldestDue {
+					g.OldestDue = &next
+				}
+			}
+			if fetched == nil {
+				g.Never++
+				if now.Sub(requested) > queue.FetchedBy {
+					g.Overdue++
+				}
+			}
+			for n, age := range queue.FreshWithin {
+				if fetched != nil && now.Sub(*fetched) <= age {
+					g.Fresh[n]++
+				}
+			}
+			shown := queue.StatusOf(stored, &next, now)
+			if stored == queue.FetchPending && route == "" {
+				shown = queue.FetchUnsupported
+			}
+			statuses[queue.StatusCount{Platform: platform, Kind: queue.KindVideo, Status: shown}]++
+		}
+		c, err := db.Collecting(t.Context())
+		require.NoError(t, err)
+		require.Len(t, c.Queue, len(groups))
+		for _, q := range c.Queue {
+			require.Equal(t, groups[[4]string{string(q.Platform), string(q.Kind), q.Lane.String(), q.State}], &q)
+		}
+		require.Len(t, c.Statuses, len(statuses))
+		for _, s := range c.Statuses {
+			n := s.Targets
+			s.Targets = 0
+			require.Equal(t, statuses[s], n, "%+v", s)
+		}
+	})
+}
+
+func TestCollecting_readsTheQueueOnceAndInTheOrderOfAnIndexOnSQLite(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "sqlite")
+	fillQueue(t, db, 20_000)
+	for _, statistics := range []string{"without statistics", "with statistics"} {
+		if statistics == "with statistics" {
+			db.Exec(t, "ANALYZE")
+		}
+		db.Guard.Statements()
+		_, err := db.Collecting(t.Context())
+		require.NoError(t, err)
+		reads := slices.DeleteFunc(db.Guard.Statements(), func(s string) bool { return !strings.Contains(s, "FROM fetch_targets") })
+		require.Len(t, reads, 1)
+		args := make([]any, strings.Count(reads[0], "?"))
+		for i := range args {
+			args[i] = 0
+		}
+		plan := explain(t, db, reads[0], args...)
+		require.Contains(t, plan, "USING COVERING INDEX fetch_targets_counts", statistics)
+		require.NotContains(t, plan, "TEMP B-TREE", statistics)
+	}
 }

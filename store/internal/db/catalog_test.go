@@ -70,9 +70,16 @@ func checkDefaults(t *testing.T, tb *table) {
 	}
 }
 
+// onlyOnSQLite has the index of each table that only SQLite needs, by the name of the table.
+var onlyOnSQLite = map[string]string{"fetch_targets": "fetch_targets_counts"}
+
 func TestSchema_isTheSameOnEveryEngine(t *testing.T) {
 	t.Parallel()
-	first := readCatalog(t, storetest.New(t, storetest.Engines[0]))
+	first := readCatalog(t, storetest.New(t, "sqlite"))
+	for name, index := range onlyOnSQLite {
+		require.Contains(t, first[name].Indexes, index)
+		delete(first[name].Indexes, index)
+	}
 	for _, engine := range storetest.Engines[1:] {
 		other := readCatalog(t, storetest.New(t, engine))
 		for name, tb := range first {
