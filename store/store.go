@@ -106,10 +106,14 @@ func (s *Store) Close() error { return s.db.Close() }
 // Migrate applies all migrations that the schema lacks and returns their numbers. Several processes can call it at the same time.
 func (s *Store) Migrate(ctx context.Context) ([]int64, error) { return s.db.Migrate(ctx) }
 
+// Schema returns the version of the schema in the database, 0 for an empty database, and the version that this program was built for.
+func (s *Store) Schema(ctx context.Context) (have, want int64, err error) { return s.db.Schema(ctx) }
+
 // Distribute divides the tables between the nodes of a Citus cluster, and returns the names of the tables that were not distributed before.
 func (s *Store) Distribute(ctx context.Context) ([]string, error) { return s.db.Distribute(ctx) }
 
-// CheckSchema returns a *SchemaError if the schema is older or newer than this program.
+// CheckSchema returns a *SchemaError if this program cannot use the schema: if the schema is older than the program needs, or if it belongs
+// to a newer generation.
 func (s *Store) CheckSchema(ctx context.Context) error { return s.db.CheckSchema(ctx) }
 
 // Ready returns nil if the database can be read. It does not check writes.

@@ -50,7 +50,7 @@ var (
 // NotFoundError is an ErrNotFound with the kind and the names of the objects that were not found.
 type NotFoundError = db.NotFoundError
 
-// SchemaError reports that the schema of the database is older or newer than the schema that this program needs.
+// SchemaError reports that this program cannot use the schema of the database.
 type SchemaError = db.SchemaError
 
 // ClockError reports that the store's clock may be wrong. In that case, rows are not deleted by their age.

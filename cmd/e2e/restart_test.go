@@ -41,10 +41,11 @@ func socket(t *testing.T) (file *os.File, address string) {
 	return file, l.Addr().String()
 }
 
-// startServerOn starts a server that gets an open listening socket, as from systemd, and waits until the server serves requests.
-func (s *stack) startServerOn(t *testing.T, socket *os.File) *process {
+// startServerOn starts the server in a folder of programs. The server gets an open listening socket, as from systemd. startServerOn returns
+// when the server serves requests.
+func (s *stack) startServerOn(t *testing.T, folder string, socket *os.File) *process {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), "/bin/sh", "-c", `LISTEN_PID=$$ exec "$0"`, filepath.Join(programs, "server"))
+	c := exec.CommandContext(t.Context(), "/bin/sh", "-c", `LISTEN_PID=$$ exec "$0"`, filepath.Join(folder, "server"))
 	c.Dir = t.TempDir()
 	c.ExtraFiles = []*os.File{socket}
 	c.Env = append(slices.Clip(s.env), "LISTEN_FDS=1", "REELTALLY_LISTEN=127.0.0.1:1", "REELTALLY_RATE_LIMITS=off",
@@ -54,69 +55,102 @@ func (s *stack) startServerOn(t *testing.T, socket *os.File) *process {
 	return p
 }
 
-// The test restarts two servers behind nginx alternately, while callers read and track videos. The callers send each request only once, and
-// each request must succeed.
-func TestProxy_rollingRestartsLoseNoRequest(t *testing.T) {
-	t.Parallel()
-	storetest.SkipIfShort(t)
+// loadedPair are two servers behind nginx, and callers that read and track videos. The callers send each request only once.
+type loadedPair struct {
+	*stack
+	nginx   *proxied
+	sockets [2]*os.File
+	servers [2]*process
+	tracked atomic.Int64 // number of tracked videos
+	read    atomic.Int64 // number of lists that were read
+	failed  atomic.Int64 // number of requests that did not succeed
+	stop    chan struct{}
+	callers sync.WaitGroup
+}
+
+// startLoadedPair starts two servers with one new PostgreSQL database, nginx and the callers.
+func startLoadedPair(t *testing.T) *loadedPair {
+	t.Helper()
 	s := &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_TRUSTED_PROXIES=127.0.0.1/32"}}
 	s.token = s.newOrganisation(t)
-	var sockets [2]*os.File
+	l := &loadedPair{stack: s, stop: make(chan struct{})}
 	var addresses [2]string
-	var servers [2]*process
-	for i := range servers {
-		sockets[i], addresses[i] = socket(t)
-		servers[i] = s.startServerOn(t, sockets[i])
+	for i := range l.servers {
+		l.sockets[i], addresses[i] = socket(t)
+		l.servers[i] = s.startServerOn(t, programs, l.sockets[i])
 	}
 	conf, err := os.ReadFile(filepath.Join("..", "..", "docs", "nginx.conf"))
 	require.NoError(t, err)
-	p := &proxied{stack: s, t: t, direct: addresses[0]}
+	l.nginx = &proxied{stack: s, t: t, direct: addresses[0]}
 	second := "    # server 127.0.0.1:8081 max_fails=0;"
 	require.Contains(t, string(conf), second)
-	p.startNginx(strings.Replace(string(conf), second, "    server "+addresses[1]+" max_fails=0;", 1))
+	l.nginx.startNginx(strings.Replace(string(conf), second, "    server "+addresses[1]+" max_fails=0;", 1))
 
-	var tracked, read, failed atomic.Int64
-	stop := make(chan struct{})
-	var callers sync.WaitGroup
 	for caller := range 4 {
-		callers.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-stop:
-					return
-				case <-time.After(5 * time.Millisecond): // leaves time to the tests that run at the same time
-				}
-				method, target, body, count := http.MethodGet, "/videos?limit=5", "", &read
-				if n%2 == 0 {
-					method, target, count = http.MethodPost, "/videos", &tracked
-					body = fmt.Sprintf(`{"link":"https://www.tiktok.com/@someone/video/7%03d%015d"}`, caller, n)
-				}
-				a, err := p.try(method, target, body)
-				if err != nil || a.status != http.StatusOK {
-					failed.Add(1)
-					t.Logf("%s %s: %d %s %v", method, target, a.status, a.body, err)
-					continue
-				}
-				count.Add(1)
-			}
-		})
+		l.callers.Go(func() { l.call(t, caller) })
 	}
-	for n := range rollingRestarts {
-		i := n % len(servers)
-		before := tracked.Load() + read.Load()
-		servers[i].stop(t, syscall.SIGTERM)
-		servers[i] = s.startServerOn(t, sockets[i])
-		require.Greater(t, tracked.Load()+read.Load(), before, "requests were answered during the restart")
+	return l
+}
+
+// call sends requests until the pair is stopped. The links of each caller differ.
+func (l *loadedPair) call(t *testing.T, caller int) {
+	t.Helper()
+	for n := 0; ; n++ {
+		select {
+		case <-l.stop:
+			return
+		case <-time.After(5 * time.Millisecond): // leaves time to the tests that run at the same time
+		}
+		method, target, body, count := http.MethodGet, "/videos?limit=5", "", &l.read
+		if n%2 == 0 {
+			method, target, count = http.MethodPost, "/videos", &l.tracked
+			body = fmt.Sprintf(`{"link":"https://www.tiktok.com/@someone/video/7%03d%015d"}`, caller, n)
+		}
+		a, err := l.nginx.try(method, target, body)
+		if err != nil || a.status != http.StatusOK {
+			l.failed.Add(1)
+			t.Logf("%s %s: %d %s %v", method, target, a.status, a.body, err)
+			continue
+		}
+		count.Add(1)
 	}
-	close(stop)
-	callers.Wait()
-	t.Logf("%d restarts, %d videos tracked, %d lists read", rollingRestarts, tracked.Load(), read.Load())
-	require.Zero(t, failed.Load(), "failed requests")
+}
+
+// answered returns the number of successful requests so far.
+func (l *loadedPair) answered() int64 { return l.tracked.Load() + l.read.Load() }
+
+// restart ends the server with the given index and starts the server in the given folder of programs in its place.
+func (l *loadedPair) restart(t *testing.T, folder string, index int) {
+	t.Helper()
+	before := l.answered()
+	l.servers[index].stop(t, syscall.SIGTERM)
+	l.servers[index] = l.startServerOn(t, folder, l.sockets[index])
+	require.Greater(t, l.answered(), before, "requests were answered during the restart")
+}
+
+// requireNothingLost stops the callers. It requires that each request succeeded and that each tracked video is stored once.
+func (l *loadedPair) requireNothingLost(t *testing.T) {
+	t.Helper()
+	close(l.stop)
+	l.callers.Wait()
+	t.Logf("%d videos tracked, %d lists read", l.tracked.Load(), l.read.Load())
+	require.Zero(t, l.failed.Load(), "failed requests")
 	var list struct {
 		Pagination struct{ Total int64 }
 	}
-	p.send(http.StatusOK, http.MethodGet, "/videos?limit=1", "").decode(t, &list)
-	require.Equal(t, tracked.Load(), list.Pagination.Total, "every acknowledged video is stored once")
+	l.nginx.send(http.StatusOK, http.MethodGet, "/videos?limit=1", "").decode(t, &list)
+	require.Equal(t, l.tracked.Load(), list.Pagination.Total, "every acknowledged video is stored once")
+}
+
+// The test restarts two servers behind nginx alternately, while callers read and track videos. Each request must succeed.
+func TestProxy_rollingRestartsLoseNoRequest(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	l := startLoadedPair(t)
+	for n := range rollingRestarts {
+		l.restart(t, programs, n%len(l.servers))
+	}
+	l.requireNothingLost(t)
 }
 
 // The test checks the systemd units in docs/systemd. It replaces the paths of the programs in the units by those of the built programs,

@@ -138,7 +138,11 @@ func checkDatabase(ctx context.Context, st *store.Store) []finding {
 	case err != nil:
 		out = append(out, finding{"schema", stateBroken, err.Error(), "Run reeltally migrate."})
 	default:
-		out = append(out, finding{"schema", stateOK, "up to date", ""})
+		detail := "up to date"
+		if have, want, err := st.Schema(ctx); err == nil && have > want {
+			detail = fmt.Sprintf("version %d, which is newer than this program's version %d; this program can use it", have, want)
+		}
+		out = append(out, finding{"schema", stateOK, detail, ""})
 	}
 	return out
 }

@@ -95,17 +95,24 @@ type migrateCommand struct {
 // Run updates the schema to the version that this program needs.
 func (c *migrateCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.withMigration(ctx, p, boot.SkipSchemaCheck, func(st *store.Store) error {
+		have, want, err := st.Schema(ctx)
+		if err != nil {
+			return err
+		}
 		var schema *store.SchemaError
-		if err := st.CheckSchema(ctx); errors.As(err, &schema) && schema.Have > schema.Want {
+		if err := st.CheckSchema(ctx); errors.As(err, &schema) && have > want {
 			return err
 		}
 		applied, err := st.Migrate(ctx)
 		if err != nil {
 			return err
 		}
-		if len(applied) == 0 {
+		switch {
+		case have > want:
+			_, err = fmt.Fprintf(p.Stdout, "The schema has version %d, which is newer than this program's version %d. This program can use it; nothing to do.\n", have, want)
+		case len(applied) == 0:
 			_, err = fmt.Fprintln(p.Stdout, "The schema was already up to date; nothing to do.")
-		} else {
+		default:
 			_, err = fmt.Fprintf(p.Stdout, "The schema is now up to date; %s applied, up to number %d.\n", counted(len(applied), "migration"), applied[len(applied)-1])
 		}
 		if err != nil || !c.Citus {

@@ -256,7 +256,7 @@ func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
 
 		_, err = restore(t, storetest.New(t, db.Engine), file)
 		require.ErrorContains(t, err, "but the backup has version 21: restore into a new database")
-		newer := compress(t, strings.Replace(text(t, file), `"schema":21`, `"schema":999`, 1))
+		newer := compress(t, strings.Replace(text(t, file), `"schema":21`, `"schema":1000`, 1))
 		_, err = restore(t, storetest.NewEmpty(t, db.Engine), newer)
 		require.ErrorAs(t, err, new(*store.SchemaError))
 		other := compress(t, strings.Replace(text(t, file), `"version":1`, `"version":2`, 1))

@@ -70,7 +70,8 @@ const reportEvery = 5000
 
 // Write writes a backup of the database to w. The backup contains the data as they are when Write starts to read, without the changes of
 // transactions that are committed later. The parameter program is the version of the program. Write regularly calls the function progress
-// with the number of rows written so far and the total number of rows. If Write fails, the written part is not a valid backup.
+// with the number of rows written so far and the total number of rows. If Write fails, the written part is not a valid backup. If the schema is
+// newer than this program, Write returns a *store.SchemaError, because this program does not know all tables.
 func Write(ctx context.Context, s *store.Store, program string, w io.Writer, progress func(done, of int64)) (Summary, error) {
 	compressed, err := zstd.NewWriter(w)
 	if err != nil {
@@ -82,9 +83,14 @@ func Write(ctx context.Context, s *store.Store, program string, w io.Writer, pro
 	}
 	b := writer{out: compressed, sum: sha256.New(), progress: progress}
 	b.summary.Header = Header{Format: formatName, Version: formatVersion, Program: program, Engine: engine.Name, TakenAt: s.DB().Now().Time()}
-	if b.summary.Schema, _, err = s.DB().Schema(ctx); err != nil {
+	have, want, err := s.Schema(ctx)
+	if err != nil {
 		return Summary{}, err
 	}
+	if have > want {
+		return Summary{}, &store.SchemaError{Have: have, Want: want}
+	}
+	b.summary.Schema = have
 	if b.tables, err = s.DB().StoredTables(ctx); err != nil {
 		return Summary{}, err
 	}

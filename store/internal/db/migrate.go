@@ -17,7 +17,12 @@ import (
 	"github.com/reeltally/reeltally/store/migrations"
 )
 
-// SchemaError reports that the schema of the database is not the one that this program was built for.
+// generation is the number of schema versions in a generation. The versions 0 to 999 are the first generation. A migration within a
+// generation changes nothing that older programs of the generation use. A migration that older programs cannot work with gets the number
+// of the next generation, such as 1000.
+const generation = 1000
+
+// SchemaError reports that this program cannot use the schema of the database.
 type SchemaError struct {
 	Have int64 // version of the schema in the database
 	Want int64 // version of the schema that this program needs
@@ -27,7 +32,7 @@ func (e *SchemaError) Error() string {
 	if e.Have < e.Want {
 		return fmt.Sprintf("the database has schema version %d, this program needs %d: run `reeltally migrate`", e.Have, e.Want)
 	}
-	return fmt.Sprintf("the database has schema version %d, this program knows versions up to %d: run a newer program", e.Have, e.Want)
+	return fmt.Sprintf("the database has schema version %d, this program was built for version %d: run a newer program", e.Have, e.Want)
 }
 
 // provider returns the goose provider that applies the migrations of the database's engine.
@@ -98,14 +103,15 @@ func (d *DB) Schema(ctx context.Context) (have, want int64, err error) {
 	return have, want, Translate(err)
 }
 
-// CheckSchema returns a *SchemaError if the schema is older or newer than this program, and another error if Citus has distributed only a part
-// of the tables.
+// CheckSchema returns a *SchemaError if the schema is older than this program needs, or if the schema belongs to a newer generation. A newer
+// schema of the same generation is no error, so that programs of two releases can use the database while an installation is upgraded.
+// CheckSchema returns another error if Citus has distributed only a part of the tables.
 func (d *DB) CheckSchema(ctx context.Context) error {
 	have, want, err := d.Schema(ctx)
 	if err != nil {
 		return err
 	}
-	if have != want {
+	if have < want || have/generation > want/generation {
 		return &SchemaError{Have: have, Want: want}
 	}
 	return d.checkLayout(ctx)

@@ -3,10 +3,13 @@ package db_test
 import (
 	"context"
 	"io/fs"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
@@ -107,7 +110,7 @@ func TestMigrate_createsPartitionsOfLastMonthThisMonthAndNextMonth(t *testing.T)
 	})
 }
 
-func TestCheckSchema_distinguishesAnOlderFromANewerSchema(t *testing.T) {
+func TestCheckSchema_acceptsANewerSchemaOnlyOfTheSameGeneration(t *testing.T) {
 	t.Parallel()
 	eachEmpty(t, func(t *testing.T, db *storetest.DB) {
 		_, newest, err := storetest.Migrations(t, db).GetVersions(t.Context())
@@ -123,8 +126,15 @@ func TestCheckSchema_distinguishesAnOlderFromANewerSchema(t *testing.T) {
 		require.NoError(t, db.CheckSchema(t.Context()))
 
 		db.Exec(t, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, ?)`, newest+1, true)
+		require.NoError(t, db.CheckSchema(t.Context()))
+		applied, err := db.Migrate(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, applied)
+
+		next := (newest/1000 + 1) * 1000
+		db.Exec(t, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, ?)`, next, true)
 		require.ErrorAs(t, db.CheckSchema(t.Context()), &wrong)
-		require.Equal(t, store.SchemaError{Have: newest + 1, Want: newest}, *wrong)
+		require.Equal(t, store.SchemaError{Have: next, Want: newest}, *wrong)
 		require.ErrorContains(t, wrong, "run a newer program")
 	})
 }
@@ -204,4 +214,68 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 		require.NoError(t, err)
 		require.Greater(t, later.Version, version.Version)
 	})
+}
+
+// released is the newest migration of the newest release. Migrations that a release contains never change.
+const released = 35
+
+// Programs of two releases use one database while an installation is upgraded. So a migration within a generation may only add what older
+// programs need not know: a table, an index, a column with a default or without NOT NULL. It may also drop an index, which no result depends on.
+func TestMigrations_withinAGenerationLeaveTheSchemaUsableForOlderPrograms(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		files, err := fs.ReadDir(migrations.Files, engine)
+		require.NoError(t, err)
+		for _, f := range files {
+			number, err := goose.NumericComponent(f.Name())
+			require.NoError(t, err)
+			if number <= released || number%1000 == 0 {
+				continue
+			}
+			content, err := fs.ReadFile(migrations.Files, engine+"/"+f.Name())
+			require.NoError(t, err)
+			for _, statement := range statementsUp(string(content)) {
+				require.Empty(t, unsafeForOlderPrograms(statement), "%s/%s: give the migration the number of the next generation", engine, f.Name())
+			}
+		}
+	}
+}
+
+// statementsUp returns the statements in the part Up of a migration, without comments.
+func statementsUp(migration string) []string {
+	up, _, _ := strings.Cut(migration, "-- +goose Down")
+	var statements []string
+	for statement := range strings.SplitSeq(regexp.MustCompile(`--[^\n]*`).ReplaceAllString(up, ""), ";") {
+		if s := strings.Join(strings.Fields(statement), " "); s != "" {
+			statements = append(statements, s)
+		}
+	}
+	return statements
+}
+
+// addition matches the statements that older programs need not know, except for ALTER TABLE.
+var addition = regexp.MustCompile(`(?i)^(CREATE INDEX|CREATE TABLE|DROP INDEX) `)
+
+// addedColumn matches a statement that adds one column.
+var addedColumn = regexp.MustCompile(`(?i)^ALTER TABLE \w+ ADD COLUMN \w+ [^,]+$`)
+
+// unsafeForOlderPrograms returns the statement if older programs of the generation could fail after the statement, and "" otherwise.
+func unsafeForOlderPrograms(statement string) string {
+	upper := strings.ToUpper(statement)
+	required := strings.Contains(upper, "NOT NULL") && !strings.Contains(upper, "DEFAULT")
+	if addition.MatchString(statement) || addedColumn.MatchString(statement) && !required {
+		return ""
+	}
+	return statement
+}
+
+func TestUnsafeForOlderPrograms_allowsOnlyAdditions(t *testing.T) {
+	t.Parallel()
+	for _, s := range statementsUp("-- +goose Up\nCREATE TABLE a (id int NOT NULL); -- a table\nCREATE INDEX b ON a (id);\nDROP INDEX b;\nALTER TABLE a ADD COLUMN c int;\nALTER TABLE a ADD COLUMN d int NOT NULL DEFAULT 0;\n-- +goose Down\nDROP TABLE a;") {
+		require.Empty(t, unsafeForOlderPrograms(s), s)
+	}
+	for _, s := range []string{"DROP TABLE a", "ALTER TABLE a DROP COLUMN c", "ALTER TABLE a RENAME TO b", "ALTER TABLE a ADD COLUMN d int NOT NULL", "UPDATE a SET c = 1",
+		"CREATE UNIQUE INDEX b ON a (id)", "ALTER TABLE a ADD COLUMN c int, DROP COLUMN d", "ALTER TABLE a ADD CONSTRAINT x CHECK (c > 0)"} {
+		require.Equal(t, s, unsafeForOlderPrograms(s))
+	}
 }

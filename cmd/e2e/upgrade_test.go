@@ -1,0 +1,73 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/migrations"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// buildNextVersion builds the programs of a version with one more migration, which adds a column to videos, an index and a table. It returns
+// the folder of the programs and the number of the migration.
+func buildNextVersion(t *testing.T) (folder string, migration int64) {
+	t.Helper()
+	files, err := fs.ReadDir(migrations.Files, "postgres")
+	require.NoError(t, err)
+	newest, err := goose.NumericComponent(files[len(files)-1].Name())
+	require.NoError(t, err)
+	migration = newest + 1
+	dir := t.TempDir()
+	sql := filepath.Join(dir, "next.sql")
+	require.NoError(t, os.WriteFile(sql, []byte(`-- +goose Up
+ALTER TABLE videos ADD COLUMN added_by_next_version bigint NOT NULL DEFAULT 7;
+CREATE INDEX videos_added_by_next_version ON videos (organisation_id, added_by_next_version);
+CREATE TABLE added_by_next_version (id bigint PRIMARY KEY);
+`), 0o600))
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	replaced := map[string]string{}
+	for _, engine := range storetest.Engines {
+		replaced[filepath.Join(root, "store", "migrations", engine, fmt.Sprintf("%04d_next_version.sql", migration))] = sql
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+	folder = filepath.Join(dir, "programs")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", folder+"/", "../server", "../reeltally").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return folder, migration
+}
+
+// An installation with two servers is upgraded to the next version while callers send requests: the schema is migrated, then one server is
+// replaced after the other. After that, both servers are replaced by those of the old version, which use the new schema.
+func TestUpgrade_toTheNextVersionAndBackLosesNoRequest(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	next, migration := buildNextVersion(t)
+	l := startLoadedPair(t)
+	migrate := func(folder string) string {
+		p := run(t, filepath.Join(folder, "reeltally"), l.env, "migrate")
+		<-p.done
+		require.NoError(t, p.err, p.stderr.String())
+		return p.stdout.String()
+	}
+	before := l.answered()
+	require.Contains(t, migrate(next), fmt.Sprintf("1 migration applied, up to number %d.", migration))
+	require.Contains(t, migrate(programs), fmt.Sprintf("The schema has version %d, which is newer than this program's version", migration))
+	for _, folder := range []string{next, programs} {
+		for index := range l.servers {
+			l.restart(t, folder, index)
+		}
+	}
+	require.Greater(t, l.answered(), before)
+	l.requireNothingLost(t)
+}
