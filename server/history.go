@@ -28,7 +28,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	points, err := org.History(ctx, ref, from, to)
+	points, err := store.FromReplica(ctx, org, func(org *store.Org) ([]store.Point, error) { return org.History(ctx, ref, from, to) })
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +46,11 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.checkNotModified(ctx, "getAccountHistory", ref, from, to, r.Params.Include); err != nil {
+	org, err := s.checkNotModified(ctx, "getAccountHistory", ref, from, to, r.Params.Include)
+	if err != nil {
 		return nil, err
 	}
-	points, err := caller.Org.AccountHistory(ctx, ref, from, to)
+	points, err := store.FromReplica(ctx, org, func(org *store.Org) ([]store.AccountPoint, error) { return org.AccountHistory(ctx, ref, from, to) })
 	if err != nil {
 		return nil, err
 	}

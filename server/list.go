@@ -65,7 +65,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	if l.allRows {
 		pageView = FullView
 	}
-	found, err := l.find(org, l.page.window(pageView, s.maxPage))
+	found, err := store.FromReplica(ctx, org, func(org *store.Org) (*store.List[R], error) { return l.find(org, l.page.window(pageView, s.maxPage)) })
 	if err != nil {
 		return listResponse{}, err
 	}

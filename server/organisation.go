@@ -20,7 +20,7 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	if err != nil {
 		return nil, err
 	}
-	points, err := org.OrganisationHistory(ctx, from, to)
+	points, err := store.FromReplica(ctx, org, func(org *store.Org) ([]store.OrganisationPoint, error) { return org.OrganisationHistory(ctx, from, to) })
 	if err != nil {
 		return nil, err
 	}

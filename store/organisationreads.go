@@ -19,6 +19,12 @@ type AccountPoint struct {
 	Provenance
 }
 
+// accountDays is a SQL query for the points of an account in a range of days, the newest first. It also selects the last point before the
+// range, because the quality of a point depends on the previous point.
+var accountDays = "SELECT day, followers, following, videos, " + MetricColumns("{m}") + `, source, fetched_at FROM account_days
+ WHERE organisation_id = @org AND account_id = @account AND day <= @to AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
+ WHERE d.organisation_id = @org AND d.account_id = account_days.account_id AND d.day < @from), @from) ORDER BY day DESC`
+
 // AccountHistory returns the points of an account on the days from..to, both inclusive, the newest first. It returns ErrNotFound for an
 // unknown account.
 func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Date) ([]AccountPoint, error) {
@@ -26,14 +32,18 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Da
 	if err != nil {
 		return nil, err
 	}
-	// The query also reads the last point before the range, because the quality of a point depends on the previous point.
 	points := []AccountPoint{}
-	err = o.q(ctx, "account_days").
-		Where(`account_id = ? AND day <= ? AND day >= COALESCE((SELECT MAX(d.day) FROM account_days d
- WHERE d.organisation_id = ? AND d.account_id = account_days.account_id AND d.day < ?), ?)`, a.ID, to, o.id, from, from).
-		Order("day DESC").Find(&points).Error
+	args := map[string]any{"org": o.id, "account": a.ID, "from": from, "to": to}
+	err = o.eachRow(ctx, o.s.queries.accountDays.Select(func(name string) any { return args[name] }, func(row *db.Values) error {
+		p := AccountPoint{Day: row.Day(0), Followers: row.OptionalInt(1), Following: row.OptionalInt(2), Videos: row.Count(3),
+			Provenance: Provenance{Quality: QualityMeasured, Source: row.OptionalText(4 + MetricCount), FetchedAt: row.OptionalInstant(5 + MetricCount)}}
+		for i, count := range p.Fields() {
+			*count = row.OptionalInt(4 + i)
+		}
+		points = append(points, p)
+		return nil
+	}))
 	for i := range points {
-		points[i].Quality = QualityMeasured
 		if i+1 < len(points) && points[i].Videos >= points[i+1].Videos && points[i].fellFrom(points[i+1].Counts) {
 			points[i].Quality = QualityCorrected
 		}
@@ -41,7 +51,7 @@ func (o *Org) AccountHistory(ctx context.Context, ref AccountRef, from, to db.Da
 	if n := len(points); n > 0 && points[n-1].Day < from {
 		points = points[:n-1]
 	}
-	return points, db.Translate(err)
+	return points, err
 }
 
 // OrganisationPoint is the state of an organisation at the end of one day, with the sums of the latest counts of its videos.

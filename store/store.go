@@ -21,6 +21,8 @@ import (
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
+	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "". Lists and histories are read from it: see FromReplica.
+	ReadURL string
 	// Now returns the current time. The store reads no other clock.
 	Now func() time.Time
 	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, the clock of this machine is
@@ -59,7 +61,7 @@ type Store struct {
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
 // is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	d, err := db.Open(ctx, db.Options{URL: o.URL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect, Retention: o.Retention, MustExist: o.MustExist})
+	d, err := db.Open(ctx, db.Options{URL: o.URL, ReadURL: o.ReadURL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect, Retention: o.Retention, MustExist: o.MustExist})
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +88,7 @@ type queries struct {
 	newestPoints     db.FixedQuery // outermostPoints in descending order
 	oldestPoints     db.FixedQuery // outermostPoints in ascending order
 	organisationDays db.FixedQuery // organisationDays
+	accountDays      db.FixedQuery // accountDays
 }
 
 // newQueries returns the queries in the SQL of the database d.
@@ -94,7 +97,7 @@ func newQueries(d *db.DB) queries {
 		return d.FixedQuery(strings.ReplaceAll(outermostPoints, "{order}", order) + pointsInOrder)
 	}
 	return queries{version: d.FixedQuery(versionQuery), storedPoints: d.FixedQuery(storedPoints + pointsInOrder),
-		newestPoints: outermost("DESC"), oldestPoints: outermost("ASC"), organisationDays: d.FixedQuery(organisationDays)}
+		newestPoints: outermost("DESC"), oldestPoints: outermost("ASC"), organisationDays: d.FixedQuery(organisationDays), accountDays: d.FixedQuery(accountDays)}
 }
 
 // DB returns the database for store/ingest and store/backfill, which write for several organisations in one transaction.

@@ -53,6 +53,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 			c.DatabaseURL = "sqlite:" + realFile
 		}
 	}
+	c.ReadURL = c.DatabaseReadURL
 	c.StoreTimeout = collect.StoreTimeout // timeout of the collector's database queries; API requests have their own deadline
 	u := up{upCommand: c, log: c.Logger(p.Stderr), registry: boot.NewRegistry()}
 	if u.store, err = c.Open(ctx, u.log, boot.MigrateAny); err != nil {

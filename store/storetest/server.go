@@ -26,6 +26,13 @@ type Server struct {
 // NewServer starts a PostgreSQL server and stops it when the test ends.
 func NewServer(t testing.TB) *Server {
 	t.Helper()
+	s, _ := startServers(t)
+	return s
+}
+
+// startServers starts the script with-postgres with options. It returns the server, and its replica if options contains --replica.
+func startServers(t testing.TB, options ...string) (primary, replica *Server) {
+	t.Helper()
 	root, err := filepath.Abs(".")
 	require.NoError(t, err)
 	for !isFile(filepath.Join(root, "go.mod")) {
@@ -33,7 +40,7 @@ func NewServer(t testing.TB) *Server {
 		root = filepath.Dir(root)
 	}
 	// The script stops the server when its standard input is closed.
-	script := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(root, ".ci/postgres/with-postgres"), "sh", "-c", `echo "$`+PostgresURL+`"; exec cat`) //nolint:gosec // a script of this repository
+	script := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(root, ".ci/postgres/with-postgres"), append(options, "sh", "-c", `echo "$`+PostgresURL+`"; echo "$`+ReplicaURL+`"; exec cat`)...) //nolint:gosec // a script of this repository
 	script.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, PostgresURL+"=") })
 	script.Stderr = os.Stderr
 	in, err := script.StdinPipe()
@@ -45,10 +52,17 @@ func NewServer(t testing.TB) *Server {
 		require.NoError(t, in.Close())
 		require.NoError(t, script.Wait())
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	return &Server{script, strings.TrimSpace(line)}
+	var urls [2]string
+	lines := bufio.NewReader(out)
+	for i := range urls {
+		urls[i], err = lines.ReadString('\n')
+		require.NoError(t, err)
+	}
+	return &Server{script, strings.TrimSpace(urls[0])}, &Server{script, strings.TrimSpace(urls[1])}
 }
+
+// Database returns the URL of the database with the given name on the server.
+func (s *Server) Database(name string) string { return database(s.url, name) }
 
 // isFile returns true if path is a regular file.
 func isFile(path string) bool {
@@ -94,12 +108,7 @@ func (s *Server) Crash(t testing.TB) {
 // processes. It can be called more than once, and is also called when the test ends.
 func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
-	admin, err := sql.Open("pgx", s.url)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, admin.Close()) }()
-	var serving int
-	require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&serving))
-	main := parents(t)[serving]
+	main := s.mainProcess(t)
 	require.NoError(t, syscall.Kill(main, syscall.SIGSTOP)) // pause the main process first, so that it starts no more processes
 	stopped := []int{main}
 	thaw = func() {
@@ -115,6 +124,23 @@ func (s *Server) Freeze(t testing.TB) (thaw func()) {
 		}
 	}
 	return thaw
+}
+
+// Stop ends the server at once, as a crash does. It must not be called for a primary.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(s.mainProcess(t), syscall.SIGQUIT))
+}
+
+// mainProcess returns the process id of the server's main process.
+func (s *Server) mainProcess(t testing.TB) int {
+	t.Helper()
+	admin, err := sql.Open("pgx", s.url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, admin.Close()) }()
+	var serving int
+	require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&serving))
+	return parents(t)[serving]
 }
 
 // parents returns the parent process id of each process of this machine.

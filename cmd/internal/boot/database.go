@@ -19,6 +19,8 @@ type Database struct {
 	RetentionDaily  time.Duration `setting:"REELTALLY_RETENTION_DAILY" default:"90d" placeholder:"TIME" help:"How long the numbers of each day are kept, in whole days, at least 31d. Afterwards one day of each week is kept. The same for all programs of one database."`
 	RetentionWeekly time.Duration `setting:"REELTALLY_RETENTION_WEEKLY" default:"730d" placeholder:"TIME" help:"How long the numbers of each week are kept, in whole days, at least as long as those of each day."`
 
+	// ReadURL is the URL of a replica for reads, or "". It is not a setting here: servers set it.
+	ReadURL Secret `kong:"-"`
 	// StoreTimeout is the timeout of a database transaction; 0 means no limit. It is not a setting: servers and collectors set it, and the
 	// operator's commands leave it 0.
 	StoreTimeout time.Duration `kong:"-"`
@@ -53,7 +55,7 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*
 	if err != nil {
 		return nil, err
 	}
-	st, err := store.Open(ctx, store.Options{Retention: keep, URL: d.DatabaseURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Logger: logger,
+	st, err := store.Open(ctx, store.Options{Retention: keep, URL: d.DatabaseURL.Reveal(), ReadURL: d.ReadURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Logger: logger,
 		MaxCollections: d.MaxCollections, MustExist: m == ExistingOnly || m == ExistingUnchecked})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +28,9 @@ var (
 	resetsDesc  = prometheus.NewDesc("reeltally_quota_resets_timestamp_seconds", "End of the current window.", []string{"source", "budget"}, nil)
 	pausedDesc  = prometheus.NewDesc("reeltally_source_paused_until_timestamp_seconds", "End of the pause of a source or budget; missing if it is not paused.", []string{"source", "budget", "class"}, nil)
 	upDesc      = prometheus.NewDesc("reeltally_database_up", "1 if the database answered a read within 1.5 seconds, else 0.", nil, nil)
+	replicaDesc = prometheus.NewDesc("reeltally_replica_up", "1 if the replica for reads answers and applies the log of the database, else 0; missing without a replica.", nil, nil)
+	lagDesc     = prometheus.NewDesc("reeltally_replica_lag_seconds", "Age of the last change that the replica has applied; 0 if it has all changes, missing if it is not up.", nil, nil)
+	readsDesc   = prometheus.NewDesc("reeltally_replica_reads_total", "Reads that were sent to the replica, by result: answered, behind (it lacked a change, so the primary answered) or failed (the primary answered).", []string{"result"}, nil)
 	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )
 
@@ -40,10 +44,11 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	up := make(chan float64, 1)
-	go func() { up <- m.databaseUp() }()
+	var reads sync.WaitGroup // all reads run at the same time, so that together they take no longer than responseTimeout
+	reads.Go(func() { gauge(upDesc, m.databaseUp()) })
+	reads.Go(func() { m.collectReplica(out) })
 	s, err := m.status(context.Background())
-	gauge(upDesc, <-up)
+	reads.Wait()
 	if err != nil {
 		m.logger.Error("status could not be read", "error", err)
 		return
@@ -78,6 +83,25 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 			}
 		}
 	}
+}
+
+// collectReplica sends the metrics of the replica for reads. It sends none if there is no replica.
+func (m *Monitor) collectReplica(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), responseTimeout)
+	defer cancel()
+	s, ok := m.store.Replica(ctx)
+	if !ok {
+		return
+	}
+	for result, n := range map[string]int64{"answered": s.Answered, "behind": s.Behind, "failed": s.Failed} {
+		out <- prometheus.MustNewConstMetric(readsDesc, prometheus.CounterValue, float64(n), result)
+	}
+	up := 0.
+	if s.Up {
+		up = 1
+		out <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, s.Lag.Seconds())
+	}
+	out <- prometheus.MustNewConstMetric(replicaDesc, prometheus.GaugeValue, up)
 }
 
 // databaseUp returns 1 if the database answers a read within responseTimeout, else 0.

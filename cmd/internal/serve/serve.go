@@ -34,6 +34,7 @@ type Config struct {
 	TrustedProxies   []string         `setting:"REELTALLY_TRUSTED_PROXIES" placeholder:"NETWORK" help:"Networks of the proxies whose X-Forwarded-For header is trusted, for example 10.0.0.0/8,::1/128. Without it, the header is ignored."`
 	PreviewAllowance int              `setting:"REELTALLY_PREVIEW_ALLOWANCE" default:"5" placeholder:"N" help:"How many items of a request, and videos of a tracked account, are fetched for an organisation without a subscription, 1 or more."`
 	Sandbox          bool             `setting:"REELTALLY_SANDBOX" help:"Mark every response as made-up data before the first number is stored. Later, the numbers in the database decide."`
+	DatabaseReadURL  boot.Secret      `name:"database-read-url" setting:"REELTALLY_DATABASE_READ_URL" placeholder:"URL" help:"A streaming replica of the PostgreSQL database, from which lists and histories are read: postgres://USER:PASSWORD@HOST/DATABASE. Reads that the replica cannot answer with current data go to the database."`
 	RedisURL         boot.Secret      `name:"redis-url" setting:"REELTALLY_REDIS_URL" placeholder:"URL" help:"A Redis or Valkey server that holds the rate limits of several servers: redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss:// for TLS, or unix://PATH. Without it, or while it is unreachable, each server counts on its own."`
 	RateLimits       string           `setting:"REELTALLY_RATE_LIMITS" default:"on" enum:"on,off" placeholder:"STATE" help:"on or off. Use off only for load tests: it lifts all rate limits."`
 	TierLimits       map[string]int64 `setting:"REELTALLY_TIER_LIMITS" mapsep:"," placeholder:"TIER.GROUP=N" help:"Requests a minute to each operation, where they differ from the defaults, for example basic.read=20,premium.write=200. The tiers are limited, basic and premium; the groups are authenticate, read and write."`
@@ -273,7 +274,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 		return err
 	}
 	logger := settings.Logger(p.Stderr)
-	settings.StoreTimeout = settings.RequestTimeout
+	settings.StoreTimeout, settings.ReadURL = settings.RequestTimeout, settings.DatabaseReadURL
 	st, err := settings.Open(ctx, logger, boot.MigrateSQLite)
 	if err != nil {
 		return err

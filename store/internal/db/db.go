@@ -16,6 +16,8 @@ import (
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
+	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "". Reads of DB.OnReplica use it.
+	ReadURL string
 	// Now returns the time. The DB uses no other clock, so tests can set its time.
 	Now func() time.Time
 	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, scheduled jobs and the deletion
@@ -47,7 +49,9 @@ type DB struct {
 	logger     *slog.Logger
 	retention  Retention
 	inspect    Inspector
-	partitions partitionCache
+	partitions *partitionCache
+	replica    *replica     // the replica for reads; nil if there is none
+	required   *requirement // set in a DB of OnReplica: the changes that a read on the replica must see
 }
 
 // Open connects to the database. It does not create or change tables: see Migrate and CheckSchema.
@@ -62,7 +66,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{dialect: dialect, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: o.Now, retention: o.Retention, inspect: o.Inspect}
+	d := &DB{dialect: dialect, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: o.Now, retention: o.Retention, inspect: o.Inspect, partitions: &partitionCache{}}
 	if d.connections, err = dialect.open(ctx, o); err != nil {
 		_ = d.Close()
 		return nil, Translate(err)
@@ -73,12 +77,21 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 			return nil, fmt.Errorf("database %s does not answer: %w", dialect.name(), Translate(err))
 		}
 	}
+	if o.ReadURL != "" {
+		if d.replica, err = openReplica(ctx, o, d.connections); err != nil {
+			_ = d.Close()
+			return nil, err
+		}
+	}
 	return d, nil
 }
 
 // Close closes all connections. It can be called more than once.
 func (d *DB) Close() error {
 	var errs []error
+	if d.replica != nil {
+		errs = append(errs, d.replica.close())
+	}
 	for _, v := range slices.Backward(d.pools) {
 		errs = append(errs, v.Close())
 	}

@@ -207,16 +207,16 @@ const acquireTimeout = 5 * time.Second
 // program times out first and can report the cause.
 const serverMargin = 5 * time.Second
 
-// open creates one connection pool for reads and writes.
-func (d postgresDialect) open(ctx context.Context, o Options) (c connections, err error) {
-	cfg, err := pgxpool.ParseConfig(d.url)
+// postgresConfig returns the settings of a pool of connections to the PostgreSQL server with the given URL.
+func postgresConfig(rawURL string, o Options) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(rawURL)
 	if err != nil {
-		return c, errors.New("the PostgreSQL URL cannot be read; write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+		return nil, errors.New("the PostgreSQL URL cannot be read; write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
 	}
-	if !strings.Contains(d.url, "pool_max_conns") {
+	if !strings.Contains(rawURL, "pool_max_conns") {
 		cfg.MaxConns = int32(max(8, 4*runtime.NumCPU())) //nolint:gosec // the number of processors fits into an int32
 	}
-	if o.Timeout > 0 && !strings.Contains(d.url, "connect_timeout") {
+	if o.Timeout > 0 && !strings.Contains(rawURL, "connect_timeout") {
 		cfg.ConnConfig.ConnectTimeout = acquireTimeout
 		// TCP keep-alive detects within half a minute that the server has disappeared without closing its connections.
 		dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
@@ -230,6 +230,15 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 			return nil
 		}
 		return limitSession(ctx, conn, o.Timeout+serverMargin)
+	}
+	return cfg, nil
+}
+
+// open creates one connection pool for reads and writes.
+func (d postgresDialect) open(ctx context.Context, o Options) (c connections, err error) {
+	cfg, err := postgresConfig(d.url, o)
+	if err != nil {
+		return c, err
 	}
 	below, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {

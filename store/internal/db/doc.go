@@ -7,6 +7,7 @@
 //   - dialect.go, bulk.go, values.go: the differences between the engines, including row locks and column types
 //   - versions.go: transactions that change an organisation's data, and the version that rises with every change
 //   - page.go: ordered lists, pages of lists, and the allow-list of the columns by which a list can be ordered
+//   - replica.go: the streaming replica from which lists and histories can be read
 //   - migrate.go, partitions.go, tables.go: migrations, monthly partitions, and a description of each table
 //   - time.go, clock.go: instants, days, and the check of the clock before old data is deleted
 //   - snapshot.go: reading all tables as they were at one moment, for backups

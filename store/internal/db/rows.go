@@ -342,6 +342,9 @@ func (d *DB) EachRowOf(ctx context.Context, selects ...Select) error {
 		}
 		statements[i] = statement{query, args, s.Each}
 	}
+	if d.required != nil {
+		return Translate(d.replica.eachRow(ctx, d.dialect, *d.required, statements))
+	}
 	return Translate(d.dialect.eachRow(ctx, d.pools[len(d.pools)-1], statements))
 }
 

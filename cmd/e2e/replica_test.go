@@ -1,0 +1,102 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// metric returns the value of a metric in the text of /metrics, or "" if the text does not have the metric.
+func metric(text, name string) string {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// The test tracks videos while the replica pauses and resumes the replay of changes. After each acknowledged write, the list of the
+// organisation's videos must contain the video. Then the test stops the replica.
+func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	const callers, writes = 3, 60
+	primary, replica := storetest.NewReplicated(t)
+	primary.New(t, "reels")
+	s := &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + primary.Database("reels"), "REELTALLY_DATABASE_READ_URL=" + replica.Database("reels"),
+		"REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}
+	tokens := make([]string, callers)
+	for i := range tokens {
+		tokens[i] = s.newOrganisation(t)
+	}
+	replica.Await(t)
+	s.startServer(t)
+	metrics := func() string {
+		return string(call(t, http.MethodGet, loggedAddress(t, s.server, "serving metrics"), "", nil).body)
+	}
+
+	// has returns true if the list of the organisation's videos has n entries, as JSON and as CSV.
+	has := func(token string, n int) bool {
+		a, err := try(t, http.MethodGet, s.base+"/videos?limit=200", token, nil)
+		if err != nil || a.status != http.StatusOK || a.header.Get("ETag") == "" {
+			return false
+		}
+		csv, err := tryWith(t, http.MethodGet, s.base+"/videos?limit=200", token, nil, map[string]string{"Accept": "text/csv"})
+		return err == nil && strings.Count(string(a.body), `"ad_id":`) == n && strings.Count(string(csv.body), "\n") == n+1
+	}
+	var stale atomic.Int64
+	acknowledged := make(chan struct{}, callers*writes)
+	var running sync.WaitGroup
+	for i, token := range tokens {
+		running.Go(func() {
+			for n := range writes {
+				link := fmt.Sprintf("https://www.tiktok.com/@someone/video/7%03d%015d", i, n)
+				a, err := try(t, http.MethodPost, s.base+"/videos", token, map[string]string{"link": link})
+				acknowledged <- struct{}{}
+				if err != nil || a.status != http.StatusOK || !has(token, n+1) {
+					stale.Add(1)
+				}
+			}
+		})
+	}
+	for n := range callers * writes { // pause or resume the replay after each five writes
+		<-acknowledged
+		switch n % 10 {
+		case 0:
+			replica.Pause(t)
+		case 5:
+			replica.Resume(t)
+		}
+	}
+	running.Wait()
+	require.Zero(t, stale.Load(), "reads without a write that was acknowledged before")
+	replica.Resume(t)
+	text := metrics()
+	for _, result := range []string{"answered", "behind"} {
+		n, err := strconv.Atoi(metric(text, `reeltally_replica_reads_total{result="`+result+`"}`))
+		require.NoError(t, err, text)
+		require.Positive(t, n, result)
+		t.Logf("%d reads: %s", n, result)
+	}
+	require.Equal(t, "0", metric(text, `reeltally_replica_reads_total{result="failed"}`))
+	require.Equal(t, "1", metric(text, "reeltally_replica_up"))
+	require.NotEmpty(t, metric(text, "reeltally_replica_lag_seconds"))
+
+	replica.Stop(t)
+	for _, token := range tokens {
+		require.True(t, has(token, writes), "reads go on without the replica")
+	}
+	s.server.stderr.Await(t, waitTimeout, "the replica cannot be used")
+	text = metrics()
+	require.Equal(t, "0", metric(text, "reeltally_replica_up"))
+	require.Empty(t, metric(text, "reeltally_replica_lag_seconds"))
+}

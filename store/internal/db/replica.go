@@ -1,0 +1,225 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+const (
+	// replicaTimeout is how long a read on the replica may take. After this time, the primary is asked instead.
+	replicaTimeout = 5 * time.Second
+	// replicaProbes is the time between two checks of a replica that cannot be used. Until a check succeeds, all reads go to the primary.
+	replicaProbes = time.Second
+)
+
+// ErrReplica reports that the replica could not answer a read: it does not answer, it lacks a change that the caller must see, or it is not a
+// replica of the database. The same read succeeds on the primary.
+var ErrReplica = errors.New("the replica cannot answer")
+
+var (
+	// errBehind reports that the replica has not applied the required version of the organisation's data yet.
+	errBehind = errors.New("it lacks a change of the organisation")
+	// errPromoted reports that the server accepts writes of its own, so that it no longer gets the changes of the primary.
+	errPromoted = errors.New("the server is no longer a replica")
+)
+
+// replica is a streaming replica of a PostgreSQL database. It answers reads that may take long, so that the primary has less work.
+type replica struct {
+	pool   *sql.DB
+	below  func() // closes the pgx pool that pool uses
+	logger *slog.Logger
+
+	answered, behind, failed atomic.Int64 // number of reads that the replica answered, of reads with errBehind, and of reads with other errors
+	away                     atomic.Bool  // the replica did not answer, and all reads go to the primary
+	probes                   sync.WaitGroup
+	stop                     context.CancelFunc // ends the checks of a replica that did not answer
+	running                  context.Context    //nolint:containedctx // ends when the DB is closed
+}
+
+// requirement says which changes of an organisation a read must see.
+type requirement struct {
+	org     uuid.UUID
+	version int64 // the version of the organisation's data on the primary
+}
+
+// openReplica prepares connections to the replica at the URL o.ReadURL. It does not connect, so that a server starts while the replica is
+// down. Each connection checks that the server belongs to the same cluster as the primary.
+func openReplica(ctx context.Context, o Options, primary connections) (*replica, error) {
+	if primary.sharded || len(primary.pools) != 1 {
+		return nil, errors.New("a replica for reads is possible only for a PostgreSQL database without Citus")
+	}
+	cfg, err := postgresConfig(o.ReadURL, o)
+	if err != nil {
+		return nil, fmt.Errorf("the URL of the replica: %w", err)
+	}
+	const cluster = "SELECT CAST(system_identifier AS text) FROM pg_control_system()"
+	var want string
+	if err := primary.pools[0].QueryRowContext(ctx, cluster).Scan(&want); err != nil {
+		return nil, fmt.Errorf("the identifier of the database's cluster cannot be read: %w", Translate(err))
+	}
+	prepare := cfg.AfterConnect
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		var have string
+		if err := conn.QueryRow(ctx, cluster).Scan(&have); err != nil {
+			return err
+		}
+		if have != want {
+			return errors.New("the server is not a replica of the database")
+		}
+		// All statements that are sent together then see one state of the data: that of the check.
+		if _, err := conn.Exec(ctx, "SET default_transaction_isolation = 'repeatable read'"); err != nil {
+			return err
+		}
+		return prepare(ctx, conn)
+	}
+	below, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	pool := sql.OpenDB(boundedConnector{stdlib.GetPoolConnector(below)})
+	pool.SetMaxIdleConns(0) // idle connections are kept by the pgx pool
+	r := &replica{pool: pool, below: below.Close, logger: o.Logger}
+	r.running, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return r, nil
+}
+
+// close ends the checks and closes all connections.
+func (r *replica) close() error {
+	r.stop()
+	r.probes.Wait()
+	err := r.pool.Close()
+	r.below()
+	return err
+}
+
+// HasReplica returns true if there is a replica and it answered the last read.
+func (d *DB) HasReplica() bool { return d.replica != nil && !d.replica.away.Load() }
+
+// OnReplica returns a DB whose EachRow and EachRowOf read from the replica. They return an ErrReplica if the replica fails or does not have the
+// given version of the organisation's data yet. All other methods use the primary. OnReplica must be called only if there is a replica.
+func (d *DB) OnReplica(org uuid.UUID, version int64) *DB {
+	on := *d
+	on.required = &requirement{org, version}
+	return &on
+}
+
+// replicaCheck is the statement that precedes each read on the replica.
+const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FROM organisation_totals WHERE organisation_totals.organisation_id = $1"
+
+// eachRow runs SELECT statements on the replica, after a check that the replica has the required version. It sends the check and the
+// statements together. It returns an ErrReplica if the replica cannot answer. It may then have called functions of the statements.
+func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
+	check := errBehind // also if the replica has no row, because it lacks the whole organisation
+	var stopped error  // the error of a function of a statement
+	all := []statement{{replicaCheck, []any{required.org}, func(row *Values) error {
+		switch {
+		case !row.IsTrue(1):
+			check = errPromoted
+		case row.Count(0) >= required.version:
+			check = nil
+		}
+		return check
+	}}}
+	for _, s := range statements {
+		each := s.each
+		s.each = func(row *Values) error {
+			stopped = each(row)
+			return stopped
+		}
+		all = append(all, s)
+	}
+	bounded, cancel := context.WithTimeout(ctx, replicaTimeout)
+	defer cancel()
+	err := d.eachRow(bounded, r.pool, all)
+	switch {
+	case check == nil && (err == nil || stopped != nil):
+		r.answered.Add(1)
+		return stopped
+	case ctx.Err() != nil: // the caller no longer waits
+		return err
+	case err == nil || errors.Is(err, errBehind):
+		r.behind.Add(1)
+		return fmt.Errorf("%w: %w", ErrReplica, errBehind)
+	}
+	r.failed.Add(1)
+	if isAway(err) {
+		r.leave(err)
+	} else {
+		r.logger.InfoContext(ctx, "a read on the replica failed", "error", err)
+	}
+	return fmt.Errorf("%w: %w", ErrReplica, err)
+}
+
+// isAway returns true if err means that the next reads will fail too. It returns false for errors of single statements, such as a statement
+// that PostgreSQL cancels because it conflicts with a change to apply.
+func isAway(err error) bool {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return strings.HasPrefix(e.Code, "57P") // the server shuts down or starts
+	}
+	return true
+}
+
+// leave sends all reads to the primary until the replica answers again.
+func (r *replica) leave(cause error) {
+	if !r.away.CompareAndSwap(false, true) {
+		return
+	}
+	r.logger.Warn("the replica cannot be used", "error", cause)
+	r.probes.Go(func() {
+		for pause(r.running, replicaProbes) == nil {
+			probe, cancel := context.WithTimeout(r.running, replicaProbes)
+			var isReplica bool
+			err := r.pool.QueryRowContext(probe, "SELECT pg_is_in_recovery()").Scan(&isReplica)
+			cancel()
+			if err == nil && isReplica {
+				r.away.Store(false)
+				r.logger.Warn("the replica is back")
+				return
+			}
+		}
+	})
+}
+
+// ReplicaState is the state of the replica for reads.
+type ReplicaState struct {
+	Up       bool          // the replica answers, and applies the log of the primary
+	Lag      time.Duration // age of the last change that the replica has applied; 0 if the replica has all changes
+	Answered int64         // number of reads that the replica has answered since the start of the program
+	Behind   int64         // number of reads that the primary answered because the replica lacked a change of the organisation
+	Failed   int64         // number of reads that the primary answered because the replica failed
+}
+
+// Replica returns the state of the replica. The result ok is false if there is no replica.
+func (d *DB) Replica(ctx context.Context) (s ReplicaState, ok bool) {
+	r := d.replica
+	if r == nil {
+		return s, false
+	}
+	s.Answered, s.Behind, s.Failed = r.answered.Load(), r.behind.Load(), r.failed.Load()
+	var written string
+	if d.pools[0].QueryRowContext(ctx, "SELECT CAST(pg_current_wal_lsn() AS text)").Scan(&written) != nil {
+		return s, true
+	}
+	var seconds float64
+	const lag = `SELECT pg_is_in_recovery(), CASE WHEN pg_last_wal_replay_lsn() >= CAST($1 AS pg_lsn) THEN 0
+ ELSE COALESCE(EXTRACT(EPOCH FROM clock_timestamp() - pg_last_xact_replay_timestamp()), 0) END`
+	s.Up = r.pool.QueryRowContext(ctx, lag, written).Scan(&s.Up, &seconds) == nil && s.Up
+	s.Lag = max(0, time.Duration(seconds*float64(time.Second)))
+	return s, true
+}

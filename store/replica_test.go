@@ -1,0 +1,218 @@
+package store_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver "pgx", which writes on the promoted replica
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/internal/db"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// replicated is a store with a replica for reads, in the database "replicated".
+type replicated struct {
+	*storetest.DB
+	reader *store.Store // the store that reads from the replica
+	log    *lockedBuffer
+}
+
+// lockedBuffer is a bytes.Buffer that can be used concurrently.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// newReplicated returns a new database on the server primary, and a store that reads from the replica.
+func newReplicated(t *testing.T, primary *storetest.Server, replica *storetest.Replica) *replicated {
+	t.Helper()
+	r := &replicated{DB: primary.New(t, "replicated"), log: &lockedBuffer{}}
+	replica.Await(t)
+	r.reader = r.open(t, replica.Database("replicated"))
+	return r
+}
+
+// open returns a store that reads from the replica with the given URL.
+func (r *replicated) open(t *testing.T, readURL string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{URL: r.URL, ReadURL: readURL, Now: r.Clock.Now, Inspect: r.Guard.Inspect, Logger: slog.New(slog.NewTextHandler(r.log, nil))})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// titles returns the titles of the organisation's videos as the store s reads them, from the replica if that is possible.
+func titles(t *testing.T, s *store.Store, o *store.Org) []string {
+	t.Helper()
+	list, err := store.FromReplica(t.Context(), s.Org(o.ID()), func(o *store.Org) (store.VideoPage, error) {
+		return o.Videos(t.Context(), storetest.OrderedBy("created_at", false))
+	})
+	require.NoError(t, err)
+	var found []string
+	for _, video := range list.Videos {
+		found = append(found, video.Title)
+	}
+	return found
+}
+
+// requireSameHistories requires that the store that reads from the replica returns the same histories as the store that reads from the
+// primary.
+func requireSameHistories(t *testing.T, r *replicated, o *store.Org) {
+	t.Helper()
+	page, err := o.Videos(t.Context(), storetest.OrderedBy("created_at", false))
+	require.NoError(t, err)
+	today := r.Clock.Now()
+	from, to := store.DateOf(today)-10, store.DateOf(today)
+	histories := func(o *store.Org) ([]any, error) {
+		points, err := o.History(t.Context(), store.VideoRef{ID: page.Videos[0].ID}, from, to)
+		days, err2 := o.OrganisationHistory(t.Context(), from, to)
+		accounts, err3 := o.AccountHistory(t.Context(), store.AccountRef{ID: *page.Videos[0].LinkedAccountID}, from, to)
+		return []any{points, days, accounts}, errors.Join(err, err2, err3)
+	}
+	want, err := histories(o)
+	require.NoError(t, err)
+	got, err := store.FromReplica(t.Context(), r.reader.Org(o.ID()), histories)
+	require.NoError(t, err)
+	require.NotEmpty(t, want[0])
+	require.Equal(t, want, got)
+}
+
+// reads returns how many reads the replica has answered, and how many it could not answer, since the last call.
+func reads(t *testing.T, s *store.Store, before *store.ReplicaState) (replica, primary int64) {
+	t.Helper()
+	now, ok := s.Replica(t.Context())
+	require.True(t, ok)
+	defer func() { *before = now }()
+	return now.Answered - before.Answered, now.Behind - before.Behind + now.Failed - before.Failed
+}
+
+func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	primary, replica := storetest.NewReplicated(t)
+	r := newReplicated(t, primary, replica)
+	o, other := storetest.NewOrg(t, r.DB), storetest.NewOrg(t, r.DB)
+	storetest.Track(t, o, storetest.Clip(t, 1))
+	storetest.Track(t, other, storetest.Clip(t, 2))
+	title := func(text string) {
+		r.Clock.Advance(24 * time.Hour)
+		storetest.Deliver(t, r.DB, storetest.Clip(t, 1).Platform, ingest.VideoFacts{Title: &text, Views: new(int64(1000))})
+	}
+	title("first")
+	replica.Await(t)
+	var state store.ReplicaState
+
+	require.Equal(t, []string{"first"}, titles(t, r.reader, o))
+	onReplica, onPrimary := reads(t, r.reader, &state)
+	require.Positive(t, onReplica)
+	require.Zero(t, onPrimary)
+	require.True(t, state.Up)
+	require.Zero(t, state.Lag)
+
+	// While the replica lags, an organisation reads its own writes, with the version that belongs to them.
+	replica.Pause(t)
+	storetest.Track(t, other, storetest.Clip(t, 3))
+	require.Equal(t, []string{"first"}, titles(t, r.reader, o))
+	onReplica, onPrimary = reads(t, r.reader, &state)
+	require.Positive(t, onReplica, "changes of other organisations do not matter")
+	require.Zero(t, onPrimary)
+	require.Positive(t, state.Lag)
+	title("second")
+	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
+	require.Len(t, titles(t, r.reader, other), 2)
+	onReplica, onPrimary = reads(t, r.reader, &state)
+	require.Zero(t, onReplica)
+	require.Equal(t, int64(2), onPrimary)
+	requireSameHistories(t, r, o)
+	_, _ = reads(t, r.reader, &state)
+
+	replica.Resume(t)
+	replica.Await(t)
+	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
+	require.Len(t, titles(t, r.reader, other), 2)
+	requireSameHistories(t, r, o)
+	onReplica, onPrimary = reads(t, r.reader, &state)
+	require.Positive(t, onReplica)
+	require.Zero(t, onPrimary)
+
+	// A new organisation, whose creation the replica has not applied yet.
+	replica.Pause(t)
+	late := storetest.NewOrg(t, r.DB)
+	require.Empty(t, titles(t, r.reader, late))
+	replica.Resume(t)
+	replica.Await(t)
+
+	// While the replica hangs, the primary answers, and after a first wait nobody waits for the replica.
+	thaw := replica.Freeze(t)
+	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
+	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
+	require.False(t, r.reader.DB().HasReplica())
+	thaw()
+	require.Eventually(t, r.reader.DB().HasReplica, time.Minute, 10*time.Millisecond)
+	require.Contains(t, r.log.String(), "the replica is back")
+
+	// Statements that are sent together see one state of the data.
+	var isolation string
+	require.NoError(t, r.reader.DB().OnReplica(o.ID(), 1).EachRowOf(t.Context(), r.reader.DB().FixedQuery("SELECT current_setting('transaction_isolation')").Select(nil, func(row *db.Values) error {
+		isolation = row.String(0)
+		return nil
+	})))
+	require.Equal(t, "repeatable read", isolation)
+
+	// A replica that was promoted gets no more changes, although its version can be newer.
+	replica.Promote(t)
+	promoted, err := sql.Open("pgx", replica.Database("replicated"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, promoted.Close()) }()
+	for _, statement := range []string{"UPDATE videos SET title = 'of another server'", "UPDATE organisation_totals SET version = version + 1000"} {
+		_, err := promoted.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
+	_, _ = reads(t, r.reader, &state)
+	require.False(t, state.Up)
+	require.False(t, r.reader.DB().HasReplica())
+	require.Contains(t, r.log.String(), "the server is no longer a replica")
+}
+
+func TestReplica_mustBelongToTheDatabase(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	primary, replica := storetest.NewReplicated(t)
+	r := newReplicated(t, primary, replica)
+	o := storetest.NewOrg(t, r.DB)
+	storetest.Track(t, o, storetest.Clip(t, 1))
+
+	elsewhere := r.open(t, storetest.NewURL(t, "postgres")) // a database on another server
+	require.Len(t, titles(t, elsewhere, o), 1)
+	require.Contains(t, r.log.String(), "the server is not a replica of the database")
+
+	down, err := url.Parse(replica.Database("replicated"))
+	require.NoError(t, err)
+	down.Host = "127.0.0.1:1" // no server listens on port 1
+	require.Len(t, titles(t, r.open(t, down.String()), o), 1)
+
+	_, err = store.Open(t.Context(), store.Options{URL: storetest.NewURL(t, "sqlite"), ReadURL: replica.Database("replicated"), Now: r.Clock.Now})
+	require.ErrorContains(t, err, "only for a PostgreSQL database")
+}
