@@ -41,16 +41,16 @@ type Options struct {
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For header is trusted. By default, no proxy is trusted.
 	TrustedProxies []netip.Prefix
 	// Sandbox is true if the sandbox, which makes up data, will fill the database. Every response then has the header ReelTally-Sandbox
-	// until the first number is stored. Afterwards, responses have the header only if the numbers in the database are made up.
+	// until the first number is stored. From then on, responses have the header only if the numbers in the database are made up.
 	Sandbox bool
-	// RequestTimeout is the time limit of a request. A request that takes longer is answered with status 503. The default is 30 seconds.
+	// RequestTimeout is the time limit of a request. A request that takes longer gets status 503. The default is 30 seconds.
 	RequestTimeout time.Duration
-	// Status is an HTTP handler that answers with JSON about the queue, the sources and their call budgets, as /status does at the address
-	// for metrics. If it is nil, the dashboard's page for the operator shows only an error.
+	// Status is an HTTP handler that answers with JSON about the queue, the sources and their call budgets. It is the handler of /status at
+	// the address for metrics. If Status is nil, the dashboard's page for the operator shows only an error.
 	Status http.Handler
 	// Webhooks are the settings for sending events to webhooks.
 	Webhooks WebhookOptions
-	// PreviewAllowance is how many videos or accounts of a tracking request are fetched if the organisation has no subscription. The
+	// PreviewAllowance is how many videos or accounts of each tracking request are fetched if the organisation has no subscription. The
 	// default is 5.
 	PreviewAllowance int
 }
@@ -73,9 +73,9 @@ type Server struct {
 	logger           *slog.Logger
 	later            *laterWrites
 	rates            RateStore
-	sandbox          atomic.Bool  // true if the numbers in the database are made up
+	sandbox          atomic.Bool  // true if the numbers in the database are made up, or will be
 	draining         atomic.Bool  // true after Drain was called
-	dataKnown        atomic.Bool  // true if the database contains numbers, so that the value of sandbox was read from the database
+	dataKnown        atomic.Bool  // true if the server has read from the database that it contains numbers; the value of sandbox is then final
 	status           http.Handler // see Options.Status; can be nil
 	previewAllowance int
 	requestTimeout   time.Duration
@@ -150,8 +150,8 @@ func New(o Options) (*Server, error) {
 // Handler returns the HTTP handler of all routes.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Drain prepares the server for its end. After Drain, GET /readyz answers with status 503, so that a proxy sends new requests to other
-// servers. Every response closes its connection. The server still answers all requests.
+// Drain prepares the server for shutdown. After Drain, GET /readyz answers with status 503, so that a proxy sends new requests to other
+// servers. The server still answers all requests, and closes the connection after each response.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // Close waits until all background writes to the database have finished, for example the write of a token's last use. Call Close after the

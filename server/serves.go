@@ -10,10 +10,12 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// servedCache is how long the server uses what it has read about the running collectors. After this time, it reads the database again.
+// servedCache is how long the server uses what it has read from the database about the running collectors. After this time, it reads the
+// database again.
 const servedCache = 5 * time.Second
 
-// servedReader reads from the database which videos and accounts the running collectors can fetch, at most once in servedCache.
+// servedReader reads from the database which videos and accounts the running collectors can fetch. It reads the database at most once in
+// servedCache.
 type servedReader struct {
 	queue *queue.Queue
 	now   func() time.Time
@@ -23,7 +25,7 @@ type servedReader struct {
 	until  time.Time // time until which served is used
 }
 
-// read returns which videos and accounts the running collectors can fetch. The answer can be as old as servedCache.
+// read returns which videos and accounts the running collectors can fetch. The result can be as old as servedCache.
 func (r *servedReader) read(ctx context.Context) (queue.Served, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,9 +43,9 @@ func (r *servedReader) read(ctx context.Context) (queue.Served, error) {
 // platformNames are the names of the platforms as they are written in sentences for callers.
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// unsupported checks whether the running collectors can fetch the video or account of the link l. If they can never fetch it, the result
-// reason says why, and the result warning says why and what to do. If they could fetch it with a link of another form, reason is "", and
-// warning asks the caller for such a link. In all other cases, for example if no collector is running, both results are "".
+// unsupported checks whether the running collectors can fetch the video or account of the link l. If no source can fetch it, the result
+// reason says so, and the result warning also says what to do. If a source could fetch it, but only from a link of a different form, reason
+// is "", and warning asks for such a link. In all other cases, for example if no collector is running, both results are "".
 func unsupported(served queue.Served, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
@@ -66,7 +68,7 @@ func unsupported(served queue.Served, l link.Link) (reason, warning string) {
 	return "", fmt.Sprintf("The configured sources find %ss of %s only by their ids: track a link that contains the id.", l.Kind, platform)
 }
 
-// linkWarnings returns the warnings that unsupported returns for links, without duplicates, in the order of the links.
+// linkWarnings returns the warnings about links that the running collectors cannot fetch, without duplicates, in the order of the links.
 func linkWarnings(served queue.Served, links []link.Link) []string {
 	warnings, seen := []string{}, map[string]bool{}
 	for _, l := range links {

@@ -14,18 +14,19 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// This file contains the functions of the server that share pages call: they look up the hash of a share page, and check its password.
+// The dashboard calls the functions in this file for share pages: they find the collection of a share page by its hash, and check the
+// password of the page.
 
 // shareViews limits how many requests for share pages one IP address can send in a minute. Requests with a wrong hash or a wrong password
-// also count.
+// are also counted.
 var shareViews = addressLimit{"share_views", 120, "requests for share pages"}
 
 // shareReads is the maximum number of GET requests to one operation that all share pages of one organisation can make in a minute. These
 // requests are counted separately, so that visitors of share pages do not use up the rate limits of the organisation's programs and pages.
 const shareReads = 600
 
-// guessLimit limits how many wrong passwords can be sent for a share page. The field attempts is the maximum number in each period of the
-// length window.
+// guessLimit limits how many wrong passwords can be sent for a share page: at most as many as the field attempts says, in each period of
+// the length window.
 type guessLimit struct {
 	attempts int64
 	window   time.Duration
@@ -51,8 +52,8 @@ func (b pageBackend) ShareOpened(ctx context.Context, share store.Share) {
 		func(ctx context.Context) error { return b.s.store.ShareOpened(ctx, share) }, "collection_id", share.Collection.ID)
 }
 
-// ShareOpenedAt returns when a visitor last opened the share page with the given hash. It returns nil if no visitor has opened the page, or
-// if the page does not belong to the organisation of id.
+// ShareOpenedAt returns when a visitor last opened the share page with the given hash. It returns nil if no visitor has opened the page
+// yet, or if the page does not belong to the organisation of id.
 func (b pageBackend) ShareOpenedAt(ctx context.Context, id store.Identity, hash string) (*time.Time, error) {
 	at, err := b.s.store.Org(id.Organisation.ID).ShareOpenedAt(ctx, hash)
 	if at == nil || err != nil {
@@ -63,7 +64,7 @@ func (b pageBackend) ShareOpenedAt(ctx context.Context, id store.Identity, hash 
 
 // EnterShare checks the password of a protected share page. It returns a pass: a signed text with which the visitor's browser can read the
 // page for web.ShareSessionLife. Each attempt is counted before the password is checked, so that concurrent attempts cannot exceed the
-// limit. The count of a correct attempt is undone.
+// limit. If the password is correct, the attempt is subtracted again.
 func (b pageBackend) EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Collection.Hash
 	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + addressOf(ctx): guessesOfAddress}
@@ -94,16 +95,16 @@ func (b pageBackend) EnterShare(ctx context.Context, share store.Share, password
 	return expiry + "." + b.signShare(share, expiry), nil
 }
 
-// HasSharePass returns true if EnterShare has returned pass for this share page, the pass is still valid, and the password was not changed
-// since.
+// HasSharePass returns true if EnterShare returned pass for this share page, pass has not expired, and the password of the page is still
+// the same.
 func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 	expiry, signature, _ := strings.Cut(pass, ".")
 	seconds, err := strconv.ParseInt(expiry, 10, 64)
 	return err == nil && b.s.now().Unix() < seconds && hmac.Equal([]byte(signature), []byte(b.signShare(share, expiry)))
 }
 
-// signShare returns the signature of a pass for a share page. expiry is the Unix time, in decimal digits, when the pass ends. The signature
-// depends on the hash of the password, so that a new password makes all passes invalid.
+// signShare returns the signature of a pass for a share page. The parameter expiry is the time when the pass ends: Unix time in decimal
+// digits. The signature depends on the hash of the password, so that a new password makes all passes invalid.
 func (b pageBackend) signShare(share store.Share, expiry string) string {
 	mac := hmac.New(sha256.New, b.s.cursorKey)
 	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, expiry} {

@@ -23,7 +23,8 @@ import (
 
 const sharePassword = "correct horse battery"
 
-// share changes the access of a collection and returns the path of its share page. body contains further members of the PATCH request.
+// share sends a PATCH request that changes the access of a collection, and returns the path of its share page. The map body has further
+// members of the request body, and can be nil.
 func (c *caller) share(collection uuid.UUID, access string, body map[string]any) string {
 	c.t.Helper()
 	changes := map[string]any{"access": access}
@@ -112,7 +113,8 @@ func TestSharePage_privateCollectionsAndUnknownHashesGetTheSameResponse(t *testi
 	})
 }
 
-// withoutRequestID returns a copy of the headers without X-Request-Id and Date, which can differ between two otherwise equal responses.
+// withoutRequestID returns a copy of the headers without X-Request-Id and Date. These two can differ between responses that are otherwise
+// equal.
 func withoutRequestID(h http.Header) http.Header {
 	h = h.Clone()
 	h.Del("X-Request-Id")
@@ -287,7 +289,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 		}
 		open := func() {
 			visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusOK)
-			a.server.Close() // waits until the time of the visit is stored
+			a.server.Close() // Close waits until the time of the visit is stored
 		}
 		open()
 		first := opened()

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// slots limits how many tasks run concurrently, for each organisation and in total. A running task occupies one slot. slots is safe for
-// concurrent use.
+// slots limits how many tasks run at the same time, for each organisation and in total. A running task occupies one slot. A value of the
+// type slots is safe for concurrent use.
 type slots struct {
 	perOrganisation int           // maximum number of running tasks of each organisation
 	total           chan struct{} // contains one entry for each running task of all organisations; nil if the total is not limited
@@ -61,7 +61,7 @@ func (s *slots) acquire(ctx context.Context, organisation uuid.UUID) (release fu
 	}, nil
 }
 
-// addUser counts a running or waiting task of the organisation and returns the slots of the organisation.
+// addUser adds one to the organisation's number of running and waiting tasks, and returns the slots of the organisation.
 func (s *slots) addUser(organisation uuid.UUID) *organisationSlots {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,8 @@ func (s *slots) addUser(organisation uuid.UUID) *organisationSlots {
 	return own
 }
 
-// removeUser undoes addUser. It deletes the slots of an organisation that has no more running or waiting tasks.
+// removeUser subtracts one from the organisation's number of running and waiting tasks. It deletes the slots of the organisation if no such
+// task is left.
 func (s *slots) removeUser(organisation uuid.UUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,7 @@ func TestSlots_limitConcurrentShortLinksPerOrganisationAndInTotal(t *testing.T) 
 		}
 		require.Len(t, slots.total, maxResolves)
 
-		cancel() // slots.acquire returns an error to each goroutine that waits for a slot
+		cancel() // cancelling makes slots.acquire return an error to each goroutine that waits for a slot
 		close(done)
 		synctest.Wait()
 		require.Empty(t, slots.total)

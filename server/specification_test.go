@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// successStatuses contains the success statuses of operations. An operation without an entry has only the success status 200. The statuses
-// are specified in interface.md section 1 and in spec.md sections 4.4 and 4.5.
+// successStatuses contains the success statuses of operations, as the specification requires them. They are copied by hand instead of read
+// from openapi.yaml. An operation without an entry has only the success status 200.
 var successStatuses = map[string][]string{
 	"createCollection":      {"201"},
 	"createReport":          {"201"},
@@ -112,11 +112,11 @@ func TestEveryQueryParameter_refusesInvalidSyntax(t *testing.T) {
 				strings.ToUpper(name) + "=a": "unknown_parameter",
 			} {
 				if code == "repeated_parameter" && p.Value.Schema.Value.Type.Is("array") {
-					continue // a parameter with an array may occur several times, once for each value
+					continue // a parameter with an array may occur several times, with one value each time
 				}
 				problem := c.send(op.Method, target+"?"+query, body).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 				require.True(t, strings.EqualFold(name, *problem.Errors[0].Name), query)
-				if code != "empty" { // an empty value has the code "empty" or "min_length", depending on the schema
+				if code != "empty" { // the code for an empty value is "empty" or "min_length", depending on the schema
 					require.Equal(t, code, problem.Errors[0].Code, query)
 				}
 			}

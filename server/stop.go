@@ -57,7 +57,7 @@ func (s *Server) StopAccounts(ctx context.Context, r api.StopAccountsRequestObje
 	return s.stopAll(ctx, accountResource, r.Body.Ids)
 }
 
-// stopOne stops the tracking of one video or account. text is the item's id or link.
+// stopOne stops the tracking of one video or account. The parameter text is its id or link.
 func (s *Server) stopOne(ctx context.Context, res resource, text string) error {
 	ref, err := s.parseReference(ctx, res.kind, text)
 	if err != nil {
@@ -66,8 +66,8 @@ func (s *Server) stopOne(ctx context.Context, res resource, text string) error {
 	return stopReference(ctx, res, ref, text)
 }
 
-// stopReference stops the tracking of one video or account. If the item is not tracked, stopReference returns an error response with the
-// code not_found. text is the item's id or link for the error message.
+// stopReference stops the tracking of one video or account. If it is not tracked, stopReference returns an error response with the code
+// not_found. The parameter text is its id or link, for the error message.
 func stopReference(ctx context.Context, res resource, ref reference, text string) error {
 	missing, err := res.stop(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
 	if err == nil && len(missing) > 0 {
@@ -76,8 +76,8 @@ func stopReference(ctx context.Context, res resource, ref reference, text string
 	return err
 }
 
-// untracked returns an error response for a video or account that the organisation does not track. text is the item's id or link as the
-// caller sent it.
+// untracked returns the error response for a video or account that the organisation does not track. The parameter text is its id or link as
+// the caller sent it.
 func untracked(kind link.Kind, text string) *Error {
 	return problem(CodeNotFound, "Your organisation tracks no %s %s.", kind, text)
 }
@@ -88,7 +88,7 @@ type stopEntry struct {
 	url *string // link of the video or account as the caller sent it; nil if the caller sent an id
 }
 
-// stopAll stops the tracking of many videos or accounts. idsOrLinks has the id or the link of each of them.
+// stopAll stops the tracking of many videos or accounts. The slice idsOrLinks has the id or the link of each.
 func (s *Server) stopAll(ctx context.Context, res resource, idsOrLinks []string) (bulkResponse, error) {
 	entries, err := s.readStopEntries(ctx, res, idsOrLinks)
 	if err != nil {
@@ -106,8 +106,8 @@ func (s *Server) stopAll(ctx context.Context, res resource, idsOrLinks []string)
 	return bulkResponse{http.StatusOK, result}, nil
 }
 
-// readStopEntries converts ids and links of videos or accounts to entries without duplicates. It fails if a link leads to a video or
-// account that is not tracked. It does not check ids, because untracked ids are reported when the tracking is stopped.
+// readStopEntries converts ids and links of videos or accounts to entries without duplicates. It fails if a link is refused or leads to a
+// video or account that is not tracked. It does not check ids: untracked ids are reported when the tracking is stopped.
 func (s *Server) readStopEntries(ctx context.Context, res resource, idsOrLinks []string) ([]stopEntry, error) {
 	ids := make([]uuid.UUID, len(idsOrLinks))
 	var urls []string
@@ -149,8 +149,9 @@ func (s *Server) readStopEntries(ctx context.Context, res resource, idsOrLinks [
 	return entries, nil
 }
 
-// trackedByLink returns the id of the video or account of each link, in the order of urls. The id is zero if the item is not tracked or the
-// link is refused. If a short link cannot be resolved now, trackedByLink fails, because the short link can belong to a tracked item.
+// trackedByLink returns the id of the video or account of each link, in the order of urls. The id is zero if the video or account is not
+// tracked, or if the link is refused. trackedByLink fails if a short link cannot be resolved now, because it could lead to a tracked video
+// or account.
 func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string) ([]uuid.UUID, error) {
 	parsed, err := s.linksOf(ctx, res.kind, urls)
 	if err != nil {
@@ -168,8 +169,8 @@ func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string)
 	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
 }
 
-// untrackedLinks returns the error response for a request to stop many videos or accounts, if some links of the request lead to untracked
-// ones. faults contains one fault for each of these links.
+// untrackedLinks returns the error response for a request to stop many videos or accounts if links of the request do not lead to tracked
+// ones. The slice faults contains one fault for each of these links.
 func untrackedLinks(faults []api.Fault) *Error {
 	const shown = 10
 	details := make([]string, 0, shown)
@@ -184,7 +185,7 @@ func untrackedLinks(faults []api.Fault) *Error {
 	return e
 }
 
-// toStopResult returns the response to a request to stop many videos or accounts. untrackedRefs identifies those that were not tracked
+// toStopResult returns the response to a request to stop many videos or accounts. The slice untrackedRefs has those that were not tracked
 // before the request.
 func toStopResult(kind link.Kind, entries []stopEntry, untrackedRefs []reference) api.StopResult {
 	failed := make(map[uuid.UUID]bool, len(untrackedRefs))

@@ -31,11 +31,11 @@ const (
 	faultMaxWords         = "max_words"
 )
 
-// Limits that apply to every JSON body, in addition to its schema. They allow the largest valid bodies: a bulk request with 500 links, and
-// display settings of 16 KiB with up to 8,200 values.
+// Limits for every JSON body, in addition to its schema. The largest valid bodies are within these limits: a bulk request with 500 links,
+// and display settings of 16 KiB with up to 8,200 values.
 const (
 	maxDepth  = 64     // maximum nesting depth of arrays and objects
-	maxValues = 10_000 // maximum number of values, including the values in arrays and objects
+	maxValues = 10_000 // maximum number of values in the body, with those inside of arrays and objects
 	maxName   = 500    // maximum length of the name of an object member, in bytes
 )
 
@@ -76,14 +76,14 @@ type pathStep struct {
 	index int    // index of the entry; -1 if the step enters an object
 }
 
-// fault adds a fault at the value that is being scanned. It does nothing if the scan has already found maxFaults faults.
+// fault adds a fault of the value that is being scanned. If maxFaults faults were already found, it does nothing.
 func (s *jsonScan) fault(code, format string, args ...any) {
 	if len(s.faults) < maxFaults {
 		s.faults = append(s.faults, bodyFault(jsonPointer(s.names()), code, format, args...))
 	}
 }
 
-// names returns the path to the value that is being scanned: names of members and indexes of entries.
+// names returns the path to the value that is being scanned, as the names of members and the indexes of entries.
 func (s *jsonScan) names() []string {
 	names := make([]string, len(s.path))
 	for i, step := range s.path {
@@ -149,7 +149,7 @@ func (s *jsonScan) scanObject() bool {
 		if !ok {
 			return false
 		}
-		name, _ := token.(string) // cannot fail, because the decoder returns the name of a member as a string
+		name, _ := token.(string) // no failure is possible, because the decoder returns the name of a member as a string
 		s.path = append(s.path, pathStep{name: name, index: -1})
 		if len(name) > maxName {
 			s.fault(faultMaxLength, "the name of a member must have at most %d bytes, not %d", maxName, len(name))
@@ -166,8 +166,8 @@ func (s *jsonScan) scanObject() bool {
 	return true
 }
 
-// tooManyValues adds a fault for a body with too many values. It looks at the arrays that contain the current value. The fault names the
-// outermost of them that is longer than its schema allows. If none is too long, the fault names the body as a whole.
+// tooManyValues adds a fault for a body with too many values. The fault names the outermost array around the current value that is longer
+// than its schema allows. If there is no such array, the fault names the body as a whole.
 func (s *jsonScan) tooManyValues() {
 	schema := s.schema
 	for i, step := range s.path {
@@ -205,7 +205,7 @@ func (s *jsonScan) readToken() (json.Token, bool) {
 	return token, true
 }
 
-// syntaxFault adds the fault for a syntax error that the JSON decoder found.
+// syntaxFault adds a fault for err, a syntax error that the JSON decoder found.
 func (s *jsonScan) syntaxFault(err error) {
 	var syntax *json.SyntaxError
 	switch {
@@ -275,7 +275,7 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1", "\x00", "\ufffd")
 // escapePointer escapes the name of a member for a JSON pointer: "a/b" becomes "a~1b".
 func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 
-// maxPlace is the maximum length, in characters, of the JSON pointer or parameter name with which an error response says where a fault is.
+// maxPlace is the maximum length, in characters, of the place of a fault in an error response: a JSON pointer or the name of a parameter.
 const maxPlace = 500
 
 // truncatePlace returns s, cut to maxPlace characters if s is longer. The last character of a cut text is "…".
@@ -287,7 +287,7 @@ func truncatePlace(s string) string {
 	return s
 }
 
-// quote prepares a text from a request for an error message. It returns the text in quotes, escaped, and cut to 100 characters.
+// quote returns a text from a request for use in an error message: in quotes, escaped, and cut to 100 characters.
 func quote(s string) string {
 	const maxQuoted = 100
 	head, longer := firstRunes(s, maxQuoted)
@@ -308,10 +308,10 @@ func firstRunes(s string, n int) (head string, longer bool) {
 	return s, false
 }
 
-// checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults faults. Unlike net/url, it reports pairs with
-// wrong syntax instead of dropping them. If a filter were dropped, the list would contain too many rows. checkQuery does not return an
-// array parameter with too many entries. It joins the values of an array parameter that occurs more than once with commas, because some
-// generated clients send arrays in this way.
+// checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults faults. It reports pairs with wrong syntax,
+// which net/url would drop: without a dropped filter, a list would contain too many rows. It leaves out an array parameter with too many
+// entries. If an array parameter occurs more than once, it joins the values with commas, because some generated clients send arrays in this
+// way.
 func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 	values := url.Values{}
 	var faults []api.Fault
@@ -357,7 +357,7 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 // tooManyEntries returns true if value has more entries than the schema of the parameter p allows. The entries are separated by commas.
 func tooManyEntries(p *openapi3.Parameter, value string) bool {
 	most := p.Schema.Value.MaxItems
-	return most != nil && strings.Count(value, ",") >= int(*most) //nolint:gosec // all values of maxItems in the OpenAPI contract are small
+	return most != nil && strings.Count(value, ",") >= int(*most) //nolint:gosec // no overflow, because all values of maxItems in the contract are small
 }
 
 // allowedParameters returns a list of an operation's query parameters for an error message, such as "it takes limit, page".
@@ -370,8 +370,8 @@ func allowedParameters(op *operation) string {
 
 func isArray(p *openapi3.Parameter) bool { return p.Schema.Value.Type.Is("array") }
 
-// quoteName returns the name of a parameter for an error response. It returns the name unchanged, so that programs can compare it, unless
-// the name is too long or contains characters that need escaping. Then it returns quote(name).
+// quoteName returns the name of a parameter for an error response. A program can compare the name with its own parameters, so the name is
+// not changed if possible. If the name is too long or contains characters that need escaping, quoteName returns quote(name).
 func quoteName(name string) string {
 	if q := quote(name); q != `"`+name+`"` {
 		return q

@@ -104,7 +104,7 @@ func FuzzQuery(f *testing.F) {
 		if err != nil {
 			t.Fatalf("checkQuery accepts %q, but net/url refuses it: %v", raw, err)
 		}
-		for name, all := range want { // the values of an array are joined
+		for name, all := range want { // checkQuery joins the values of an array
 			want[name] = []string{strings.Join(all, ",")}
 		}
 		require.Equal(t, want, values)
@@ -142,7 +142,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// walkText requires that no text in v contains NUL. It checks strings, member names, and the contents of objects and arrays.
+// walkText requires that no text in v contains NUL. It checks strings, the names of members, and everything inside of objects and arrays.
 func walkText(t *testing.T, v any) {
 	t.Helper()
 	switch v := v.(type) {
@@ -160,8 +160,8 @@ func walkText(t *testing.T, v any) {
 	}
 }
 
-// cancelledAfter is a context whose method Err returns nil in the first validCalls calls, and then context.Canceled. errCalls counts the
-// calls.
+// cancelledAfter is a context that is cancelled after validCalls calls of its method Err: these calls return nil, and later calls return
+// context.Canceled. The field errCalls counts the calls.
 type cancelledAfter struct {
 	context.Context
 	validCalls, errCalls int

@@ -17,13 +17,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// minComparisons contains the minimum number of pairs of requests that the test sends, by database engine.
+// minComparisons is the minimum number of pairs of requests that the test must send, for each database engine.
 var minComparisons = map[string]int{"sqlite": 6000, "postgres": 4000}
 
-// TestTenancy_hidesDataOfOtherOrganisations sends pairs of equal requests that differ only in ids, links, names, hashtags, cursors, ETags
-// and hashes. In the first request, these texts identify an item of another organisation. In the second request, they identify an item that
-// does not exist. The two responses must be equal except for these texts, so that a caller cannot detect that the item exists. The database
-// rows of the other organisation must not change. The test generates requests for every text field of every operation in the contract.
+// TestTenancy_hidesDataOfOtherOrganisations sends pairs of requests. The two requests differ only in ids, links, names, hashtags, cursors,
+// ETags and hashes. In the first request, these texts identify an item of another organisation. In the second request, they identify an
+// item that does not exist. Apart from these texts, the two responses must be equal, so that a caller cannot find out that the item exists.
+// The database rows of the other organisation must not change. The test generates requests for every text field of every operation in the
+// contract.
 func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -58,12 +59,12 @@ type prober struct {
 	secondGenerator  *generator        // generates the same requests with items that do not exist
 	otherItems       inventory         // items of another organisation
 	missingItems     inventory         // items that do not exist
-	namePlaceholders *strings.Replacer // replaces the ids and links that can differ between the two responses
+	namePlaceholders *strings.Replacer // replaces the texts in which the two responses may differ, such as ids and links
 	sent             int               // number of pairs of requests sent so far
 }
 
-// newProber creates a prober with two organisations that have equal items. The first organisation sends the first request of each pair, and
-// the second organisation sends the second request.
+// newProber creates a prober and two organisations with equal items. The first organisation sends the first request of each pair, and the
+// second organisation sends the second request.
 func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober {
 	t.Helper()
 	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, otherItems: otherItems, missingItems: missingItems}
@@ -76,16 +77,17 @@ func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober
 	return p
 }
 
-// withoutNames returns a Replacer that replaces the texts of all inventories by placeholders. Each pair consists of two inventories. Texts
-// of the same kind and at the same position in both inventories of a pair get the same placeholder.
+// withoutNames returns a Replacer that replaces the texts of all inventories by placeholders. Each pair has two inventories: texts of the
+// same kind at the same position in them get the same placeholder.
 func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
 		for _, items := range pair {
 			for _, m := range itemKinds {
 				for i, name := range items[m] {
-					name = strings.Trim(name, `"`) // remove the quotes of an ETag
-					// Error messages can contain only the first 60 or 100 characters of a long text, so these prefixes are also replaced.
+					name = strings.Trim(name, `"`) // without the quotes of an ETag
+					// An error message can contain only the first 60 or 100 characters of a long text, so these beginnings are also
+					// replaced.
 					for _, form := range []string{name, url.PathEscape(name), strings.ToUpper(name), strings.ToLower(name), name[:min(60, len(name))], name[:min(100, len(name))]} {
 						names = append(names, []string{form, fmt.Sprintf("⟨%s %d.%d⟩", m, side, i)})
 					}
@@ -97,7 +99,7 @@ func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	return strings.NewReplacer(slices.Concat(names...)...)
 }
 
-// probeField sends a pair of requests for each text of another organisation that the field s accepts. If s is one of slowFields, it sends
+// probeField sends one pair of requests for each text of another organisation that the field s accepts. For a field in slowFields, it sends
 // only one pair.
 func (p *prober) probeField(op *contractOperation, s textField) {
 	p.t.Helper()
@@ -130,8 +132,8 @@ func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	})
 }
 
-// compare sends a pair of requests and requires equal responses. The function fill puts texts of an inventory into each request.
-// description is used in the failure message.
+// compare sends a pair of requests and requires equal responses. The function fill puts texts of an inventory into a request. The parameter
+// description is a part of the failure message.
 func (p *prober) compare(op *contractOperation, description string, fill func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	p.sent++
@@ -156,14 +158,14 @@ func (p *prober) sendGenerated(g *generator, op *contractOperation, items invent
 	require.Less(p.t, resp.StatusCode, http.StatusInternalServerError, "%s\n%s", r, body)
 	h := resp.Header.Clone()
 	for name := range h {
-		if name == "X-Request-Id" || name == "Etag" || strings.HasPrefix(name, "Ratelimit") { // these headers can differ between two responses with equal data
+		if name == "X-Request-Id" || name == "Etag" || strings.HasPrefix(name, "Ratelimit") { // these headers may differ, even if the two organisations have equal data
 			h.Del(name)
 		}
 	}
 	if h.Get("Link") != "" {
-		h.Set("Link", "…") // contains the query of the request and a cursor
+		h.Set("Link", "…") // the header contains the query of the request and a cursor
 	}
-	text := instanceMember.ReplaceAllStringFunc(string(body), func(path string) string { // decode the path, because the two requests can have different percent-encoding
+	text := instanceMember.ReplaceAllStringFunc(string(body), func(path string) string { // decode the path, because the two requests can be percent-encoded differently
 		decoded, err := url.PathUnescape(path)
 		require.NoError(p.t, err)
 		return decoded

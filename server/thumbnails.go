@@ -9,9 +9,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// This file serves thumbnails, the small preview pictures of videos, to the dashboard and to share pages. The address of a thumbnail
-// contains a signature, so the request needs no session. Without the signature, visitors could request the thumbnails of arbitrary videos
-// to find out which videos this server tracks.
+// The dashboard and share pages get thumbnails, the small preview pictures of videos, from the functions in this file. The address of a
+// thumbnail contains a signature, so a request for a thumbnail needs no session. Without the signature, visitors could find out which
+// videos this server tracks, by requesting the thumbnails of arbitrary videos.
 
 // SignThumbnail returns the signature in the address of a video's thumbnail. externalID is the id of the video on its platform.
 func (b pageBackend) SignThumbnail(p link.Platform, externalID string) string {

@@ -29,8 +29,8 @@ const rateWindow = time.Minute
 // tierFacts are the rate limits and rights of the organisations in a tier.
 type tierFacts struct {
 	limits      map[rateGroup]int64 // maximum number of requests in a minute to each operation of a rate group
-	masked      bool                // true if operations with x-tier-masked return only one item and no metrics
-	historyDays int                 // maximum age of the start of a history, in days
+	masked      bool                // true if metrics are null in responses, and most lists have only one item
+	historyDays int                 // how many days before today a history may start
 }
 
 // tiers contains the default rate limits and the rights of each tier. Options.TierLimits changes the rate limits. No other code in this
@@ -44,25 +44,25 @@ var tiers = map[store.Tier]tierFacts{
 // maxTierLimit is the largest rate limit that TierLimits.Check allows.
 const maxTierLimit = 1_000_000
 
-// TierLimits are rate limits that replace the defaults. A key is TIER.GROUP, for example basic.read. A value is the maximum number of requests
-// in a minute to each operation of the group.
+// TierLimits are rate limits that replace the defaults of tiers. A key is TIER.GROUP, for example basic.read. The value is the maximum
+// number of requests in a minute to each operation of the rate group.
 type TierLimits map[string]int64
 
-// Check returns an error for a key that names no tier or rate group, and for a limit below 1 or above a million.
+// Check returns an error if a key names no tier or no rate group, or if a limit is below 1 or above a million.
 func (l TierLimits) Check() error {
 	_, err := l.apply()
 	return err
 }
 
-// apply returns a copy of tiers in which the rate limits of l replace the defaults. It fails if a key of l names no tier or rate group, or
-// if a limit is below 1 or above maxTierLimit.
+// apply returns a copy of the variable tiers in which the rate limits of l replace the defaults. It fails if a key of l names no tier or no
+// rate group, or if a limit is below 1 or above maxTierLimit.
 func (l TierLimits) apply() (map[store.Tier]tierFacts, error) {
 	out := maps.Clone(tiers)
 	for tier, facts := range out {
 		facts.limits = maps.Clone(facts.limits)
 		out[tier] = facts
 	}
-	for _, key := range slices.Sorted(maps.Keys(l)) { // sorted, so that the same limits always give the same error
+	for _, key := range slices.Sorted(maps.Keys(l)) { // sorted, so that the first error is always the same
 		limit := l[key]
 		tier, group, _ := strings.Cut(key, ".")
 		limits := out[store.Tier(tier)].limits

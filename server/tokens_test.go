@@ -55,7 +55,7 @@ func TestTokens_areCreatedListedAndRevoked(t *testing.T) {
 		for range 2 {
 			c.send(http.MethodDelete, "/tokens/"+made.ID.String(), nil).requireStatus(http.StatusNoContent)
 		}
-		a.Clock.Advance(time.Second) // the server caches the identity of a token for half a second
+		a.Clock.Advance(time.Second) // the server caches a valid token for half a second
 		script.send(http.MethodGet, "/videos", nil).requireProblem(http.StatusUnauthorized, server.CodeTokenRevoked)
 		revoked := decode[client.TokenList](c.send(http.MethodGet, "/tokens", nil).requireStatus(http.StatusOK)).Data[0]
 		require.Equal(t, client.TokenStateRevoked, revoked.State)
@@ -84,8 +84,8 @@ func TestCreateToken_storesNoSecretForARepeatedRequest(t *testing.T) {
 	})
 }
 
-// The test simulates a server that crashed after it created a token and before it sent the response. The repeated request must return a
-// secret that works.
+// The database is changed as if the server had crashed after it created a token and before it sent the response. The repeated request must
+// return a secret that works.
 func TestCreateToken_returnsANewSecretIfTheRequestIsRepeatedAfterACrash(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

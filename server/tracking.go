@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// resource contains the functions that track videos, stop their tracking and refresh them, or the same functions for accounts.
+// resource contains the functions that track videos, stop their tracking and refresh them. A second value of this type has the same
+// functions for accounts.
 type resource struct {
 	kind link.Kind
 	// track tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
@@ -20,8 +21,8 @@ type resource struct {
 	// trackedIDs returns the id of the video or account of each link, in the order of the links. The id is zero if the organisation does
 	// not track the video or account.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
-	// stop stops the tracking of videos or accounts, and returns those that were not tracked before. If allOrNone is true and one of them
-	// was not tracked, stop changes nothing.
+	// stop stops the tracking of videos or accounts. It returns those that were not tracked before. If allOrNone is true and one of them
+	// was not tracked, it stops none.
 	stop func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error)
 	// refresh schedules an immediate fetch of a video or account.
 	refresh func(*store.Org, context.Context, reference) (store.Refreshed, error)
@@ -53,8 +54,8 @@ func (r trackRequest) unsupported(l link.Link) string {
 // trackedItem is a video or account that a request has tracked.
 type trackedItem struct {
 	id       uuid.UUID
-	existing bool // true if the organisation tracked the video or account before this request, or had stopped tracking it
-	already  bool // true if the organisation tracked the video or account before this request
+	existing bool // true if the organisation already tracks the video or account, or tracked it at an earlier time
+	already  bool // true if the organisation was tracking the video or account when the request came
 }
 
 var videoResource = resource{
@@ -134,7 +135,7 @@ func (s *Server) TrackAccount(ctx context.Context, r api.TrackAccountRequestObje
 type trackedOne struct {
 	id        uuid.UUID
 	directURL string  // URL of the dashboard page of the video or account
-	notice    *string // if the organisation already tracked the video or account, a sentence with the word "already", for which clients search
+	notice    *string // if the organisation already tracked the video or account, a sentence that contains the word "already", because clients search for this word
 	warnings  []string
 }
 
@@ -160,8 +161,8 @@ func (s *Server) trackOne(ctx context.Context, res resource, raw string, r track
 	return one, nil
 }
 
-// refusedLinkAt converts the error of a permanently refused link into an error response. pointer is the JSON pointer of the link in the
-// request body. refusedLinkAt returns any other error unchanged.
+// refusedLinkAt converts the error of a permanently refused link into an error response. The parameter pointer is the JSON pointer of the
+// link in the request body. Any other error is returned unchanged.
 func refusedLinkAt(pointer string, err error) error {
 	f := permanentFailure(err)
 	if f == nil {

@@ -205,7 +205,7 @@ func TestStopVideo_refusesUntrackedVideos(t *testing.T) {
 }
 
 // TestTrackVideo_concurrentCallsOfTheGeneratedClientCreateOneVideo sends the same link 64 times concurrently. The requests must create one
-// video. 63 of the responses must report that the video was tracked already.
+// video, and 63 of the responses must report that the video was already tracked.
 func TestTrackVideo_concurrentCallsOfTheGeneratedClientCreateOneVideo(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

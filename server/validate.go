@@ -32,13 +32,13 @@ const (
 	faultEmpty         = "empty"
 )
 
-// bodyValue is the key under which validate stores the decoded request body in echo.Context. If the operation has no request body, no value
+// bodyValue is the key of the decoded request body in echo.Context, where validate stores it. If the operation has no request body, nothing
 // is stored.
 const bodyValue = "body"
 
 // validate is a middleware that checks a request against the OpenAPI contract. If the request is invalid, it answers with status 400 and at
-// most maxFaults faults. Rules that a schema cannot express are checked by the operations, for example that a range must not end before it
-// starts.
+// most maxFaults faults, or with status 413 or 415 because of the body. Rules that a schema cannot express are checked by the operations,
+// for example that a range must not end before it starts.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.match(c)
@@ -81,8 +81,8 @@ func joinHeaderLines(h http.Header, names []string) {
 	}
 }
 
-// pathParams returns the decoded path parameters by name, and faults for invalid values. If URL.RawPath is set, the web framework echo
-// returns the parameters percent-encoded, and pathParams decodes them.
+// pathParams returns the decoded path parameters by name, and faults for invalid values. The web framework echo returns the parameters
+// percent-encoded if URL.RawPath is set. In this case, pathParams decodes them.
 func pathParams(c echo.Context, op *operation) (map[string]string, []api.Fault) {
 	params := make(map[string]string, len(op.path))
 	var faults []api.Fault
@@ -142,7 +142,7 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 // is empty, it does not validate the body, and the decoded body is nil. The library continues after any number of faults, so checkQuery and
 // checkJSON must limit the size of the request first.
 func checkContract(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) (any, []api.Fault) {
-	clone := *r // the request is copied, because ValidateRequest replaces the body of its request
+	clone := *r // a copy, because ValidateRequest replaces the body of its request
 	clone.Body = io.NopCloser(bytes.NewReader(body))
 	clone.GetBody = nil
 	err := openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
@@ -150,9 +150,9 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 		Options: &openapi3filter.Options{
 			MultiError:              true,
 			KeepValidatedValue:      true,
-			SkipSettingDefaults:     true, // defaults are not filled in, because a PATCH would then change values that the caller did not send
+			SkipSettingDefaults:     true, // no defaults, because a PATCH would then change values that the caller did not send
 			ExcludeRequestBody:      !op.hasBody || !withBody || len(body) == 0,
-			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // no authentication here, because the middleware authenticate has already checked the token
+			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // no authentication, because the middleware authenticate has already checked the token
 			SchemaValidationOptions: formats,
 		}})
 	found := faultCollector{at: map[string]int{}}
@@ -164,16 +164,16 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 }
 
 // faultCollector converts the errors of the library kin-openapi into faults for the caller. It collects at most maxFaults faults, and only
-// the first fault of each parameter or body member. A later fault with the code "format" replaces the first one, because it explains the
-// error better.
+// one fault of each parameter or body member: the first one, or a later one with the code "format", because this code explains the error
+// better.
 type faultCollector struct {
 	faults []api.Fault
 	at     map[string]int // for each parameter or body member with a fault, the index of the fault in faults
-	full   bool           // true if more than maxFaults faults were found, so that the search can stop
+	full   bool           // true if a further fault did not fit into the maximum, so that the search can stop
 }
 
-// add adds a fault unless its parameter or body member already has a fault, or the collector already has maxFaults faults. A fault with the
-// code "format" replaces an earlier fault of the same parameter or body member.
+// add adds a fault. If its parameter or body member already has a fault, or if the collector already has maxFaults faults, the new fault is
+// dropped. But a fault with the code "format" replaces an earlier fault of the same parameter or body member.
 func (c *faultCollector) add(f api.Fault) {
 	place := string(f.Location)
 	if f.Name != nil {
@@ -197,7 +197,7 @@ func (c *faultCollector) add(f api.Fault) {
 // walk adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. param is the invalid request
 // parameter, or nil if the error is in the request body.
 func (c *faultCollector) walk(err error, param *openapi3.Parameter) {
-	switch e := err.(type) { //nolint:errorlint // errors.As is not used, because each wrapped error is handled separately
+	switch e := err.(type) { //nolint:errorlint // not errors.As, because each wrapped error is handled separately
 	case nil:
 	case openapi3.MultiError:
 		for _, inner := range e {
@@ -248,12 +248,12 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 		if schema.MinLength == 1 {
 			add("min_length", "is empty")
 		} else {
-			add("min_length", "must have at least %s", counted(int(schema.MinLength), "character", "")) //nolint:gosec // the limits of the contract are small
+			add("min_length", "must have at least %s", counted(int(schema.MinLength), "character", "")) //nolint:gosec // no overflow, because the limits in the contract are small
 		}
 	case "maxLength":
-		add(faultMaxLength, "must have at most %s", counted(int(*schema.MaxLength), "character", "")) //nolint:gosec // the limits of the contract are small
+		add(faultMaxLength, "must have at most %s", counted(int(*schema.MaxLength), "character", "")) //nolint:gosec // no overflow, because the limits in the contract are small
 	case "minItems":
-		add("min_items", "must have at least %s", counted(int(schema.MinItems), "entry", "entries")) //nolint:gosec // the limits of the contract are small
+		add("min_items", "must have at least %s", counted(int(schema.MinItems), "entry", "entries")) //nolint:gosec // no overflow, because the limits in the contract are small
 	case "maxItems":
 		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, length(e.Value))
 	case "pattern":
@@ -263,7 +263,7 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	case "required":
 		add(faultRequired, "is missing")
 	case "properties":
-		// The name of the unknown member is taken from the text of e.Reason, because the error has no field for it.
+		// The name of the unknown member is taken from the text of e.Reason, because e has no field with the name.
 		name, err := strconv.Unquote(strings.TrimSuffix(strings.TrimPrefix(e.Reason, "property "), " is unsupported"))
 		if err != nil {
 			name = e.Reason
@@ -275,8 +275,8 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	}
 }
 
-// fault returns a fault in the request parameter param, or in the request body if param is nil. path leads to the invalid value inside the
-// parameter or body, for example links and 3. The detail of the fault consists of the value's name and the formatted text, for example
+// fault returns a fault in the request parameter param, or in the request body if param is nil. The parameter path leads to the invalid
+// value inside of it, for example links and 3. The detail of the fault consists of the value's name and the formatted text, for example
 // "limit is missing".
 func fault(param *openapi3.Parameter, path []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)

@@ -26,10 +26,10 @@ const publicAddress = "93.184.215.14"
 type answer struct {
 	status   int
 	location string
-	head     int           // status of the response to HEAD, without headers; if it is 0, the response is the same as to GET
-	cookie   string        // value of the header Set-Cookie; "" means no such header
-	endless  chan struct{} // if not nil, the body never ends, and the channel is closed when the client closes the connection
-	silent   bool          // the server sends no response
+	head     int           // status of the response to HEAD, which then has no headers; 0 if the response is the same as to GET
+	cookie   string        // value of the header Set-Cookie; "" if the response has no such header
+	endless  chan struct{} // if not nil, the response body never ends, and this channel is closed when the client closes the connection
+	silent   bool          // true if the server never sends a response
 }
 
 // moved returns a redirect with status 301.
@@ -51,13 +51,13 @@ type simulatedInternet struct {
 	secure  *httptest.Server // the TLS server at publicAddress
 	plain   *httptest.Server // an http server with the pages of the host simulated.example, for tests of Options.BaseURL
 	roots   *x509.CertPool
-	arrived chan struct{} // receives a value for each request
+	arrived chan struct{} // receives a value when a request arrives
 
 	mu       sync.Mutex
 	received []string      // method and page of each request
 	sent     []http.Header // headers of each request
-	contacts []string      // dialled addresses
-	done     chan struct{} // closed at the end of the test, which ends requests without an answer
+	contacts []string      // addresses to which the resolver connected
+	done     chan struct{} // closed at the end of the test; ends all requests that got no response
 }
 
 // newInternet starts a simulatedInternet, which is stopped at the end of the test.
@@ -123,7 +123,8 @@ func (w *simulatedInternet) serve(rw http.ResponseWriter, r *http.Request, host 
 	}
 }
 
-// resolver returns a resolver with the options o. If o.Lookup or o.Dial is nil, the resolver uses lookup or w.dial.
+// resolver returns a resolver with the options o. If o.Lookup or o.Dial is nil, the resolver uses the function lookup or the method dial of
+// w instead.
 func (w *simulatedInternet) resolver(t *testing.T, o shortlink.Options) *shortlink.Resolver {
 	t.Helper()
 	if o.Lookup == nil {
@@ -143,7 +144,7 @@ func lookup(context.Context, string, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr(publicAddress)}, nil
 }
 
-// dial records the address and connects to it. If the address is port 443 of publicAddress, dial connects to the TLS server.
+// dial records the address and connects to it. For port 443 of publicAddress, it connects to the TLS server instead.
 func (w *simulatedInternet) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	w.mu.Lock()
 	w.contacts = append(w.contacts, address)
@@ -168,7 +169,7 @@ func (w *simulatedInternet) headers() []http.Header {
 	return append([]http.Header(nil), w.sent...)
 }
 
-// dialed returns the dialled addresses in order.
+// dialed returns the addresses to which the resolver connected, in order.
 func (w *simulatedInternet) dialed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

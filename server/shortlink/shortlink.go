@@ -27,15 +27,15 @@ import (
 // The possible values of [Error.Code]. The API returns them as result codes.
 const (
 	CodeNotFound        = "not_found"        // the video or account of the short link does not exist any more
-	CodeUnsupportedLink = "unsupported_link" // the short link leads to a page that is not a video or an account of the link's platform
-	CodeLinkUnresolved  = "link_unresolved"  // the short link could not be resolved for a reason that no other code describes, for example a redirect loop
+	CodeUnsupportedLink = "unsupported_link" // the short link leads to a page that is no video and no account of the link's platform
+	CodeLinkUnresolved  = "link_unresolved"  // the short link could not be resolved for a different reason, for example a redirect loop
 
 	CodePlatformUnavailable = "platform_unavailable" // the platform answered with 5xx or not at all
 	CodeRateLimited         = "rate_limited"         // the platform got too many requests
 )
 
 const (
-	maxHops        = 5               // maximum number of addresses that are requested to resolve one short link
+	maxHops        = 5               // maximum number of addresses that are requested for one short link
 	defaultTimeout = 5 * time.Second // default of Options.Timeout
 	maxIdle        = 16              // maximum number of idle connections to each host
 	idleTimeout    = time.Second     // time after which an idle connection is closed
@@ -94,8 +94,8 @@ func New(o Options) (*Resolver, error) {
 		guard.Reach = reach
 	}
 	transport := outbound.NewTransport(guard)
-	// Most short links of a bulk request are on one host. Reused connections save TLS handshakes, each of which takes a millisecond of
-	// processor time.
+	// Most short links of a bulk request have the same host. Keeping connections open saves TLS handshakes, each of which takes a
+	// millisecond of processor time.
 	transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = maxIdle, idleTimeout
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}
 	r := &Resolver{
@@ -115,7 +115,8 @@ func New(o Options) (*Resolver, error) {
 	return r, nil
 }
 
-// reachPlatforms allows connections to the hosts of the platforms at port 443 only.
+// reachPlatforms returns the kinds of IP addresses to which the resolver may connect for an address of the form HOST:PORT. Only port 443 of
+// the platforms' hosts is allowed.
 func reachPlatforms(address string) outbound.Reach {
 	host, port, err := net.SplitHostPort(address)
 	if _, ok := link.HostPlatform(host); err != nil || !ok || port != "443" {
@@ -145,14 +146,16 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 	}
 	level := slog.LevelDebug
 	if refused := (*outbound.RefusedError)(nil); errors.As(failed, &refused) {
-		// A host of a platform resolved to an IP address that is not public. This suggests an attack on the name server, so log a warning.
+		// A host of a platform has resolved to an IP address that is not public. This can be an attack through the name server, so it is
+		// logged as a warning.
 		level = slog.LevelWarn
 	}
 	log.Log(ctx, level, "cannot resolve a short link", slog.String("code", failed.Code), slog.Any("cause", failed.cause))
 	return link.Link{}, failed
 }
 
-// follow follows the redirects of a short link and returns the link of the video or account. hops is the number of requested addresses.
+// follow follows the redirects of a short link and returns the link of the video or account. The result hops is the number of addresses
+// that were requested.
 func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, hops int, failed *Error) {
 	address, err := url.Parse(l.Canonical)
 	if err != nil {
@@ -187,8 +190,8 @@ func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, h
 	return link.Link{}, hops, unresolved(nil, "The link redirects more than %d times; try again later.", maxHops)
 }
 
-// checkHop returns nil if the resolver may request u, and an error otherwise. u must be an https URL of platform p with port 443 and
-// without a user name.
+// checkHop returns an error if the resolver must not request u. It may request only https URLs of the platform p, on port 443 and without a
+// user name.
 func checkHop(u *url.URL, p link.Platform) *Error {
 	platform, ok := link.HostPlatform(u.Hostname())
 	if !ok || platform != p || u.Scheme != "https" || u.User != nil || u.Port() != "" && u.Port() != "443" {
@@ -197,8 +200,8 @@ func checkHop(u *url.URL, p link.Platform) *Error {
 	return nil
 }
 
-// parseTarget returns the link of the video, account or short link at address, to which a response redirects. It fails if address is a page
-// of any other kind, or if it belongs to a platform other than p.
+// parseTarget parses the address to which a response redirects, and returns the link of the video, account or short link. It fails if
+// address is any other kind of page, or if it belongs to a platform other than p.
 func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 	target, err := link.Parse(address.String())
 	if err == nil {
@@ -217,9 +220,9 @@ func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 	return link.Link{}, offPlatformError(p)
 }
 
-// isDeadPage returns true for the pages to which platforms redirect a short link whose video or account is deleted. These are the front
-// page, the page for missing pages, and some login pages. The URL of a login page can contain the page that is shown after the login.
-// isDeadPage returns true for a login page if its URL contains no such page, contains no valid URL, or contains the URL of a dead page.
+// isDeadPage returns true for a page to which platforms redirect a short link whose video or account was deleted: the front page, the page
+// for missing pages, and some login pages. The URL of a login page can contain the URL of the page that is shown after the login. If it
+// contains none, an invalid one or that of a dead page, the login page is also a dead page.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":
@@ -232,9 +235,9 @@ func isDeadPage(u *url.URL) bool {
 	return false
 }
 
-// nextHop returns the address to request after a response has redirected to a further short link. address is the address in the redirect,
-// and target is the short link that was parsed from address. If address is a login page, nextHop returns the address of target. Otherwise
-// it returns address, which can have a query that target lacks.
+// nextHop returns the address to request after a response has redirected to another short link. The parameter address is the address in the
+// redirect, and target is the short link in it. If address is a login page, nextHop returns the address of target. Otherwise it returns
+// address itself, because address can have a query that target lacks.
 func nextHop(address *url.URL, target link.Link) (*url.URL, error) {
 	inner, err := url.Parse(target.Canonical)
 	if err != nil {
@@ -290,12 +293,13 @@ func (r *Resolver) roundTrip(ctx context.Context, method string, address *url.UR
 	if err != nil {
 		return 0, "", r.networkError(err, address.Host)
 	}
-	// Close the body unread. If the body is not empty, Close also closes the connection.
+	// The body is not read. If it is not empty, Close also closes the connection.
 	_ = response.Body.Close()
 	return response.StatusCode, response.Header.Get("Location"), nil
 }
 
-// requestURL returns the URL to request for an address: BaseURL/HOST/PATH if there is a base URL, and otherwise the address itself.
+// requestURL returns the URL to request for an address. If Options.BaseURL is set, this is BaseURL/HOST/PATH. Otherwise, it is the address
+// itself.
 func (r *Resolver) requestURL(address *url.URL) string {
 	if r.base == "" {
 		return address.String()
@@ -307,8 +311,8 @@ func (r *Resolver) requestURL(address *url.URL) string {
 	return actual
 }
 
-// networkError returns the Error for a request that failed with err and got no response. Its Detail does not contain the text of err,
-// because that can contain internal addresses.
+// networkError returns the Error for a request that failed with err and got no response. The text of err is not in its Detail, because that
+// text can contain internal addresses.
 func (r *Resolver) networkError(err error, host string) *Error {
 	if refused := (*outbound.RefusedError)(nil); errors.As(err, &refused) || errors.Is(err, context.Canceled) {
 		return unresolved(err, "%s could not be reached; try again later.", host)
@@ -330,7 +334,7 @@ func retryable(code string, cause error, format string, args ...any) *Error {
 	return &Error{Code: code, Retryable: true, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
-// deadLink returns the Error for a short link whose video or account does not exist any more.
+// deadLink returns the Error for a short link to a video or account that no longer exists.
 func deadLink(cause error, format string, args ...any) *Error {
 	return &Error{Code: CodeNotFound, Detail: fmt.Sprintf(format, args...), cause: cause}
 }

@@ -62,8 +62,7 @@ func Handler(specURL string) http.Handler {
 			h.Set("Allow", "GET, HEAD")
 			http.Error(w, "this page allows only the methods GET and HEAD", http.StatusMethodNotAllowed)
 		case !below:
-			// The Location is relative, so that it is correct if a proxy adds a path prefix. http.Redirect would make the Location
-			// absolute.
+			// The Location is relative, because a proxy can add a path prefix. http.Redirect would make it absolute.
 			h.Set("Location", "docs/")
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		default:
@@ -72,7 +71,7 @@ func Handler(specURL string) http.Handler {
 	})
 }
 
-// must returns v, or panics if err is not nil. It is used to read embedded files, which fails only if the program is damaged.
+// must returns v, or panics if err is not nil. It is used for reading embedded files, which fails only if the program file is damaged.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("swagger: embedded files: " + err.Error())
@@ -94,7 +93,8 @@ func newAsset(name string, body []byte) asset {
 	a := asset{etag: hex.EncodeToString(sum[:16]), plain: func() []byte { return body }}
 	if plain, ok := strings.CutSuffix(name, ".gz"); ok {
 		name, a.compressed = plain, body
-		// The file is decompressed only when a client first needs it uncompressed, because the file is large and most clients accept gzip.
+		// The file is decompressed only when a client needs it uncompressed for the first time, because the file is large and most clients
+		// accept gzip.
 		a.plain = sync.OnceValue(func() []byte { return must(io.ReadAll(must(gzip.NewReader(bytes.NewReader(body))))) })
 	}
 	a.contentType = contentType(name)
@@ -113,7 +113,7 @@ func contentType(name string) string {
 		return "text/css; charset=utf-8"
 	case ".png":
 		return "image/png"
-	default: // a licence file, such as LICENSE or NOTICE
+	default: // the file is a licence, such as LICENSE or NOTICE
 		return "text/plain; charset=utf-8"
 	}
 }
