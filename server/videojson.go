@@ -14,8 +14,8 @@ type videoMember struct {
 	write func(out []byte, v *store.Video, view View) []byte
 }
 
-// videoMembers are the members of a video in the contract, in alphabetical order. Lists of videos can be long, so their JSON is written without
-// encoding/json, which takes ten times as long. If the View is MaskedView, the metrics are null.
+// videoMembers are the members of a video in the contract, in alphabetical order. The JSON of videos is written without encoding/json,
+// because lists of videos can be long and encoding/json takes ten times as long. If the View is MaskedView, the metrics are null.
 var videoMembers = []videoMember{
 	{"ad_id", func(out []byte, v *store.Video, _ View) []byte { return appendID(out, v.ID) }},
 	{"ad_info_shop", func(out []byte, v *store.Video, _ View) []byte { return strconv.AppendBool(out, v.AdInfoShop) }},
@@ -62,7 +62,7 @@ var videoMembers = []videoMember{
 	}},
 	{"latest_views", func(out []byte, v *store.Video, view View) []byte { return appendCount(out, view.Count(v.LatestViews)) }},
 	{"linked_account_id", func(out []byte, v *store.Video, _ View) []byte { return orNull(out, v.LinkedAccountID, appendID) }},
-	{"metrics_masked", nil}, // appendVideo writes true, and only in the JSON of a masked video
+	{"metrics_masked", nil}, // written by appendVideo itself: the member is true, and only a masked video has it
 	{"next_fetch_at", func(out []byte, v *store.Video, view View) []byte { return appendMaskedTime(out, v.NextFetchAt, view) }},
 	{"not_safe", func(out []byte, v *store.Video, _ View) []byte { return strconv.AppendBool(out, v.NotSafe) }},
 	{"organisation_id", func(out []byte, v *store.Video, _ View) []byte { return appendID(out, v.OrganisationID) }},

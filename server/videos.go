@@ -45,9 +45,9 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 		}})
 }
 
-// readLinkFilter parses the query parameter link of a list and returns the link of the video or account. target is nil if the request has
-// no parameter link. If the link is a short link whose target no longer exists, isDead is true, and the list must be empty. If the link is
-// not valid, faults contains the reason.
+// readLinkFilter parses the query parameter link of a list and returns the link of the video or account as the result target. If the
+// request has no parameter link, target is nil. If the link is a short link whose target no longer exists, isDead is true, and the list
+// must be empty. If the link is not valid, faults contains the reason.
 func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string) (target *link.Link, isDead bool, faults []api.Fault, err error) {
 	if raw == nil {
 		return nil, false, nil, nil
@@ -65,8 +65,8 @@ func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string
 	}
 }
 
-// readVideoFilters converts the query parameters of GET /videos to the filters that the response repeats and to the database query. It also
-// returns the faults of the parameters. It leaves out the parameter link, which readLinkFilter converts.
+// readVideoFilters converts the query parameters of GET /videos to the filters that the response repeats, and to the database query. It
+// also returns the faults of the parameters. It does not read the parameter link, which readLinkFilter converts.
 func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuery, []api.Fault) {
 	var faults []api.Fault
 	from, errFrom := fromAPITimePtr(p.LatestUpdatedAtStart)
@@ -101,7 +101,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 		ShopProduct: isTrue(p.AdProductIDShop), Collections: p.Collections, Hashtag: hashtag, Words: p.Q,
 		IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 	}
-	if isTrue(p.HasMetrics) { // has_metrics=false does not filter the list
+	if isTrue(p.HasMetrics) { // has_metrics=false has no effect
 		query.HasMetrics = p.HasMetrics
 	}
 	if p.Platform != nil {
@@ -111,17 +111,17 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 	return filters, query, faults
 }
 
-// maxSearchWords is the maximum number of words in the query parameter q. It limits the time of a search, because the database searches
-// many captions for every word.
+// maxSearchWords is the maximum number of words in the query parameter q. It limits the time of a search, because each word makes the
+// database search many captions.
 const maxSearchWords = 20
 
-// faultRange is the fault code for a range of dates or times that starts after its end, or that starts too long ago.
+// faultRange is the fault code for a range of dates or times that starts after its end, or that starts earlier than allowed.
 const faultRange = "range"
 
 // isTrue returns true if b is not nil and *b is true. b is nil if the request lacks the parameter.
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// foldOptional returns a pointer to fold(*s), or nil if s is nil. fold normalises a text, for example to lower case.
+// foldOptional returns a pointer to fold(*s), or nil if s is nil. The function fold normalises a text, for example to lower case.
 func foldOptional(s *string, fold func(string) string) *string {
 	if s == nil {
 		return nil

@@ -219,8 +219,8 @@ func TestGetVideo_explainsThatALinkInThePathMustBeEncoded(t *testing.T) {
 	}
 }
 
-// withFiveVideos creates an organisation with five tracked videos. Four of the videos were fetched and have titles. Some of their counts
-// and upload dates are equal or unknown.
+// withFiveVideos creates an organisation with five tracked videos. Four of the videos were fetched and have titles. Some of these have the
+// same count or the same upload date as another video, or none.
 func withFiveVideos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -246,8 +246,8 @@ func january(d int) time.Time {
 	return time.Date(2026, time.January, d, 12, 0, 0, 0, time.UTC)
 }
 
-// videoNames sends GET /videos and returns the first word of each title, separated by spaces. The word is "Five" for a video without a
-// title. The words are in the order of the response if the query contains order_by, and sorted otherwise.
+// videoNames sends GET /videos and returns the first word of each video's title, separated by spaces. For a video without a title, the word
+// is "Five". If the query contains order_by, the words are in the order of the response. Otherwise they are sorted.
 func videoNames(c *caller, query string) string {
 	c.t.Helper()
 	page := c.listVideos(query)
@@ -390,7 +390,7 @@ func TestVideoLists_sortByGrowth(t *testing.T) {
 		numbers, ids, last := map[string]int{}, []string{}, 0
 		for _, step := range []struct {
 			day   int
-			views []int64 // views of the videos 1, 2, 3 and 4
+			views []int64 // views on this day of the videos 1 to 4, as far as they are tracked
 		}{{0, []int64{100, 10, 500}}, {16, []int64{100, 1000, 100}}, {23, []int64{100, 1000, 250}}, {29, []int64{350, 1000, 400}}, {30, []int64{400, 1500, 500, 9000}}} {
 			a.Clock.Advance(time.Duration(step.day-last) * 24 * time.Hour)
 			last = step.day
@@ -414,7 +414,7 @@ func TestVideoLists_sortByGrowth(t *testing.T) {
 		collection := decode[client.Collection](c.send(http.MethodPost, "/collections", map[string]any{"name": "All"}).requireStatus(http.StatusCreated)).ID.String()
 		c.send(http.MethodPost, "/collections/"+collection+"/videos", map[string]any{"video_ids": ids}).requireStatus(http.StatusOK)
 		for _, list := range []string{"/videos?", "/accounts/" + c.video(ids[0]).LinkedAccountID.String() + "/videos?paginated=true&", "/collections/" + collection + "/videos?"} {
-			for order, want := range map[string][]int{ // the fourth video has no earlier history point, so its growth is null and it comes last
+			for order, want := range map[string][]int{ // the growth of the fourth video is null and comes last, because the video has no earlier history point
 				"increase_1d":                            {2, 3, 1, 4},
 				"increase_1d&order_direction=asc":        {1, 3, 2, 4},
 				"increase_7d":                            {1, 3, 2, 4},
@@ -446,7 +446,7 @@ func TestListVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for query, want := range map[string]string{ // maps an invalid query to the name of the parameter and the code of the fault
+	for query, want := range map[string]string{ // invalid queries, each with the name of the parameter and the code of the fault
 		"limit=0":                              "limit minimum",
 		"limit=5001":                           "limit maximum",
 		"limit=20000":                          "limit maximum",

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// webhookMains contains a main program for each language. Each program calls the function genuine from docs/webhooks.md, which checks the
-// signature of a request. It reads a JSON object with secret, headers and body from standard input, and prints true or false.
+// webhookMains contains a main program for each language. Each program checks the signature of a request with the function genuine from
+// docs/webhooks.md. The program reads a JSON object with secret, headers and body from standard input, and prints true or false.
 var webhookMains = map[string]string{
 	"go": `package main
 
@@ -60,8 +60,8 @@ print(str(genuine(given["secret"], given["headers"], given["body"].encode())).lo
 `,
 }
 
-// buildWebhookGuide writes the program of webhookMains for a language, and builds it if necessary. genuineCode is the source code of the
-// function genuine from docs/webhooks.md. buildWebhookGuide returns the command that runs the program.
+// buildWebhookGuide writes the program in webhookMains for a language, and builds it if the language needs that. The parameter genuineCode
+// is the source code of the function genuine from docs/webhooks.md. The result is the command that runs the program.
 func buildWebhookGuide(t *testing.T, language, genuineCode string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,7 +108,7 @@ func TestWebhookGuide_programsAcceptOnlyGenuineRequests(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			command := buildWebhookGuide(t, language, functions[language])
-			now := time.Now() // in the subtest, because a parallel subtest can start minutes later
+			now := time.Now() // read inside of the subtest, because a parallel subtest can start minutes later
 			for name, c := range map[string]struct {
 				headers map[string]string
 				body    string
@@ -132,7 +132,7 @@ func TestWebhookGuide_programsAcceptOnlyGenuineRequests(t *testing.T) {
 			}
 		})
 	}
-	// The response of GET /events must have the members that docs/webhooks.md names.
+	// The response of GET /events must have the members that are named in docs/webhooks.md.
 	a := newApp(t, newSQLite(t))
 	var feed map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(a.newCaller(t, "premium").send(http.MethodGet, "/events?limit=100", nil).requireStatus(http.StatusOK).body, &feed))

@@ -141,7 +141,7 @@ func (s *Server) ReplayWebhookDelivery(ctx context.Context, r api.ReplayWebhookD
 	return api.ReplayWebhookDelivery202JSONResponse(toAPIDelivery(d, FullView)), nil
 }
 
-// eventTypes converts the types of events of a request. An empty list means all types.
+// eventTypes converts the event types in a request. An empty list means all types.
 func eventTypes(types []api.EventType) []store.EventType {
 	out := make([]store.EventType, len(types))
 	for i, t := range types {
@@ -201,10 +201,10 @@ func (s *Server) toAPIWebhook(w *store.Webhook) api.Webhook {
 // masked.
 func toAPIDelivery(d store.Delivery, _ View) api.WebhookDelivery {
 	out := api.WebhookDelivery{ID: d.ID, WebhookID: d.WebhookID, EventID: d.EventID, EventType: api.EventType(d.EventType), Status: api.WebhookDeliveryStatusFailed,
-		CreatedAt: toAPITime(d.CreatedAt), Attempts: int32(d.Attempts), NextAttemptAt: toAPITimePtr(d.NextAt), LastAttemptAt: toAPITimePtr(d.LastAttemptAt), //nolint:gosec // there are at most ten attempts
+		CreatedAt: toAPITime(d.CreatedAt), Attempts: int32(d.Attempts), NextAttemptAt: toAPITimePtr(d.NextAt), LastAttemptAt: toAPITimePtr(d.LastAttemptAt), //nolint:gosec // no overflow, because there are at most ten attempts
 		DurationMs: d.DurationMS, ResponseBody: d.ResponseBody, Error: d.Error}
 	if d.ResponseStatus != nil {
-		out.ResponseStatus = new(int32(*d.ResponseStatus)) //nolint:gosec // an HTTP status
+		out.ResponseStatus = new(int32(*d.ResponseStatus)) //nolint:gosec // no overflow, because an HTTP status has three digits
 	}
 	switch {
 	case d.Delivered:

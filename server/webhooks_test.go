@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// receiver is an HTTP server to which webhooks send events. It records the requests that it gets.
+// receiver is an HTTP server that records the events that webhooks send to it.
 type receiver struct {
 	*httptest.Server
 
@@ -58,7 +58,7 @@ func (r *receiver) handle(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// answers makes the receiver answer all later requests with the given status.
+// answers sets the status with which the receiver answers all later requests.
 func (r *receiver) answers(status int) {
 	r.answersBy(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 }
@@ -109,13 +109,13 @@ func (c *caller) deliveries(webhook uuid.UUID) []client.WebhookDelivery {
 	return decode[client.WebhookDeliveryPage](c.send(http.MethodGet, "/webhooks/"+webhook.String()+"/deliveries", nil).requireStatus(http.StatusOK)).Data
 }
 
-// events returns the response of GET /events with the given query: events and the next cursor.
+// events returns the decoded response of GET /events with the given query: events and the cursor of the next page.
 func (c *caller) events(query string) client.EventFeed {
 	c.t.Helper()
 	return decode[client.EventFeed](c.send(http.MethodGet, "/events"+query, nil).requireStatus(http.StatusOK))
 }
 
-// sendDue sends all events that are due to webhooks, and waits until all attempts to send have ended.
+// sendDue sends all events whose time to be sent has come, and waits until all attempts have ended.
 func (a *app) sendDue(t *testing.T) {
 	t.Helper()
 	require.NoError(t, a.server.SendDueWebhooks(t.Context()))

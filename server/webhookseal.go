@@ -29,8 +29,8 @@ func newWebhookSeal(key []byte) (webhookSeal, error) {
 	return webhookSeal{aead}, err
 }
 
-// newSecret returns a new secret of a webhook, and the encrypted secret. An encrypted secret can be decrypted only for the same organisation and
-// webhook.
+// newSecret returns a new secret for a webhook, as text and encrypted. The encrypted secret can be decrypted only for the same organisation
+// and webhook.
 func (s webhookSeal) newSecret(org, webhook uuid.UUID) (secret string, sealed []byte, err error) {
 	random, nonce := make([]byte, 32), make([]byte, s.aead.NonceSize())
 	if _, err := rand.Read(random); err != nil {
@@ -59,6 +59,6 @@ func (s webhookSeal) open(org, webhook uuid.UUID, sealed []byte) (string, error)
 	return string(secret), nil
 }
 
-// sealContext returns the additional authenticated data of an encrypted secret. So decryption fails with the ids of a different
-// organisation or webhook.
+// sealContext returns additional data for the encryption and decryption of a secret: the ids of its organisation and webhook. With the ids
+// of a different organisation or webhook, the decryption fails.
 func sealContext(org, webhook uuid.UUID) []byte { return append(org[:], webhook[:]...) }

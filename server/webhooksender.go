@@ -28,14 +28,14 @@ const (
 	webhookTimeout = 10 * time.Second
 	// maxSendingWebhooks is the maximum number of webhooks to which one server sends events at the same time.
 	maxSendingWebhooks = 64
-	// webhookBatch is the maximum number of events that a server sends to a webhook during one claim: the time for which only this server
-	// may send to the webhook.
+	// webhookBatch is the maximum number of events that a server sends to a webhook during one claim. A claim is the time in which only
+	// this server may send to the webhook.
 	webhookBatch = 8
 	// webhookLease is the longest time for which a server claims a webhook. If a server dies, a different server can claim its webhooks
-	// after this time. It is longer than sendBatch can take: one attempt alone, and then all other attempts at the same time, each up to
-	// webhookTimeout.
+	// after this time. The function sendBatch must end earlier: it makes one attempt alone and then all other attempts at the same time,
+	// and each attempt takes at most webhookTimeout.
 	webhookLease = 3 * webhookTimeout
-	// webhookPoll is how long the server waits if no webhook has events to send. It then searches the database again.
+	// webhookPoll is how long the server waits before it searches the database again if no webhook has events to send.
 	webhookPoll = time.Second
 	// maxResponseBytes is the maximum number of bytes of a webhook's response that are stored.
 	maxResponseBytes = 1024
@@ -100,7 +100,8 @@ func (s *Server) SendWebhooks(ctx context.Context) {
 	}
 }
 
-// SendDueWebhooks sends all events that must be sent now, and returns after the last attempt. Tests call it instead of SendWebhooks.
+// SendDueWebhooks sends all events whose time to be sent has come, and returns after the last attempt. Tests call it instead of
+// SendWebhooks.
 func (s *Server) SendDueWebhooks(ctx context.Context) error {
 	defer s.webhookTransport.CloseIdleConnections()
 	sending := webhookSenders{slots: make(chan struct{}, maxSendingWebhooks)}
@@ -119,9 +120,9 @@ type webhookSenders struct {
 	wait  sync.WaitGroup
 }
 
-// startSenders claims webhooks to which events must be sent now, and starts a sender for each of them. A claimed webhook belongs to this
-// server until the sender ends, at most for webhookLease. startSenders returns the number of started senders. It starts none if
-// maxSendingWebhooks senders are running.
+// startSenders claims webhooks that have events to send now, and starts a sender for each of them. A claimed webhook belongs to this server
+// until the sender ends, at most for webhookLease. If maxSendingWebhooks senders are running, startSenders starts none. It returns the
+// number of started senders.
 func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int, error) {
 	free := cap(sending.slots) - len(sending.slots)
 	if free == 0 {
@@ -141,7 +142,7 @@ func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int
 }
 
 // sendBatch sends up to webhookBatch events to a webhook that this server has claimed, and ends the claim. If the last attempt to send to
-// the webhook failed, sendBatch first sends only one event. It sends the rest only if this attempt succeeds.
+// the webhook failed, sendBatch first sends a single event. It sends the other events only if this attempt succeeds.
 func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	w, org, due, err := s.store.DueDeliveries(ctx, c, webhookBatch)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -159,12 +160,12 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 		}
 	}
 	attempts = append(attempts, s.attemptAll(ctx, &w, due, view)...)
-	// The results are stored even if the server is stopping.
+	// WithoutCancel, because the results must be stored even if the server is stopping.
 	return s.store.FinishClaim(context.WithoutCancel(ctx), c, attempts)
 }
 
 // attemptAll sends the events of several deliveries to a webhook at the same time. It returns the results in the order in which the
-// attempts ended. It sends nothing if the server is stopping.
+// attempts ended. If the server is stopping, it sends nothing.
 func (s *Server) attemptAll(ctx context.Context, w *store.Webhook, due []store.DueDelivery, view View) []store.Attempt {
 	if ctx.Err() != nil {
 		return nil
@@ -180,8 +181,8 @@ func (s *Server) attemptAll(ctx context.Context, w *store.Webhook, due []store.D
 	return attempts
 }
 
-// attempt sends the event of a delivery to a webhook and returns the result. It does not stop when the server is stopping, because the
-// receiver may have handled the event already.
+// attempt sends the event of a delivery to a webhook and returns the result. It finishes even if the server is stopping, because the
+// receiver may already have handled the event.
 func (s *Server) attempt(ctx context.Context, w *store.Webhook, d store.DueDelivery, view View) store.Attempt {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookTimeout)
 	defer cancel()
@@ -234,7 +235,8 @@ func (s *Server) post(ctx context.Context, w *store.Webhook, e store.Event, view
 	return resp.StatusCode, cleanText(start), nil
 }
 
-// sign returns the signatures of a request, separated by spaces: one for the secret of the webhook, and one for the previous secret if it is still valid.
+// sign returns the signatures of a request, separated by spaces. One is made with the webhook's secret. If the previous secret is still
+// valid, a second one is made with it.
 func (s *Server) sign(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
 	sealed := [][]byte{w.Secret}
 	if w.PreviousSecretUntil != nil && *w.PreviousSecretUntil > store.InstantOf(at) {
@@ -257,8 +259,8 @@ func (s *Server) sign(w *store.Webhook, id string, at time.Time, payload []byte)
 	return strings.Join(signatures, " "), nil
 }
 
-// sendingError returns a sentence about an error for the caller of the API. The sentence never contains an IP address, because the
-// addresses to which a host name resolves can reveal details about the network of this server.
+// sendingError returns a sentence about a failed attempt for the caller of the API. The sentence never contains an IP address, because the
+// IP addresses of a host name can reveal details about the network of this server.
 func sendingError(err error) string {
 	var (
 		refused *outbound.RefusedError
@@ -280,7 +282,7 @@ func sendingError(err error) string {
 	return "The connection has failed."
 }
 
-// cleanText converts the bytes of a response to a text that the database and JSON can store: it removes NUL characters and invalid UTF-8.
+// cleanText returns the bytes of a response as a text that the database and JSON can store, without NUL characters and invalid UTF-8.
 func cleanText(b []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), ""), "\x00", "")
 }

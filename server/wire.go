@@ -46,7 +46,7 @@ func fromAPIDatePtr(d *openapi_types.Date) *store.Date {
 // fromAPITimePtr parses a time in a request. It returns nil if s is nil.
 func fromAPITimePtr(s *string) (*store.Instant, error) {
 	if s == nil {
-		return nil, nil //nolint:nilnil // the request has no time, which is not an error
+		return nil, nil //nolint:nilnil // a request without this time, which is not an error
 	}
 	t, err := parseTime(*s)
 	if err != nil {

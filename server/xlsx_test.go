@@ -53,7 +53,7 @@ func requireCell(t *testing.T, file *excelize.File, sheet, cell string, value an
 		require.Equal(t, value, got)
 		require.Equal(t, excelize.CellTypeInlineString, kind)
 	case json.Number:
-		if strings.Contains(value.String(), ".") { // a spreadsheet stores only 15 digits of a number
+		if strings.Contains(value.String(), ".") { // a fraction, of which a spreadsheet stores only 15 digits
 			want, err := value.Float64()
 			require.NoError(t, err)
 			number, err := strconv.ParseFloat(got, 64)
@@ -144,7 +144,8 @@ func TestXLSX_keepsTextsThatLookLikeEscapesAndFormulas(t *testing.T) {
 	require.ElementsMatch(t, titles, titlesInWorkbook(a, c, titles))
 }
 
-// titlesInWorkbook tracks and fetches a video with each of the titles. It returns the titles in the XLSX file of the caller's videos.
+// titlesInWorkbook tracks and fetches one video for each of the titles. It returns the titles in the XLSX file of the organisation's
+// videos.
 func titlesInWorkbook(a *app, c *caller, titles []string) (found []string) {
 	c.t.Helper()
 	for n := range titles {
@@ -167,7 +168,7 @@ func TestXLSX_cutsATextThatIsLongerThanACellCanBe(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	titles := []string{strings.Repeat("a", 32_767), strings.Repeat("a", 32_768), strings.Repeat("a", 32_766) + "🎬", strings.Repeat("🎬", 20_000)}
-	want := []string{titles[0], titles[0], titles[0][1:], strings.Repeat("🎬", 16_383)} // a character with two UTF-16 units is not split
+	want := []string{titles[0], titles[0], titles[0][1:], strings.Repeat("🎬", 16_383)} // a character that consists of two UTF-16 units is not split
 	require.ElementsMatch(t, want, titlesInWorkbook(a, c, titles))
 	csvRows := c.csvOf("/videos")
 	var whole []string

@@ -19,7 +19,7 @@ type accountsPage struct {
 	Statuses  []string
 }
 
-// accountFilters are the query parameters of the list of accounts that the page passes on to the API.
+// accountFilters are those query parameters of the page with the list of accounts that the page passes on to the API.
 var accountFilters = []string{"platform", "username", "fetch_status", "include_removed", "include_linked"}
 
 func showAccounts(v *visit) error {
@@ -65,9 +65,9 @@ type accountPage struct {
 	View        tableView
 	Videos      []client.Video
 	Highest     int64
-	Uploads     *uploads // nil if too few uploads are known
+	Uploads     *uploads // nil if the upload days and views of too few videos are known
 	Collections []client.Collection
-	Waits       bool // true if the page must reload itself until new numbers have arrived
+	Waits       bool // true if the page reloads itself until new numbers have arrived
 }
 
 var accountMetrics = []metric{{"followers", "Followers", false}, {"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"videos", "Videos", false}}
@@ -166,5 +166,6 @@ func changeAccount(v *visit) error {
 	return nil
 }
 
-// IsTracked returns true if the organisation tracks the account itself, and not only some of its videos.
+// IsTracked returns true if the organisation tracks the account itself. It returns false if the organisation tracks only some of the
+// account's videos.
 func (p accountPage) IsTracked() bool { return p.Account.TrackingType != nil && !p.Account.Removed }

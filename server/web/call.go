@@ -12,7 +12,7 @@ import (
 )
 
 // get sends a GET request for path to the API and decodes the JSON of the response into result, which must be a pointer. If result is a
-// *[]byte, it gets the undecoded response body. Query parameters with an empty value are left out.
+// *[]byte, get stores the undecoded response body in it. Query parameters with an empty value are left out.
 func (v *visit) get(path string, query url.Values, result any) error {
 	target := path
 	given := url.Values{}
@@ -38,8 +38,9 @@ func (v *visit) send(method, path string, body, result any) (status int, err err
 	return v.call(method, path, bytes.NewReader(encoded), result)
 }
 
-// call sends a request to the API. If the API answers with an error, call returns a *Problem. A response is an error if it is a problem
-// document (RFC 9457). So status 422 is not an error if a bulk request refused all links: the response then lists the results of the links.
+// call sends a request to the API. If the response is a problem document (RFC 9457), call returns it as a *Problem. All other responses are
+// not errors. For example, the response with status 422 to a bulk request is no error, although all links were refused: it lists the result
+// of each link.
 func (v *visit) call(method, target string, body io.Reader, result any) (status int, err error) {
 	response, err := v.Backend.Do(v.id, v.r, method, target, body)
 	if err != nil {

@@ -36,8 +36,8 @@ var (
 	cardArea       = color.RGBA{0xe4, 0xe9, 0xfb, 0xff}
 )
 
-// showCard sends the preview image of a public share page. Other share pages have no preview image, because the image shows numbers of the
-// page.
+// showCard sends the preview image of a public share page. Share pages with a password have no preview image, because the image would show
+// their numbers to everyone.
 func showCard(v *visit) error {
 	share, err := v.openShare()
 	if err != nil {
@@ -70,8 +70,8 @@ type cardFaces struct {
 	has                  func(r rune) bool // returns true if the font of the title contains the given character
 }
 
-// openCardFaces returns new font faces. A font face has its own drawing buffer, so two images that are drawn at the same time must not
-// share a face.
+// openCardFaces returns new font faces. Each font face has a drawing buffer, so two images that are drawn at the same time must not share a
+// face.
 func openCardFaces() (f cardFaces, err error) {
 	fonts, err := cardFonts()
 	if err != nil {
@@ -102,8 +102,8 @@ var cardFonts = sync.OnceValues(func() (fonts struct{ regular, bold *opentype.Fo
 	return fonts, err
 })
 
-// drawCard returns the preview image of a share page as PNG: the title of the page, up to three numbers, and a line chart of the metric
-// that the chart of the page shows.
+// drawCard returns the preview image of a share page as PNG. It shows the title of the page, up to three numbers, and a line chart of the
+// metric that the page's chart shows.
 func drawCard(page sharePage) ([]byte, error) {
 	faces, err := openCardFaces()
 	if err != nil {
@@ -140,7 +140,7 @@ func drawCard(page sharePage) ([]byte, error) {
 func cardTiles(page sharePage) []tile {
 	var out []tile
 	for n := range page.Tiles {
-		t := page.Tiles[(n+1)%len(page.Tiles)] // the first tile, the number of videos, comes last
+		t := page.Tiles[(n+1)%len(page.Tiles)] // the first tile shows the number of videos and comes last
 		if t.Value != nil && len(out) < 3 {
 			out = append(out, t)
 		}
@@ -186,8 +186,8 @@ func wrap(faces cardFaces, text string, maxWidth, maxLines int) []string {
 	return out
 }
 
-// cut returns text if fits(text) is true. Otherwise it returns the longest beginning of text, followed by an ellipsis, for which fits
-// returns true.
+// cut shortens a text until fits(text) is true. It returns the text itself if the text fits. Otherwise it returns the longest beginning of
+// the text that fits together with an ellipsis.
 func cut(text string, fits func(string) bool) string {
 	runes := []rune(text)
 	for n := len(runes); n > 0; n-- {
@@ -202,8 +202,8 @@ func cut(text string, fits func(string) bool) string {
 }
 
 // drawLine draws the shown metric of a chart as a line, and fills the area below the line. The drawing covers the rectangle bounds of the
-// picture. The line connects the days with known numbers, even if there are days without a number between them. It draws nothing if fewer
-// than two days are known.
+// picture. The line connects the days whose numbers are known, also across days without a number. If the numbers of fewer than two days are
+// known, drawLine draws nothing.
 func drawLine(picture draw.Image, c chart, bounds image.Rectangle) {
 	type mark struct{ x, y float32 }
 	var marks []mark
@@ -240,7 +240,7 @@ func drawLine(picture draw.Image, c chart, bounds image.Rectangle) {
 	area.ClosePath()
 	area.Draw(picture, bounds, image.NewUniform(cardArea), image.Point{})
 
-	const thickness = 2.5 // half of the line's width, in pixels
+	const thickness = 2.5 // half of the width of the line, in pixels
 	line := vector.NewRasterizer(bounds.Dx(), bounds.Dy())
 	line.MoveTo(marks[0].x, marks[0].y-thickness)
 	for _, m := range marks[1:] {

@@ -13,7 +13,7 @@ import (
 
 // metric is a count that a chart can show.
 type metric struct {
-	Name  string // name of the metric in the query of the page
+	Name  string // name of the metric in the query of the page's address
 	Label string
 	// PerDay is true if the numbers are counts of one day, and false if they are totals so far.
 	PerDay bool
@@ -24,7 +24,7 @@ type metric struct {
 type point struct {
 	Day     store.Date
 	Values  []*int64
-	Gains   []*int64 // the change since the day before; nil if the day before is not known
+	Gains   []*int64 // change of each metric since the day before; nil if a number of one of the two days is unknown
 	Joined  *int64   // number of videos that were added to the collection on this day; nil if it is unknown
 	Quality string   // measured, interpolated, corrected or rounded; "" if it is not known
 	Source  string
@@ -35,9 +35,9 @@ type point struct {
 type chart struct {
 	Caption string
 	Metrics []metric
-	Points  []point // newest first
+	Points  []point // sorted by day, the newest first
 	Metric  int     // index of the shown metric
-	Gain    bool    // true if the chart shows the change of each day instead of the total
+	Gain    bool    // true if the chart shows the change on each day instead of the total
 	Quality bool    // true if the points have a quality, source and time
 	Joined  bool    // true if the points have the number of videos that were added to the collection
 	// Compared is true if the chart shows all metrics at the same time, each scaled so that its highest value is 100.
@@ -47,7 +47,8 @@ type chart struct {
 }
 
 // newChart returns a chart of the points and computes their gains. The query of the page says which metric the chart shows, and whether it
-// shows totals or gains. points must be sorted, the newest first. A point before the period is used only to compute the first gain.
+// shows totals or gains. The points must be sorted by day, the newest first. A point before the period is left out; it is used only to
+// compute the gains of the first day.
 func (v *visit) newChart(caption string, p period, metrics []metric, points []point) chart {
 	c := chart{Caption: caption, Metrics: metrics, Period: p, query: v.r.URL.Query()}
 	c.Gain = c.query.Get("view") == "gain"
@@ -59,8 +60,9 @@ func (v *visit) newChart(caption string, p period, metrics []metric, points []po
 	return c
 }
 
-// setViewsGained replaces the gains of the metric views, which newChart has computed as differences of sums, by the gained views in the
-// history of a collection. The difference of two sums would also contain the views that videos had when they were added to the collection.
+// setViewsGained corrects the gains of the metric views. newChart has computed them as differences of the collection's sums, which also
+// contain the views that videos had when they were added to the collection. setViewsGained replaces them by the gained views in the history
+// of the collection.
 func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
 	m := slices.IndexFunc(c.Metrics, func(m metric) bool { return m.Name == "views" })
 	if m < 0 {
@@ -75,8 +77,8 @@ func (c chart) setViewsGained(history []client.CollectionHistoryPoint) {
 	}
 }
 
-// gainsOf returns the gains of each point: the change of each metric since the day before, or nil if a value of one of the two days is not
-// known. points are ordered from the newest to the oldest.
+// gainsOf returns the gains of each point: the change of each metric since the day before. A gain is nil if the value of one of the two
+// days is not known. The points must be sorted by day, the newest first.
 func gainsOf(points []point, metrics int) [][]*int64 {
 	out := make([][]*int64, len(points))
 	for n := range points {
@@ -144,8 +146,8 @@ func (c chart) ViewLink(view string) string {
 	return "?" + with(c.query, "view", view).Encode()
 }
 
-// valueAt returns the value of the metric with index m in the newest point that is not after day. It returns nil if all points are after
-// day.
+// valueAt returns the value of the metric with index m on the given day, or on the last earlier day that has a point. It returns nil if all
+// points are later.
 func valueAt(points []point, m int, day store.Date) *int64 {
 	for _, p := range points {
 		if p.Day <= day {

@@ -99,9 +99,9 @@ type collectionPage struct {
 	Collection  client.Collection
 	Parent      *client.Collection
 	Children    []client.Collection
-	Subtree     bool // true if the numbers include the collections below
+	Subtree     bool // true if the numbers include the collections below this one
 	Statistics  client.CollectionStatistics
-	Refused     *Problem // error of the API if the collection is too large for its numbers to be added up; nil otherwise
+	Refused     *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
 	Tiles       []tile
 	Chart       chart
 	Best        []gainRow
@@ -112,20 +112,20 @@ type collectionPage struct {
 	Accounts    []client.Account
 	Reports     []client.ReportSummary
 	Collections []client.Collection // collections to which the selected videos can be added
-	Link        string              // query of the same page with the opposite value of Subtree
+	Link        string              // query of the same page with or without the collections below, the opposite of Subtree
 
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private
 	ShareMetrics []columnChoice
 	ShareOpened  *time.Time // when a visitor last opened the share page; nil if no visitor has opened it
-	ShareExpired bool       // true if the share page is closed because its last day is over
-	ShareLastDay string     // last UTC day on which the share page is open, as YYYY-MM-DD; "" if it stays open
+	ShareExpired bool       // true if the share page is closed, because its last day is over
+	ShareLastDay string     // last UTC day of the share page, as YYYY-MM-DD; "" if it stays open
 }
 
 // gainRow is a video with the views that it gained in the period.
 type gainRow struct {
 	client.CollectionGain
-	Video *client.Video // nil if the video is not on the shown page of the collection's videos
+	Video *client.Video // nil if the page does not show the video in its list of videos
 }
 
 var collectionMetrics = []metric{{"gained", "Gained views", true}, {"views", "Views", false}, {"engagements", "Engagements", false}, {"videos", "Videos", false}}
@@ -174,7 +174,7 @@ func showCollection(v *visit) error {
 	default:
 		return v.refuseCSV()
 	}
-	var calls errgroup.Group // the calls fill different fields of content, and each takes long for a large collection
+	var calls errgroup.Group // the calls fill different fields of content; each takes long for a large collection
 	calls.Go(func() error { return v.loadMembers(path, &content) })
 	calls.Go(func() error { return v.loadGains(path, p, &content) })
 	if err := calls.Wait(); err != nil {
@@ -220,8 +220,8 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 	return nil
 }
 
-// loadGains reads the gained views and the history of a collection in the period. If the collection is too large for the period, it sets
-// content.Refused instead.
+// loadGains reads how many views a collection gained in the period, and its history. If the collection is too large for the period,
+// loadGains sets content.Refused instead.
 func (v *visit) loadGains(path string, p period, content *collectionPage) error {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
 	if content.Subtree {
@@ -249,7 +249,8 @@ func (v *visit) loadGains(path string, p period, content *collectionPage) error 
 	return nil
 }
 
-// collectionTiles returns the tiles of a collection or report. Each tile shows one number: views, gained views, engagements or videos.
+// collectionTiles returns the tiles of a collection or report. Each tile shows one of these numbers: views, gained views, engagements,
+// videos.
 func collectionTiles(s client.CollectionStatistics, c chart, points []point, p period) []tile {
 	tiles := []tile{
 		{Label: "Gained views", Value: s.ViewsGained, Percent: s.Increase, Spark: sparkline(points, 0, p.Start, p.End)},
@@ -263,8 +264,8 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 	return tiles
 }
 
-// withVideos returns a row for each gain, with the video of the gain if videos contains it. A video that is not in the slice videos is not
-// requested from the API.
+// withVideos returns a row for each gain. The row has the video of the gain if the slice videos contains it. withVideos does not request
+// other videos from the API.
 func withVideos(gains []client.CollectionGain, videos []client.Video) []gainRow {
 	out := make([]gainRow, len(gains))
 	for n, g := range gains {
@@ -313,7 +314,7 @@ func changeCollection(v *visit) error {
 	return nil
 }
 
-// freeze saves the numbers of the collection in the period of the form as a report, whose numbers never change.
+// freeze saves the numbers of the collection in a report, whose numbers never change. The form contains the period.
 func (v *visit) freeze(path string) error {
 	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
 	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {
@@ -334,7 +335,7 @@ type reportPage struct {
 	Chart    chart
 }
 
-// showReport shows a report: numbers of a collection that were saved once and never change.
+// showReport shows a report: numbers of a collection that were saved when the report was made and never change.
 func showReport(v *visit) error {
 	id, err := v.itemID()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 // videoColumn is a column that a table of videos can show.
 type videoColumn struct {
-	Name  string // name in the query of a page and in the display settings of a share page
-	Order string // value of order_by with which the API sorts by the column; "" if it cannot
+	Name  string // name of the column in the query of a page and in the display settings of a share page
+	Order string // value of the API's parameter order_by that sorts by the column; "" if the API cannot sort by it
 	Label string
 	Kind  string // how the values are shown: count, trend, percent, multiple, day, time or state
 	Value func(*client.Video) any
@@ -43,7 +43,7 @@ var standardColumns = []string{"views", "views_gained_7d", "likes", "comments", 
 func (c videoColumn) kind() string                  { return c.Kind }
 func (c videoColumn) value(video *client.Video) any { return c.Value(video) }
 
-// IsNumber returns true if the column has numbers, which are aligned on the right.
+// IsNumber returns true if the values of the column are numbers, dates or times, which are aligned on the right.
 func (c videoColumn) IsNumber() bool { return c.Kind != "state" }
 
 // columnNamed returns the column with the given name. ok is false if there is no such column.
@@ -74,13 +74,13 @@ func chosenColumns(query url.Values) []videoColumn {
 	return out
 }
 
-// columnChoice is a column in the form that chooses columns.
+// columnChoice is a column in the form where the visitor chooses columns, and whether it is chosen.
 type columnChoice struct {
 	videoColumn
 	Shown bool
 }
 
-// hiddenField is a query parameter that a form sends again in a hidden input.
+// hiddenField is a query parameter that a form sends again, in a hidden input.
 type hiddenField struct{ Name, Value string }
 
 // Columns returns the columns that a table of videos shows: those in the query of the page, or the standard columns.
@@ -113,12 +113,12 @@ func hiddenFields(query url.Values) []hiddenField {
 	return out
 }
 
-// CustomColumns returns the values of the query parameter columns. The form with the filters sends them again in hidden inputs, so that the
-// table keeps its columns.
+// CustomColumns returns the query parameter columns of the page, which is empty if the visitor has not chosen columns. The form with the
+// filters sends it again in a hidden input, so that the table keeps its columns.
 func (t tableView) CustomColumns() []string { return t.query["columns"] }
 
-// CSVLink returns the query of the address that downloads the same list as a CSV file. part is the value of the query parameter csv, such
-// as videos.
+// CSVLink returns the URL query that downloads the same list as a CSV file. The parameter part is the value of the query parameter csv, for
+// example videos.
 func (t tableView) CSVLink(part string) string {
 	return "?" + with(t.query, "csv", part, "page", "").Encode()
 }

@@ -28,11 +28,11 @@ type comparePage struct {
 // comparedVideo is a video in a comparison.
 type comparedVideo struct {
 	client.Video
-	Remove string // query of the same comparison without this video
+	Remove string // query of the comparison without this video
 }
 
-// showComparison shows the views of up to five videos in one chart. The chart scales each line so that its highest value is 100. The
-// table has the numbers themselves.
+// showComparison shows the views of up to five videos in one chart. Each line of the chart is scaled so that its highest value is 100. The
+// table shows the views themselves.
 func showComparison(v *visit) error {
 	p, err := v.period()
 	if err != nil {

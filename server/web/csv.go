@@ -18,10 +18,12 @@ import (
 // maxCSVRows is the maximum number of rows in a CSV file. It is also the maximum page size of a list of the API.
 const maxCSVRows = 5000
 
-// csvPart returns which data the visitor requests as a CSV file: videos, accounts or history. It returns "" if the visitor requests a page.
+// csvPart returns which data of the page the visitor requests as a CSV file: videos, accounts or history. It returns "" if the visitor
+// requests the page itself.
 func (v *visit) csvPart() string { return v.r.URL.Query().Get("csv") }
 
-// sendCSV sends a CSV file. The first row has the names of the columns. name is the name of the file without its ending.
+// sendCSV sends a CSV file. The first row has the names of the columns. The parameter name is the beginning of the file name; the date and
+// .csv follow.
 func (v *visit) sendCSV(name string, rows [][]string) error {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
@@ -131,7 +133,7 @@ func (v *visit) sendHistory(name string, c chart) error {
 	return v.sendCSV(name, rows)
 }
 
-// CSVLink returns the query of the address that downloads the points of the chart as a CSV file.
+// CSVLink returns the URL query that downloads the points of the chart as a CSV file.
 func (c chart) CSVLink() string { return "?" + with(c.query, "csv", "history").Encode() }
 
 // refuseCSV returns the *Problem for a request for a CSV file that the page does not offer.

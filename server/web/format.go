@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// unknown is shown instead of a number that is not known. An unknown number is never shown as 0.
+// unknown is shown for a number that is not known. Such a number is never shown as 0.
 const unknown = "–"
 
 // functions returns the functions that templates use.
@@ -53,14 +53,15 @@ func (p *Pages) functions() template.FuncMap {
 	}
 }
 
-// limited describes in words the operations of each rate group. The operations of a group have the same rate limit.
+// limited has, for each rate group, the names of its operations on the page of settings. All operations of a group have the same rate
+// limit.
 var limited = map[string]string{
 	"authenticate": "Checks of a token",
 	"read":         "Lists, single items and collections",
 	"write":        "Tracking, stopping and histories",
 }
 
-// deref returns the value of an optional text, or "" if it is missing.
+// deref returns the text to which s points, or "" if s is nil.
 func deref(s any) string {
 	switch s := s.(type) {
 	case *string:
@@ -80,7 +81,7 @@ type number any
 // trackingTypes are the tracking types of accounts in words.
 var trackingTypes = map[string]string{"latest_30": "its latest 30 videos", "latest_200": "its latest 200 videos", "all": "all its videos", "new_only": "only new videos"}
 
-// known returns the value of n, and false if n is unknown.
+// known returns the value of n. The second result is false if n is unknown.
 func known(n number) (float64, bool) {
 	switch n := n.(type) {
 	case *int64:
@@ -129,7 +130,7 @@ func count(n number) string {
 	return digits
 }
 
-// short returns a number with at most four digits, such as 1.23M.
+// short returns a number with at most four digits and a unit such as k or M, for example 1.23M.
 func short(n number) string {
 	f, ok := known(n)
 	if !ok {
@@ -153,7 +154,7 @@ func short(n number) string {
 		if math.Abs(f) >= 100*scale {
 			decimals = 0
 		}
-		// The number is cut off and not rounded, so that 999,999 is never shown as 1,000k or 1M.
+		// Cut off the number instead of rounding it, so that 999,999 is never shown as 1,000k or 1M.
 		step := math.Pow10(decimals)
 		cut := float64(int64(math.Abs(f))/int64(scale/step)) / step
 		sign := ""
@@ -165,7 +166,7 @@ func short(n number) string {
 	return count(n)
 }
 
-// signed returns a change: a number with its sign.
+// signed returns a change as text: a number with a plus or minus sign.
 func signed(n number) string {
 	f, ok := known(n)
 	if !ok {
@@ -177,7 +178,7 @@ func signed(n number) string {
 	return count(n)
 }
 
-// percent returns a change in percent with its sign and one decimal.
+// percent returns a change in percent, with a plus or minus sign and one decimal.
 func percent(n number) string {
 	f, ok := known(n)
 	if !ok {
@@ -193,7 +194,7 @@ func percent(n number) string {
 	return sign + strconv.FormatFloat(math.Abs(f), 'f', 1, 64) + " %"
 }
 
-// ratio returns a share in percent with two decimals, such as "4.56 %". Unlike percent, it adds no plus sign.
+// ratio returns a percentage as text with two decimals, such as "4.56 %". Unlike percent, it adds no plus sign.
 func ratio(n number) string {
 	f, ok := known(n)
 	if !ok {
@@ -202,7 +203,7 @@ func ratio(n number) string {
 	return strconv.FormatFloat(f, 'f', 2, 64) + " %"
 }
 
-// multiple returns a factor such as 12.4× or 0.07×.
+// multiple returns a factor as text, such as 12.4× or 0.07×.
 func multiple(n number) string {
 	f, ok := known(n)
 	if !ok {
@@ -259,7 +260,7 @@ func iso(t any) string {
 	return ""
 }
 
-// when returns in words how long ago a time was, or how long it is until a future time. For a time more than 60 days away, it returns the
+// when says in words how long ago a time was, or how long it is until a future time. If the time is more than 60 days away, it returns the
 // date.
 func (p *Pages) when(t any) string {
 	var at time.Time
@@ -303,12 +304,12 @@ func day(d any) string {
 	return unknown
 }
 
-// state describes how a fetch status is shown: a word, the name of a symbol, and a CSS class for the colour.
+// state says how a fetch status is shown: as a word, with the symbol of this name, and with the colour of this CSS class.
 type state struct {
 	Word, Icon, Class string
 }
 
-// states says for each fetch status of a video or account how pages show the status.
+// states says how pages show each fetch status of a video or account.
 var states = map[string]state{
 	"ok":          {"Up to date", "check", "good"},
 	"pending":     {"Waiting for first numbers", "clock", "neutral"},
@@ -322,10 +323,10 @@ var states = map[string]state{
 	"":            {"Only linked", "pause", "neutral"},
 }
 
-// platforms are the names of the platforms for people.
+// platforms are the names of the platforms on the pages.
 var platforms = map[string]string{"tiktok": "TikTok", "instagram": "Instagram", "youtube": "YouTube", "facebook": "Facebook"}
 
-// titleOf returns the caption of a video. If the caption is empty, it returns the shortened link of the video.
+// titleOf returns the caption of a video. If the caption is empty, it returns the link of the video without https:// and www.
 func titleOf(v client.Video) string {
 	if title := strings.TrimSpace(v.Title); title != "" {
 		return title
@@ -333,7 +334,7 @@ func titleOf(v client.Video) string {
 	return bare(v.AdLink)
 }
 
-// bare returns a link without its scheme and without "www.".
+// bare returns a link without https:// and without www.
 func bare(link string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(link, "https://"), "www.")
 }
@@ -362,26 +363,26 @@ func seconds(n *float64) string {
 	return fmt.Sprintf("%.0f days", *n/86400)
 }
 
-// columnValuer is a column of a table of videos: a videoColumn, or a shareMetric on a share page.
+// columnValuer is a column of a table of videos. On a share page, it is a shareMetric, and on all other pages a videoColumn.
 type columnValuer interface {
 	kind() string
 	value(video *client.Video) any
 }
 
-// cell is the value of a column for a video.
+// cell is one cell of a table of videos: the value of a column for a video.
 type cell struct {
 	Kind  string
 	Value any
 	Video *client.Video
 }
 
-// sortHead is the heading of a table column. A click on it sorts the table by the column.
+// sortHead is the heading of a table column. A click on the heading sorts the table by the column.
 type sortHead struct {
 	View          any
 	Column, Label string
 }
 
-// parseSeconds parses the value of a Retry-After header.
+// parseSeconds parses the value of a Retry-After header, a number of seconds.
 func parseSeconds(s string) (time.Duration, error) {
 	n, err := strconv.Atoi(s)
 	return time.Duration(n) * time.Second, err

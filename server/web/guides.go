@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/gen"
 )
 
-// repository is the beginning of the URL of a file in the public repository. Guides link to files there if the server itself does not show
-// them.
+// repository is the beginning of the URLs of files in the public repository. A guide links to such a URL if a file is not a page of this
+// server.
 const repository = "https://github.com/reeltally/reeltally/blob/main/"
 
 // guide is a document for people who call the API.
@@ -73,11 +73,11 @@ func renderGuide(source []byte, file string, guides []guide) (template.HTML, err
 	if err := markdown.Convert(source, &out); err != nil {
 		return "", err
 	}
-	return template.HTML(out.String()), nil //nolint:gosec // the documents are files of the repository
+	return template.HTML(out.String()), nil //nolint:gosec // safe, because the documents are files of this repository
 }
 
-// guideLinks changes the links of a document. A link to a document that is a guide is changed to the address of the guide. A link to a file
-// of the repository that is not a guide is changed to the URL of the file in the public repository.
+// guideLinks changes the links of a document. A link to a document that is a guide becomes a link to the page of that guide. A link to any
+// other file of the repository becomes the URL of the file in the public repository.
 type guideLinks struct {
 	file   string
 	guides []guide
@@ -85,7 +85,7 @@ type guideLinks struct {
 
 // Transform changes the links of a parsed document.
 func (g guideLinks) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
-	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // Walk returns an error only if the function does, which never happens
 		if link, ok := node.(*ast.Link); ok && entering {
 			link.Destination = []byte(g.target(string(link.Destination)))
 		}

@@ -20,7 +20,7 @@ const maxListedTargets = 100
 type operationsPage struct {
 	Status   collectingStatus
 	Statuses []statusTotal
-	Shown    string // fetch status whose targets are listed; "" if none are
+	Shown    string // fetch status whose videos and accounts are listed; "" if none is chosen
 	Targets  []queue.TargetStatus
 	Version  string // version of the server
 	API      string // version of the API
@@ -77,7 +77,8 @@ type collectingStatus struct {
 	} `json:"statuses"`
 }
 
-// sourcePause is a time in which the collectors send no requests to a source, or none that count towards one of its budgets.
+// sourcePause is a time in which the collectors send no requests to a source. If it belongs to a budget, they send only no requests that
+// count towards this budget.
 type sourcePause struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`
@@ -90,14 +91,14 @@ type statusTotal struct {
 	Targets int64
 }
 
-// mayOperate returns true if the visitor may see the page of operations: the token may manage tokens, and belongs to the operator's
-// organisation.
+// mayOperate returns true if the visitor may see the page of operations: the visitor's token may manage tokens, and it belongs to the
+// operator's organisation.
 func (v *visit) mayOperate() bool {
 	return v.id.Organisation.Operator && v.id.Token.May(store.ScopeAdmin)
 }
 
-// showOperations shows the page of operations, which covers the videos and accounts of all organisations. Visitors who may not see it get
-// the page for an unknown address.
+// showOperations shows the page of operations, which covers the videos and accounts of all organisations. Visitors who may not see this
+// page get the page for unknown addresses.
 func showOperations(v *visit) error {
 	if !v.mayOperate() {
 		return errNotFound
@@ -133,8 +134,8 @@ func showOperations(v *visit) error {
 	return v.render(http.StatusOK, "operations", "operations", "Operations", content)
 }
 
-// Version is the version of the server.
+// Version has the versions of the program and of the API.
 type Version struct {
 	Program string // version or revision of the program
-	API     string // date of the contract
+	API     string // date of the OpenAPI contract
 }

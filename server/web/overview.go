@@ -13,20 +13,20 @@ import (
 // tile is a box of a page that shows one number and its change in the period.
 type tile struct {
 	Label  string
-	Value  *int64   // nil if the value is unknown or Ratio is shown
+	Value  *int64   // nil if the value is unknown, or if the tile shows Ratio
 	Ratio  *float64 // a percentage that the tile shows instead of Value
 	IsRate bool     // true if Ratio is shown
 	Change *int64   // the change in the period; nil if it is unknown
-	Before *int64   // the change in the previous period of the same length
+	Before *int64   // the change in the period of the same length before; see PerDay
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
-	Plain    bool     // true if the tile shows the first known value of Percent, Unknown and Stopped, in this order, instead of Change
+	Plain    bool     // if true, the tile does not show Change, but the first known value of Percent, Unknown and Stopped
 	Percent  *float64 // the change in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked
-	PerDay   bool     // true if Value is the sum over the days of the period, and Before the same sum of the previous period
-	Spark    string   // points of a small line chart, as sparkline returns them
-	Link     string   // query of the page that shows the metric in the chart; "" if the chart does not have it
+	PerDay   bool     // if true, Value is the sum over the days of the period, and Before is the sum over the days of the previous period
+	Spark    string   // points of a small line chart, as the function sparkline returns them
+	Link     string   // query of the same page with a chart of this metric; "" if no chart can show it
 	Shown    bool     // true if the chart shows the metric
 }
 
@@ -35,7 +35,7 @@ type overviewPage struct {
 	Tiles    []tile
 	Chart    chart
 	Statuses []statusCount
-	Troubled []client.Video // videos whose fetches fail, the last fetched video first
+	Troubled []client.Video // videos whose fetches fail; the first one has the newest numbers
 	Latest   []client.Video
 	Top      []client.Video // the videos that gained the most views in 7 days
 	Total    int64          // number of tracked videos
@@ -60,14 +60,15 @@ const (
 var overviewMetrics = []metric{{"views", "Views", false}, {"engagements", "Engagements", false}, {"followers", "Followers", false},
 	{"videos", "Videos", false}, {"accounts", "Accounts", false}, {"uploads", "Uploads", true}}
 
-// showOverview shows the totals of the organisation, the videos whose fetches fail, and the latest videos.
+// showOverview shows the totals of the organisation, the videos whose fetches fail, the latest videos, and the videos that gained the most
+// views.
 func showOverview(v *visit) error {
 	p, err := v.period()
 	if err != nil {
 		return err
 	}
-	// A day without a point has the totals of the last point before that day. So the history is requested from 7 days before the previous
-	// period, because the first day of the previous period may have no point.
+	// A day without a point has the totals of the last point before it. The first day of the previous period may have no point, so the
+	// request also covers the 7 days before that day.
 	from := max(p.Oldest, p.Start-store.Date(p.Days)-7)
 	var history client.OrganisationHistory
 	if err := v.get("/organisation/history", url.Values{"start_date": {from.String()}, "end_date": {p.End.String()}}, &history); err != nil {
@@ -113,8 +114,8 @@ func showOverview(v *visit) error {
 	return v.render(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// everyDay adds a point for each day up to lastDay that has no point. An added point has the totals of the day before, and no value for
-// metrics that are counted for each day separately. points and the result are ordered from the newest to the oldest day.
+// everyDay adds a point for each day up to lastDay that has none. Such a point has the totals of the day before. It has no value for
+// metrics that are counted for each day separately. The points and the result are sorted by day, the newest first.
 func everyDay(points []point, lastDay store.Date) []point {
 	var out []point
 	next := lastDay
@@ -134,7 +135,8 @@ func everyDay(points []point, lastDay store.Date) []point {
 	return out
 }
 
-// inPeriod returns the points in the period, and the last point before it. The first gain is computed from that point.
+// inPeriod returns the points in the period and one earlier point: the last one before the period. The gain of the first day is computed
+// from it.
 func inPeriod(points []point, p period) []point {
 	var out []point
 	for _, at := range points {
@@ -148,7 +150,7 @@ func inPeriod(points []point, p period) []point {
 	return out
 }
 
-// overviewTiles returns the tiles of the overview. points must begin before the period, so that the changes can be computed.
+// overviewTiles returns the tiles of the overview. The points must also cover the time before the period, so that changes can be computed.
 func overviewTiles(c chart, points []point, p period) []tile {
 	before := p.Start - 1
 	earlier := before - store.Date(p.Days)
@@ -193,8 +195,7 @@ func sumOf(points []point, m int, firstDay, lastDay store.Date) *int64 {
 	return sum
 }
 
-// troubled returns the number of videos for each fetch status that means that a video gets no new numbers. It leaves out statuses that no
-// video has.
+// troubled returns how many videos get no new numbers, by fetch status. It leaves out statuses that no video has.
 func troubled(s client.StatusCounts) []statusCount {
 	var out []statusCount
 	for _, c := range []statusCount{{"failing", s.Failing}, {"delayed", s.Delayed}, {"unsupported", s.Unsupported}, {"private", s.Private},
@@ -211,7 +212,7 @@ func (v *visit) masked() bool {
 	return v.id.Organisation.Tier != "" && v.Backend.Masks(v.id.Organisation.Tier)
 }
 
-// pageNumber returns the number in the query parameter page. The default is 1.
+// pageNumber returns the page number in the query parameter page. The default is 1.
 func (v *visit) pageNumber() (int, error) {
 	text := v.r.URL.Query().Get("page")
 	if text == "" {

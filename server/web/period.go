@@ -20,18 +20,18 @@ var periodDays = []int32{7, 30, 90, 365}
 type period struct {
 	Start, End store.Date
 	Days       int32      // number of days
-	Custom     bool       // true if the visitor gave start and end
-	Oldest     store.Date // oldest day that the organisation's tier allows
-	Choices    []int32    // lengths that the tier allows
+	Custom     bool       // true if the visitor chose the first and the last day
+	Oldest     store.Date // oldest day that a history may have in the organisation's tier
+	Choices    []int32    // lengths of periods that the organisation's tier allows, in days
 	today      store.Date
-	query      url.Values // query of the page; links to other periods contain its other parameters
+	query      url.Values // query of the page, whose other parameters links to other periods keep
 }
 
 // period returns the period that the query of the page selects: with the parameter days, or with start and end. The default is 30 days.
 func (v *visit) period() (period, error) {
 	query := v.r.URL.Query()
 	today := store.DateOf(v.Now())
-	p := period{today: today, End: today, Days: 30, Oldest: today - store.Date(v.Backend.HistoryDays(v.id.Organisation.Tier)), query: query} //nolint:gosec // a tier has a history of at most two years
+	p := period{today: today, End: today, Days: 30, Oldest: today - store.Date(v.Backend.HistoryDays(v.id.Organisation.Tier)), query: query} //nolint:gosec // no overflow, because a history has at most two years
 	for _, n := range periodDays {
 		if today-store.Date(n)+1 >= p.Oldest {
 			p.Choices = append(p.Choices, n)
@@ -83,8 +83,8 @@ func (p period) Today() store.Date { return p.today }
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".
 func (p period) Text() string { return p.Start.String() + " to " + p.End.String() }
 
-// with returns a copy of query in which some parameters are changed. The parameter pairs contains names and new values of parameters,
-// alternately. An empty value removes the parameter. The result never contains the parameter notice.
+// with returns a copy of query in which some parameters are changed. The parameter pairs has the names and the new values of query
+// parameters, in turn. An empty value removes the query parameter. The result never has the query parameter notice.
 func with(query url.Values, pairs ...string) url.Values {
 	out := url.Values{}
 	maps.Copy(out, query)

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// maxFound is the maximum number of videos, of accounts and of collections that a search shows.
+// maxFound is how many videos, how many accounts and how many collections a search shows at most.
 const maxFound = 6
 
 // searchPage is the data for the template of the page of search results.
@@ -26,12 +26,13 @@ func (p searchPage) IsEmpty() bool {
 	return len(p.Videos) == 0 && len(p.Accounts) == 0 && len(p.Collections) == 0
 }
 
-// showSearch shows three lists: videos with the searched words in their captions or with the searched link, accounts with the searched
-// username, and collections with the searched text in their names. For a request of the search dialog, it sends only the results.
+// showSearch shows three lists: the videos with the searched words in their captions or with the searched link, the accounts with the
+// searched username, and the collections with the searched text in their names. If the search dialog sends the request, the response has
+// only these lists.
 func showSearch(v *visit) error {
 	content := searchPage{Text: strings.TrimSpace(v.r.URL.Query().Get("q"))}
 	if content.Text != "" {
-		var calls errgroup.Group // the calls fill different fields of content
+		var calls errgroup.Group // the calls run concurrently and fill different fields of content
 		calls.Go(func() error { return v.searchVideos(&content) })
 		calls.Go(func() error { return v.searchAccounts(&content) })
 		calls.Go(func() error { return v.searchCollections(&content) })
@@ -79,8 +80,8 @@ func (v *visit) searchCollections(content *searchPage) error {
 	return err
 }
 
-// unlessRefused returns nil if err is the answer of the API that the searched text is not valid, for example because it cannot be a
-// username. It returns any other err unchanged.
+// unlessRefused returns nil if err says that the API refused the searched text, for example because it cannot be a username. It returns any
+// other err unchanged.
 func unlessRefused(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusBadRequest { //nolint:errorlint // get returns a *Problem itself
 		return nil

@@ -12,7 +12,7 @@ import (
 // sessionCookie is the name of the cookie with the secret of the session.
 const sessionCookie = "reeltally_session"
 
-// withSession wraps showPage, the function of a page that needs a session. It redirects visitors without a valid session to the sign-in
+// withSession returns a function that calls showPage for visitors with a valid session. It redirects all other visitors to the sign-in
 // page.
 func withSession(showPage func(*visit) error) func(*visit) error {
 	return func(v *visit) error {
@@ -35,7 +35,7 @@ func withSession(showPage func(*visit) error) func(*visit) error {
 	}
 }
 
-// askToSignIn redirects the visitor to the sign-in page. After signing in, the visitor returns to the requested page.
+// askToSignIn redirects the visitor to the sign-in page. After the sign-in, the visitor gets the requested page.
 func (v *visit) askToSignIn() {
 	target := "/login"
 	if next := v.r.URL.RequestURI(); v.r.Method == http.MethodGet && next != "/" {
@@ -45,7 +45,7 @@ func (v *visit) askToSignIn() {
 }
 
 // localPath returns path if it is the path of a page of this server, with or without a query. Otherwise it returns "/", so that the sign-in
-// page never leads to another site.
+// page never sends a visitor to another site.
 func localPath(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(path, `\`) {
@@ -54,7 +54,8 @@ func localPath(path string) string {
 	return u.RequestURI()
 }
 
-// setCookie sets the cookie of the session. maxAge is the life of the cookie in seconds; -1 deletes the cookie.
+// setCookie sets the cookie of the session. The parameter maxAge is how long the browser keeps the cookie, in seconds; -1 deletes the
+// cookie.
 func (v *visit) setCookie(secret string, maxAge int) {
 	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // Secure is false only if the dashboard has an http URL, over which browsers would not send a secure cookie
 		Name: sessionCookie, Value: secret, Path: v.base + "/", MaxAge: maxAge, HttpOnly: true, Secure: v.Secure,
@@ -99,8 +100,8 @@ func (v *visit) refuseSignIn(err error) error {
 	return v.render(problem.Status, "login", "", "Sign in", loginPage{Problem: problem, Next: v.r.PostFormValue("next")})
 }
 
-// showLoginLink shows a button that signs the visitor in. Opening a login link does not use it up, because programs that preview links also
-// open it. Only the button uses it up.
+// showLoginLink shows a button that signs the visitor in and uses up the login link. Opening the link does not use it up, because programs
+// that show previews of links also open it.
 func showLoginLink(v *visit) error {
 	secret := v.r.PathValue("link")
 	id, err := v.Backend.LoginLink(v.r.Context(), secret)

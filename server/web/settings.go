@@ -19,11 +19,11 @@ import (
 type settingsPage struct {
 	Account     client.Authentication
 	Tokens      []client.ListedToken // newest first; empty if the visitor may not manage tokens
-	Made        *client.CreatedToken // token that was just made, whose secret is shown once
+	Made        *client.CreatedToken // the token that the visitor has just created; its secret is shown only now
 	Webhooks    webhookSettings
-	MadeWebhook *client.CreatedWebhook // webhook that was just made, whose secret is shown once
+	MadeWebhook *client.CreatedWebhook // the webhook that the visitor has just created; its secret is shown only now
 	Problem     *Problem
-	History     int               // how many days back the tier's histories reach
+	History     int               // how many days before today histories can begin in the organisation's tier
 	Manages     bool              // true if the visitor may manage tokens
 	Fetched     []fetchedPlatform // one entry for each platform; empty if no collector is running
 }
@@ -61,7 +61,7 @@ func showSettings(v *visit) error {
 	return v.renderSettings(http.StatusOK, settingsPage{})
 }
 
-// renderSettings shows the page of settings. It sets the fields of content whose values come from the API or from the backend.
+// renderSettings shows the page of settings. It adds to content the values that come from the API or from the backend.
 func (v *visit) renderSettings(status int, content settingsPage) error {
 	if err := v.get("/authenticate", nil, &content.Account); err != nil {
 		return err

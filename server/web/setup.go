@@ -11,7 +11,7 @@ import (
 type setupPage struct {
 	Name    string // name of the organisation in the form
 	Problem *Problem
-	Done    *store.Setup // the created organisation, token and session; nil before the creation
+	Done    *store.Setup // the organisation, token and session that were created; nil before the visitor sends the form
 }
 
 // showSetup shows the form that creates the first organisation.

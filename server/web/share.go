@@ -16,7 +16,7 @@ import (
 const (
 	// shareCookie is the name of the cookie that lets a browser open a protected share page without sending the password again.
 	shareCookie = "reeltally_share"
-	// ShareSessionLife is how long a browser that sent the password of a share page can open the page.
+	// ShareSessionLife is how long a browser can open a protected share page after it has sent the password.
 	ShareSessionLife = 12 * time.Hour
 )
 
@@ -37,8 +37,8 @@ type displaySettings struct {
 	} `json:"sort"`
 }
 
-// settingsOf returns the display settings of a collection. text is a JSON object, or nil if no settings are stored. A setting that is not
-// stored has its default. The default of the title is name.
+// settingsOf returns the display settings of a collection. The parameter text is a JSON object, or nil if no settings are stored. A setting
+// that is not stored gets its default. The default of the title is the parameter name.
 func settingsOf(text *string, name string) (displaySettings, error) {
 	var d displaySettings
 	if text != nil {
@@ -87,7 +87,7 @@ var shareSums = map[string]shareMetric{
 var shareMetricNames = []string{"views", "likes", "comments", "bookmarks", "shares", "engagement", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d",
 	"views_gained_7d"}
 
-// metrics returns the metrics that the display settings choose, in the order of the settings and without duplicates.
+// metrics returns the metrics that the display settings select, in the order of the settings and without duplicates.
 func (d displaySettings) metrics() []shareMetric {
 	var out []shareMetric
 	for _, name := range d.Metrics {
@@ -101,7 +101,8 @@ func (d displaySettings) metrics() []shareMetric {
 	return out
 }
 
-// shareVisit is a request for a share page by a visitor who may see it. It can request only data of the shared collection from the API.
+// shareVisit is a request for a share page by a visitor who may see the page. Its requests to the API can read only data of the shared
+// collection.
 type shareVisit struct {
 	visit    *visit
 	share    store.Share
@@ -109,20 +110,20 @@ type shareVisit struct {
 }
 
 // get sends a GET request to the API and decodes the response into result, which must be a pointer. The path of the request is the path of
-// the shared collection followed by part, for example /videos.
+// the shared collection, followed by the parameter part, for example /videos.
 func (s *shareVisit) get(part string, query url.Values, result any) error {
 	return s.visit.get("/collections/"+s.share.Collection.ID.String()+part, query, result)
 }
 
 // newShareVisit returns a visit of a share page. Its requests to the API act for the organisation of the collection, and may only read.
 func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
-	own := *v // v itself gets no identity, so that the page for an error shows nothing of the organisation
+	own := *v // a copy of v: v itself gets no identity, so that a page for an error shows nothing of the organisation
 	own.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
 	settings, err := settingsOf(share.Collection.DisplaySettings, share.Collection.Name)
 	return &shareVisit{&own, share, settings}, err
 }
 
-// sharePage is the value with which the template of a share page is executed.
+// sharePage is the data for the template of a share page.
 type sharePage struct {
 	Title       string
 	Description string
@@ -136,7 +137,7 @@ type sharePage struct {
 	Locked      bool   // true if the visitor must send the password first
 	Problem     *Problem
 
-	Refused  *Problem // error of the API if the collection is too large for its numbers to be added up; nil otherwise
+	Refused  *Problem // error of the API if the collection is too large for its numbers to be computed; nil otherwise
 	Tiles    []tile
 	Chart    *chart // nil if the page shows no history
 	Metrics  []shareMetric
@@ -188,7 +189,7 @@ func (v *visit) openShare() (store.Share, error) {
 	return v.Backend.Share(v.r.Context(), v.r.PathValue("hash"))
 }
 
-// askForPassword shows the form for the password of a share page. The form shows nothing of the collection.
+// askForPassword shows the form for the password of a share page. This page shows nothing of the collection.
 func (v *visit) askForPassword(share store.Share, status int, problem *Problem) error {
 	return v.execute(status, "share", "shared", sharePage{Title: "Password", Locked: true, Problem: problem, Theme: "auto", Address: v.shareURL(share)})
 }
@@ -220,7 +221,7 @@ func enterShare(v *visit) error {
 
 func (v *visit) shareURL(share store.Share) string { return v.AppURL + "/c/" + *share.Collection.Hash }
 
-// page returns the parts of the share page that need no request to the API.
+// page returns the data for the template, without the fields that need a request to the API.
 func (s *shareVisit) page() sharePage {
 	page := sharePage{Title: s.settings.Title, Description: s.settings.Description, Theme: s.settings.Theme, Address: s.visit.shareURL(s.share), Metrics: s.settings.metrics(),
 		MadeUp: s.visit.Backend.MadeUp(), Masked: s.visit.masked()}
@@ -264,8 +265,8 @@ func (s *shareVisit) load(page *sharePage) error {
 	return nil
 }
 
-// loadVideos reads one page of the videos, in the order of the display settings. Visitors cannot choose a different order: sorting by a
-// metric that the page hides would reveal which of two videos has the higher count.
+// loadVideos reads one page of the videos, in the order of the display settings. Visitors cannot choose the order: if they could sort by a
+// hidden metric, they would see which of two videos has the higher count.
 func (s *shareVisit) loadVideos(page *sharePage) error {
 	n, err := s.visit.pageNumber()
 	if err != nil {
@@ -286,8 +287,8 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 	return nil
 }
 
-// loadSums reads the sums of the collection, and their history if the page shows one. If the collection is too large for the period, it
-// sets page.Refused instead.
+// loadSums reads the sums of the collection, and also their history if the page shows it. If the collection is too large for the period,
+// loadSums sets page.Refused instead.
 func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	var sums []shareMetric
 	for _, m := range page.Metrics {
@@ -341,7 +342,7 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	return nil
 }
 
-// describeShare sets the fields of p for the form in which the share page is set up.
+// describeShare sets the fields of p for the form with the settings of the share page.
 func (p *collectionPage) describeShare(v *visit) error {
 	var text *string
 	if encoded := string(p.Collection.DisplaySettings); encoded != "" && encoded != "null" {
@@ -365,7 +366,8 @@ func (p *collectionPage) describeShare(v *visit) error {
 	return err
 }
 
-// lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. closes is when it closes. lastDay returns "" if closes is nil.
+// lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. The parameter closes is the time when the page closes. If
+// closes is nil, lastDay returns "".
 func lastDay(closes *time.Time) string {
 	if closes == nil {
 		return ""
@@ -373,10 +375,10 @@ func lastDay(closes *time.Time) string {
 	return closes.UTC().Add(-time.Nanosecond).Format(time.DateOnly)
 }
 
-// endOfDay returns the time at which a UTC day ends. The form gives the day as YYYY-MM-DD. endOfDay returns nil if day is "".
+// endOfDay returns the end of a UTC day, which a form field contains as YYYY-MM-DD. It returns nil if day is "".
 func endOfDay(day string) (*time.Time, error) {
 	if day == "" {
-		return nil, nil //nolint:nilnil // no day means that the share page stays open, which is not an error
+		return nil, nil //nolint:nilnil // without a last day, the share page stays open, which is not an error
 	}
 	begins, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -385,8 +387,8 @@ func endOfDay(day string) (*time.Time, error) {
 	return new(begins.AddDate(0, 0, 1)), nil
 }
 
-// saveShare changes access, password and display settings of a collection to those in the form. Display settings that the form does not
-// have stay as they are. Metrics that are already stored stay in their order, and newly chosen metrics follow.
+// saveShare stores the access, the password and the display settings of a collection that the form contains. Display settings that are not
+// in the form do not change. Metrics that were already selected keep their order, and newly selected metrics follow them.
 func (v *visit) saveShare(path string) error {
 	var before client.Collection
 	if err := v.get(path, nil, &before); err != nil {

@@ -8,10 +8,10 @@ import (
 // pageSize is the number of rows of a page of a table.
 const pageSize = 50
 
-// tableView says how the rows of a table are sorted and which page of them is shown. Both are in the address of the page, so that visitors
-// can bookmark and share it.
+// tableView says how the rows of a table are sorted, and which page of the table is shown. Visitors can bookmark and share this view,
+// because the address of the page contains it.
 type tableView struct {
-	Column     string // member by which the rows are sorted
+	Column     string // member of the API's records by which the rows are sorted
 	Ascending  bool
 	Page       int
 	TotalPages int64
@@ -20,8 +20,8 @@ type tableView struct {
 	query      url.Values // query of the page
 }
 
-// tableView reads from the query how a table is sorted and which page of it is shown. defaultColumn is the member by which the rows are
-// sorted if the query contains no order.
+// tableView returns how a table is sorted and which page of it is shown, as the query of the page's address says. If the query contains no
+// order, the rows are sorted by the member defaultColumn.
 func (v *visit) tableView(defaultColumn string) (tableView, error) {
 	n, err := v.pageNumber()
 	if err != nil {
@@ -35,7 +35,7 @@ func (v *visit) tableView(defaultColumn string) (tableView, error) {
 	return t, nil
 }
 
-// Query returns the parameters with which the API returns the shown page of the table.
+// Query returns the query parameters of the request that reads the shown page of the table from the API.
 func (t tableView) Query() url.Values {
 	direction := "desc"
 	if t.Ascending {
@@ -47,7 +47,7 @@ func (t tableView) Query() url.Values {
 // count sets the number of rows and the number of pages of the whole list.
 func (t *tableView) count(total, pages int64) { t.Total, t.TotalPages = total, pages }
 
-// Sorted returns the value of aria-sort for the head of a column: "" if the rows are not sorted by it.
+// Sorted returns the value of the attribute aria-sort for the heading of a column. It is "" if the rows are not sorted by the column.
 func (t tableView) Sorted(column string) string {
 	switch {
 	case column != t.Column:
@@ -58,8 +58,8 @@ func (t tableView) Sorted(column string) string {
 	return "descending"
 }
 
-// SortLink returns the query of the page with the rows sorted by a column. The order is ascending if the rows are already sorted by the
-// column in descending order, and descending otherwise.
+// SortLink returns the query of the same page with the rows sorted by a column. The order is descending. It is ascending if the rows are
+// already sorted by the column in descending order.
 func (t tableView) SortLink(column string) string {
 	direction := ""
 	if column == t.Column && !t.Ascending {
@@ -71,7 +71,7 @@ func (t tableView) SortLink(column string) string {
 // Back returns the path and the query of the page. After an action on rows of the table, the browser returns to this address.
 func (t tableView) Back() string { return t.path + "?" + with(t.query, "notice", "").Encode() }
 
-// PageLink returns the query of page n of the same list.
+// PageLink returns the URL query of page n of the same list.
 func (t tableView) PageLink(n int) string {
 	text := ""
 	if n > 1 {
@@ -80,10 +80,10 @@ func (t tableView) PageLink(n int) string {
 	return "?" + with(t.query, "page", text).Encode()
 }
 
-// Previous returns the number of the page before, or 0 if there is none.
+// Previous returns the number of the previous page, or 0 on page 1.
 func (t tableView) Previous() int { return t.Page - 1 }
 
-// Next returns the number of the next page, or 0 if there is none.
+// Next returns the number of the next page, or 0 on the last page.
 func (t tableView) Next() int {
 	if int64(t.Page) >= t.TotalPages {
 		return 0
@@ -91,8 +91,8 @@ func (t tableView) Next() int {
 	return t.Page + 1
 }
 
-// First returns the number of the first row of the page, beginning with 1.
+// First returns the number of the first row on the page. The rows of the whole list are counted from 1.
 func (t tableView) First() int64 { return min(t.Total, int64(t.Page-1)*pageSize+1) }
 
-// Last returns the number of the last row of the page.
+// Last returns the number of the last row on the page. The rows of the whole list are counted from 1.
 func (t tableView) Last() int64 { return min(t.Total, int64(t.Page)*pageSize) }

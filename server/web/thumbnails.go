@@ -10,12 +10,12 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// placeholder is the SVG image that pages show for a video until the video's thumbnail, a small preview picture, is stored. It has the
-// shape of a portrait video.
+// placeholder is the SVG image that pages show for a video until a thumbnail (a small preview picture) of the video is stored. It has the
+// proportions of a portrait video.
 const placeholder = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 160" width="90" height="160"><rect width="90" height="160" fill="#8883"/>` +
 	`<path d="M36 64v32l26-16z" fill="#888"/></svg>`
 
-// thumbnailPath returns the path of a video's thumbnail on this server, or "" if no source gave the address of a picture.
+// thumbnailPath returns the path of a video's thumbnail on this server, or "" if no source has given the address of a picture.
 func (p *Pages) thumbnailPath(v client.Video) string {
 	l, err := link.Parse(v.AdLink)
 	if v.ThumbnailURL == nil || err != nil {
@@ -38,6 +38,6 @@ func showThumbnail(v *visit) error {
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", fmt.Sprintf("private, max-age=%d", age))
 	h.Set("X-Content-Type-Options", "nosniff")
-	_, err = v.w.Write(image) //nolint:gosec // the content type is a picture, and nosniff forbids browsers to read it as another type
+	_, err = v.w.Write(image) //nolint:gosec // safe: the content type is that of a picture, and nosniff forbids browsers to read it as another type
 	return err
 }

@@ -18,12 +18,12 @@ import (
 type trackPage struct {
 	Text          string
 	Collections   []client.Collection
-	Collection    string // id of the chosen collection; "" for none
+	Collection    string // id of the chosen collection; "" if none is chosen
 	TrackingTypes []string
 	TrackingType  string
 	Results       []trackResult
 	Progress      progress
-	Problems      []*Problem // requests that the API refused as a whole
+	Problems      []*Problem // why the API refused whole requests
 	Warnings      []string
 }
 
@@ -32,12 +32,12 @@ type trackResult struct {
 	Link    string
 	Kind    string // video or account
 	ID      string // "" if the link was refused
-	Path    string // path of the page of the video or account; "" if the link was refused
-	Word    string // the result in words, such as Tracked
+	Path    string // path of the dashboard page of the video or account; "" if the link was refused
+	Word    string // the result in words, for example Tracked
 	Class   string // CSS class that gives the result its colour
 	Icon    string
 	Reason  string
-	Waiting bool // true if the first numbers are awaited
+	Waiting bool // true if the first numbers have not arrived yet
 }
 
 // trackingOrder lists the tracking types of accounts in the order of the form.
@@ -49,7 +49,7 @@ func showTrack(v *visit) error {
 	return v.renderTrack(http.StatusOK, content)
 }
 
-// renderTrack shows the form for links, with the results of the last request.
+// renderTrack shows the form for links, and the results of the links that were sent last.
 func (v *visit) renderTrack(status int, content trackPage) error {
 	var err error
 	if content.Collections, err = v.collections(); err != nil {
@@ -62,7 +62,7 @@ func (v *visit) renderTrack(status int, content trackPage) error {
 // linkPattern matches a link in a text. The link begins with http://, with https://, or with the host of a platform.
 var linkPattern = regexp.MustCompile(`(?i)(?:https?://[^\s<>"'` + "`" + `]+|(?:[a-z0-9-]+\.)*(?:tiktok\.com|instagram\.com|youtube\.com|youtu\.be|facebook\.com|fb\.watch|fb\.com)/[^\s<>"'` + "`" + `]*)`)
 
-// linksIn returns the links in a text, in order and without duplicates. A line without a link is returned as it is, so that the visitor
+// linksIn returns the links in a text, in order and without duplicates. A line without a link is returned as a whole, so that the visitor
 // sees that it is not a link.
 func linksIn(text string) []string {
 	var links []string
@@ -106,7 +106,7 @@ func track(v *visit) error {
 			return err
 		}
 		for _, e := range result.Results {
-			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // a short link that leads to an account
+			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // a short link that leads to an account instead of a video
 				accounts = append(accounts, e.URL)
 				continue
 			}
@@ -145,7 +145,7 @@ func track(v *visit) error {
 	return v.renderTrack(status, content)
 }
 
-// refuse adds err to the problems that the page shows, if it is a *Problem that the visitor can solve. It returns any other error
+// refuse adds err to the problems that the page shows if err is a *Problem that the visitor can solve. It returns any other error
 // unchanged.
 func (p *trackPage) refuse(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // send returns a *Problem itself
@@ -155,7 +155,7 @@ func (p *trackPage) refuse(err error) error {
 	return err
 }
 
-// add adds the result of one link. kind is video or account. id is nil if the link was refused.
+// add adds the result of one link. The parameter kind is "video" or "account". The parameter id is nil if the link was refused.
 func (p *trackPage) add(kind, url string, id *uuid.UUID, status client.TrackStatus, reason *string) {
 	r := trackResult{Link: url, Kind: kind, Reason: optional(reason)}
 	switch status {
@@ -175,34 +175,35 @@ func (p *trackPage) add(kind, url string, id *uuid.UUID, status client.TrackStat
 	p.Results = append(p.Results, r)
 }
 
-// progress says for which newly tracked videos and accounts the first fetch is finished.
+// progress says which newly tracked videos and accounts have been fetched for the first time.
 type progress struct {
 	Total   int
-	Waiting []string  // the videos and accounts that still have no numbers, as video:ID or account:ID
-	Arrived []arrival // the videos and accounts whose first fetch was finished since the last request for progress
-	Rounds  int       // number of requests for progress that the page has sent
+	Waiting []string  // the videos and accounts that have no numbers yet, as video:ID or account:ID
+	Arrived []arrival // the videos and accounts that were fetched for the first time since the last request for progress
+	Rounds  int       // number of requests for progress that the page has already sent
 	Ended   bool      // true if the page sends no more requests although numbers are missing
 }
 
-// arrival is the fetch status of a newly tracked video or account, with its first number.
+// arrival is a newly tracked video or account after its first fetch: its fetch status and its views or followers.
 type arrival struct {
 	ID, Status, Detail string
 	Views              *int64 // views of a video, or followers of an account
 	Unit               string
 }
 
-// Done returns the number of videos and accounts whose first fetch is finished.
+// Done returns the number of videos and accounts that have been fetched for the first time.
 func (p progress) Done() int { return p.Total - len(p.Waiting) }
 
 const (
-	// maxRounds is the maximum number of requests for progress. The page sends one every five seconds, so it stops after ten minutes.
+	// maxRounds is the maximum number of requests for progress. The page sends one every five seconds, so it stops after about ten minutes.
 	maxRounds = 120
-	// maxLookUps is the maximum number of videos and accounts that one update of the page requests from the API, each with its own request.
+	// maxLookUps is how many videos and accounts the server looks up at most for one request for progress. Each look-up is a request to the
+	// API.
 	maxLookUps = 10
 )
 
-// showProgress answers a request of the page that tracks links: which of the tracked videos and accounts have their first numbers now. The
-// form contains the videos and accounts that had no numbers at the last request.
+// showProgress answers a request of the page that tracks links. The response says which of the tracked videos and accounts have their first
+// numbers now. The form in the request contains those that had no numbers at the previous request.
 func showProgress(v *visit) error {
 	if err := v.r.ParseForm(); err != nil {
 		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
@@ -242,12 +243,12 @@ func showProgress(v *visit) error {
 	return v.execute(http.StatusOK, "track", "progress", p)
 }
 
-// maxPasted is the maximum number of videos and accounts for which the page can request the progress. The page can send one bulk request
-// with 500 videos and one with 500 accounts to the API.
+// maxPasted is the maximum number of videos and accounts for which the page can request the progress. The page can track 500 videos with
+// one bulk request and 500 accounts with another.
 const maxPasted = 1000
 
-// recentVideos returns the newest videos of the organisation by id. It returns an empty map if waiting contains no video, or if the tier
-// masks metrics.
+// recentVideos returns the organisation's newest videos by id, as many as waiting has entries. It returns an empty map if waiting contains
+// no video, or if the tier masks metrics.
 func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]arrival, error) {
 	states := map[uuid.UUID]arrival{}
 	if v.masked() || !slices.ContainsFunc(waiting, func(item string) bool { return strings.HasPrefix(item, "video:") }) {

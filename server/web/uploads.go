@@ -12,7 +12,7 @@ import (
 // maxUploads is the maximum number of videos in the diagram of an account's latest uploads.
 const maxUploads = 200
 
-// The size of the diagram of uploads, in SVG units. The dots for the videos are above the columns for the weeks.
+// The size of the diagram of uploads, in SVG units. The dots for the videos are above the bars for the weeks.
 const (
 	uploadsWidth   = 640.0
 	dotsHeight     = 160.0
@@ -21,27 +21,27 @@ const (
 	uploadsPadding = 8.0 // space around the dots, so that no dot is cut off
 )
 
-// uploads is a diagram that shows when an account uploaded its videos, and how many views they have. It has a dot for each video, and a
-// column for each week.
+// uploads is a diagram of when an account uploaded its videos, and how many views they have. It has a dot for each video, and a bar for
+// each week.
 type uploads struct {
 	Dots        []uploadDot
 	Columns     []uploadColumn
 	First, Last store.Date // days of the oldest and the newest upload
-	Low, High   int64      // views of the lowest and the highest dot
-	P10, P90    *int64     // a tenth of the videos have at most P10 views, and a tenth have at least P90 views; nil if there are fewer than ten videos
+	Low, High   int64      // the lowest and the highest views of a dot
+	P10, P90    *int64     // a tenth of the videos have at most P10 views, and a tenth have at least P90 views; nil for fewer than ten videos
 	Median      float64    // y coordinate of the median views
 	Most        int        // number of uploads in the week with the most uploads
 	Days        int        // number of days with an upload
 }
 
-// uploadDot is the dot for a video. X stands for the upload day, and Y for the views on a logarithmic scale.
+// uploadDot is the dot for a video. X is the position of the upload day, and Y the position of the views on a logarithmic scale.
 type uploadDot struct {
 	X, Y  float64
 	Video *client.Video
-	High  bool // the video has at least ten times the median views
+	High  bool // true if the video has at least ten times the median views
 }
 
-// uploadColumn is the column for a week with uploads.
+// uploadColumn is the bar for a week with uploads.
 type uploadColumn struct {
 	X, Y, Width, Height float64
 	Week                store.Date // first day of the week, a Monday

@@ -16,10 +16,10 @@ import (
 // videoPage is the data for the template of the page of a video.
 type videoPage struct {
 	Video       client.Video
-	Median      *float64 // median of the views of the account's videos, against which the outlier multiplier is measured
+	Median      *float64 // median of the views of the account's tracked videos, by which the video's views are divided for the outlier multiplier
 	Tiles       []tile
 	Chart       chart
-	Newest      *client.VideoHistoryPoint // the newest measured point; nil if there is none
+	Newest      *client.VideoHistoryPoint // the newest history point that is not interpolated; nil if there is none
 	Collections []client.Collection       // collections to which the video can be added
 	Waits       bool                      // true if the page must reload itself until new numbers have arrived
 }
@@ -84,8 +84,8 @@ func (v *visit) itemID() (string, error) {
 	return id.String(), nil
 }
 
-// historyQuery returns the parameters of a request for the history in the period. The history begins a week earlier, so that the gain of
-// the first day can be computed.
+// historyQuery returns the query parameters of a request for the history in the period. The history begins a week before the period, so
+// that the gain of the period's first day can be computed.
 func (v *visit) historyQuery(p period) url.Values {
 	return url.Values{"start_date": {max(p.Oldest, p.Start-7).String()}, "end_date": {p.End.String()}, "include": {"quality"}}
 }
@@ -98,8 +98,8 @@ func optional[T ~string](s *T) string {
 	return string(*s)
 }
 
-// changeTiles returns one tile for each metric of the chart. A tile shows two numbers: the latest value of the metric, which latestValues
-// has in the order of the metrics, and the change of the metric in the period p.
+// changeTiles returns one tile for each metric of the chart. Each tile shows the latest value of the metric and its change in the period p.
+// The slice latestValues has the latest values, in the order of the metrics.
 func changeTiles(c chart, points []point, p period, latestValues []*int64) []tile {
 	tiles := make([]tile, len(c.Metrics))
 	for m, shown := range c.Metrics {
@@ -141,8 +141,8 @@ func changeVideo(v *visit) error {
 	return nil
 }
 
-// refresh requests a fetch of a video or account now. path is the path of the API's operation. It returns the value of the query parameter
-// notice, which tells the visitor the result.
+// refresh requests an immediate fetch of a video or account. The parameter path is the path of the API's operation. refresh returns the
+// value for the query parameter notice, which tells the visitor the result.
 func (v *visit) refresh(path, id string) (notice string, err error) {
 	status, err := v.send(http.MethodPost, path, client.RefreshVideoRequest{Link: id}, nil)
 	if status == http.StatusAccepted {
@@ -151,8 +151,8 @@ func (v *visit) refresh(path, id string) (notice string, err error) {
 	return "refresh-not-due", err
 }
 
-// changeChosenVideos performs an action on the videos that the visitor has chosen in a list, and shows the list again. The field back of the
-// form is the path and query of the list.
+// changeChosenVideos performs an action on the videos that the visitor has chosen in a list, and shows the list again. The form field back
+// is the path and query of the list.
 func changeChosenVideos(v *visit) error {
 	back, err := url.Parse(v.r.PostFormValue("back"))
 	if err != nil || back.IsAbs() || back.Host != "" || !strings.HasPrefix(back.Path, "/") {
@@ -183,8 +183,8 @@ func changeChosenVideos(v *visit) error {
 	return nil
 }
 
-// addToCollection adds videos or accounts to the collection in the form. kind is "videos" or "accounts". member is the name of the body's
-// member with the ids.
+// addToCollection adds videos or accounts to the collection in the form. The parameter kind is "videos" or "accounts". The parameter member
+// is the name of the body's member with the ids, for example video_ids.
 func (v *visit) addToCollection(kind, member string, ids []string) error {
 	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
 	if err != nil {
@@ -194,7 +194,7 @@ func (v *visit) addToCollection(kind, member string, ids []string) error {
 	return err
 }
 
-// Age returns how many whole days ago the video was uploaded, or -1 if the day is not known.
+// Age returns how many days ago the video was uploaded, or -1 if the upload day is not known.
 func (p videoPage) Age() int {
 	if p.Video.UploadedAt == nil {
 		return -1
@@ -207,7 +207,7 @@ func (p videoPage) IsHigh() bool {
 	return p.Video.OutlierMultiplier != nil && *p.Video.OutlierMultiplier >= 5
 }
 
-// FetchedAt returns when the newest measured point was fetched, or nil.
+// FetchedAt returns when the point Newest was fetched, or nil if there is no such point.
 func (p videoPage) FetchedAt() *time.Time {
 	if p.Newest == nil {
 		return nil

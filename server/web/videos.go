@@ -15,7 +15,7 @@ type videosPage struct {
 	View        tableView
 	Filter      url.Values // filters in the query of the page
 	Videos      []client.Video
-	Highest     int64 // highest views of the page, for the bars
+	Highest     int64 // highest views of a video on the page; the bars in the table are drawn relative to it
 	Platforms   []string
 	Statuses    []string
 	Collections []client.Collection
@@ -26,11 +26,11 @@ func (p videosPage) HasMore() bool {
 	return slices.ContainsFunc(videoFilters[3:], p.Filter.Has)
 }
 
-// videoFilters are the query parameters of the list of videos that the page passes on to the API. The page shows the
-// first three beside each other, and the others under "More filters".
+// videoFilters are those query parameters of the page with the list of videos that the page passes on to the API. The page shows the first
+// three beside each other, and the others under "More filters".
 var videoFilters = []string{"q", "platform", "fetch_status", "username", "collections", "hashtag", "uploaded_at_start", "uploaded_at_end", "has_metrics", "include_removed"}
 
-// The values of filters, in the order in which the pages list them.
+// The values of filters, in the order in which the pages show them.
 var (
 	platformNames = []string{"tiktok", "instagram", "youtube", "facebook"}
 	statusNames   = []string{"ok", "pending", "delayed", "failing", "private", "gone", "restricted", "unsupported", "stopped"}
@@ -49,7 +49,7 @@ func showVideos(v *visit) error {
 		}
 	}
 	maps.Copy(query, content.Filter)
-	if text := query.Get("q"); strings.Contains(text, "://") { // a search for a link finds its video
+	if text := query.Get("q"); strings.Contains(text, "://") { // a search for a link finds the video of the link
 		query.Del("q")
 		query.Set("link", text)
 	}

@@ -70,8 +70,9 @@ type Backend interface {
 	Share(ctx context.Context, hash string) (store.Share, error)
 	// ShareOpened stores that a visitor opens a share page now. It does not wait for the write.
 	ShareOpened(ctx context.Context, share store.Share)
-	// ShareOpenedAt returns when a visitor last opened the share page with the given hash, to within store.ShareOpenedInterval. It returns
-	// nil if no visitor has opened the page, or if the page does not belong to the organisation of id.
+	// ShareOpenedAt returns when a visitor last opened the share page with the given hash. The time can be too early by up to
+	// store.ShareOpenedInterval. ShareOpenedAt returns nil if no visitor has opened the page, or if the page does not belong to the
+	// organisation of id.
 	ShareOpenedAt(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
 	// EnterShare checks the password of a protected share page. It returns a pass: a signed text for a cookie, with which the browser can
 	// read the page. The error is a *Problem if the password is wrong, or if there were too many wrong passwords.
@@ -79,8 +80,8 @@ type Backend interface {
 	// HasSharePass returns true if EnterShare returned pass for this share page and pass is still valid. A new password of the page makes
 	// the pass invalid.
 	HasSharePass(share store.Share, pass string) bool
-	// SignThumbnail returns the signature in the address of a video's thumbnail, a small preview picture. externalID is the id of the video
-	// on its platform.
+	// SignThumbnail returns the signature in the address of a video's thumbnail, which is a small preview picture. The parameter externalID
+	// is the id of the video on its platform.
 	SignThumbnail(p link.Platform, externalID string) string
 	// Thumbnail returns the stored thumbnail of a video, a JPEG. If no thumbnail is stored, or if the signature is wrong, the error is a
 	// *Problem with status 404.
@@ -145,7 +146,7 @@ type Options struct {
 // Pages is the handler of all pages. It is safe for concurrent use.
 type Pages struct {
 	Options
-	base      string // path of AppURL without a slash at the end, with which all links begin
+	base      string // path of AppURL without a slash at the end; all links begin with it
 	templates map[string]*template.Template
 	assets    map[string]asset
 	guides    []guide
@@ -161,7 +162,7 @@ func New(o Options) (*Pages, error) {
 	}
 	p := &Pages{Options: o, base: strings.TrimRight(app.EscapedPath(), "/"), templates: map[string]*template.Template{}, assets: map[string]asset{}}
 	p.sameSite = http.NewCrossOriginProtection()
-	if err := p.sameSite.AddTrustedOrigin(app.Scheme + "://" + app.Host); err != nil { // the public origin is added, because a proxy may change the header Host
+	if err := p.sameSite.AddTrustedOrigin(app.Scheme + "://" + app.Host); err != nil { // the public origin is also trusted, because a proxy may change the header Host
 		return nil, err
 	}
 	if err := p.loadAssets(); err != nil {
@@ -177,7 +178,8 @@ func New(o Options) (*Pages, error) {
 	return p, nil
 }
 
-// ServeHTTP answers a request for a page. It refuses a POST that another site caused, because the browser would send the session's cookie.
+// ServeHTTP answers a request for a page. It refuses a POST that comes from a page of another site, because the browser would send the
+// session's cookie with it.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -255,8 +257,8 @@ func (p *Pages) routes() http.Handler {
 	return mux
 }
 
-// wideSection is the value of page.Section for pages that need no session but must be wide, such as the guides. A page with a different
-// section is narrow if it is opened without a session. The navigation has no item for this section.
+// wideSection is the value of page.Section for wide pages that need no session, such as the guides. Without a session, all other pages are
+// narrow. The navigation has no item for this section.
 const wideSection = "wide"
 
 // errNotFound is the error for a page that does not exist. The page is the same for unknown ids and for ids of other organisations.
@@ -269,7 +271,7 @@ type visit struct {
 	r       *http.Request
 	id      store.Identity // token and organisation of the session; zero on pages without a session
 	session string         // secret of the session
-	notice  string         // message about the last action; if it is "", the query parameter notice selects the message
+	notice  string         // message about the last action; if it is "", the query parameter notice selects a message
 }
 
 // newVisit returns a visit without a session.
@@ -280,7 +282,7 @@ func (p *Pages) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 // page is the data for the template of a page.
 type page struct {
 	Title   string
-	Section string // the item of the navigation that the page belongs to
+	Section string // item of the navigation to which the page belongs
 	Org     store.Organisation
 	MadeUp  bool   // true if the numbers are made up by the sandbox
 	Masked  bool   // true if the organisation's tier hides numbers
@@ -299,7 +301,7 @@ func (v *visit) render(status int, name, section, title string, content any) err
 		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.Served(v.r.Context())
-		shown.Idle = err == nil && !served.Known() // an error is ignored, because the page is useful without this notice
+		shown.Idle = err == nil && !served.Known() // an error is ignored, because the page is useful without the notice that no collector is running
 	}
 	if shown.Notice == "" {
 		shown.Notice = notices[v.r.URL.Query().Get("notice")]
@@ -307,8 +309,8 @@ func (v *visit) render(status int, name, section, title string, content any) err
 	return v.execute(status, name, "layout", shown)
 }
 
-// execute sends the result of a template. name is the file of the template without its ending, and template is the name of a definition in
-// the file. If the template fails, nothing is sent.
+// execute sends the result of a template. The parameter name is the file of the template without its ending, and the parameter template is
+// the name of a definition in this file. If the template fails, nothing is sent.
 func (v *visit) execute(status int, name, template string, data any) error {
 	var out bytes.Buffer
 	if err := v.templates[name].ExecuteTemplate(&out, template, data); err != nil {
@@ -358,8 +360,8 @@ func (v *visit) redirect(target string) {
 // refreshScheduled is the notice that new numbers of a video or account are being fetched.
 const refreshScheduled = "refresh-scheduled"
 
-// awaits returns true if the page must reload itself, because a refresh was requested and its numbers have not arrived. updated is the time
-// of the newest numbers, or nil.
+// awaits returns true if the page must reload itself, because the visitor has requested a refresh and its numbers have not arrived yet. The
+// parameter updated is the time of the newest numbers, or nil.
 func (v *visit) awaits(updated *time.Time) bool {
 	if v.r.URL.Query().Get("notice") != refreshScheduled || v.masked() {
 		return false
@@ -371,7 +373,7 @@ func (v *visit) awaits(updated *time.Time) bool {
 	return false
 }
 
-// notices are the messages about the last action, by the value of the query parameter notice.
+// notices has the message about the last action for each value of the query parameter notice.
 var notices = map[string]string{ //nolint:gosec // the texts contain no credentials
 	refreshScheduled:  "New numbers are being fetched. They appear here after a few seconds.",
 	"refresh-not-due": "The numbers are less than 4 hours old, so nothing was scheduled.",
@@ -444,7 +446,7 @@ func (p *Pages) loadAssets() error {
 	return nil
 }
 
-// assetPath returns the path of an asset for a page. It contains the hash of the file, so that browsers can keep the file.
+// assetPath returns the path of an asset for use in a page. The path contains the hash of the file, so that browsers can keep the file.
 func (p *Pages) assetPath(name string) (string, error) {
 	a, ok := p.assets[name]
 	if !ok {

@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// shownDeliveries is the maximum number of deliveries (events that were sent or must be sent to a webhook) that the page of settings shows.
+// shownDeliveries is the maximum number of deliveries on the page of settings. A delivery is an event that was sent or must be sent to a
+// webhook.
 const shownDeliveries = 10
 
 // webhookSettings are the webhooks on the page of settings.
@@ -23,7 +24,8 @@ type webhookSettings struct {
 	Types      []store.EventType        // types of events that the form for a new webhook offers
 }
 
-// readWebhooks returns the webhooks of the organisation, and the deliveries to the webhook in the query.
+// readWebhooks returns the webhooks of the organisation. It also returns the deliveries to one webhook if the query contains the webhook's
+// id.
 func (v *visit) readWebhooks() (webhookSettings, error) {
 	var list client.WebhookList
 	if err := v.get("/webhooks", nil, &list); err != nil {
@@ -50,7 +52,7 @@ func (v *visit) readWebhooks() (webhookSettings, error) {
 
 // webhookPath returns the path of an operation on a webhook. If id is not a UUID, the path contains the zero UUID, which no webhook has.
 func webhookPath(id, operation string) string {
-	parsed, _ := uuid.Parse(id) // uuid.Nil is the id of no webhook
+	parsed, _ := uuid.Parse(id) // an invalid id becomes uuid.Nil, which is the id of no webhook
 	return "/webhooks/" + parsed.String() + operation
 }
 
