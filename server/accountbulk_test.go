@@ -153,7 +153,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_addsEachAccountToTheCollections(t *testing.T) {
+func TestBulkTrackAccounts_addsEachAccountToTheGivenCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

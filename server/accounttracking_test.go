@@ -77,7 +77,7 @@ func TestTrackAccount_trackingTypeLimitsTheTrackedVideos(t *testing.T) {
 	}
 }
 
-func TestTrackAccount_addsTheAccountToCollections(t *testing.T) {
+func TestTrackAccount_addsTheAccountToTheGivenCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

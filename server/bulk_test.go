@@ -148,7 +148,7 @@ func TestBulkTrackVideos_retryableLinkSucceedsWhenSentAgain(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 3-02, 4.4-03
-func TestBulkTrackVideos_addsEachVideoToTheCollections(t *testing.T) {
+func TestBulkTrackVideos_addsEachVideoToTheGivenCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

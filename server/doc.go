@@ -1,5 +1,5 @@
-// Package server implements the HTTP API of openapi.yaml: the REST operations, the Model Context Protocol at /mcp, health checks and
-// documentation pages.
+// Package server implements the HTTP API of openapi.yaml: the REST operations, the Model Context Protocol at /mcp, health checks,
+// documentation pages and webhooks. It also serves the pages of the dashboard, which package web builds.
 //
 // Main types: Server answers requests. Options configures a Server. Caller is the authenticated sender of a request. Error is an error
 // response with its code. View hides metrics from tiers that must not see them. RateStore counts requests.
@@ -10,10 +10,11 @@
 //     panics.
 //  2. auth.go: the bearer token is looked up, and the Caller is stored in the request's context. If the token is invalid, the response is
 //     401.
-//  3. ratelimit.go: the request is counted for the organisation and the operation. Above the limit, the response is 429. If the token lacks the
-//     operation's scope, the response is 403.
+//  3. ratelimit.go: the request is counted for the organisation and the operation. Above the limit, the response is 429. If the token lacks
+//     the operation's scope, the response is 403. inflight.go: the request waits if the organisation has too many concurrent requests.
 //  4. validate.go and strict.go: path, query and body are validated. If they violate the contract, the response is 400, 413 or 415.
-//  5. idempotency.go and conditional.go handle Idempotency-Key, ETag and If-None-Match.
+//  5. convert.go chooses the format of the response, such as JSON or CSV. idempotency.go and conditional.go handle Idempotency-Key, ETag
+//     and If-None-Match.
 //  6. gen/api: the generated code decodes the request into api.GetVideoRequestObject and calls the operation.
 //  7. videos.go: Server.GetVideo reads the video with Org.Video of package store, which queries the data of one organisation only.
 //  8. videojson.go: appendVideo writes the JSON of the video and sets the metrics to null if the caller's View is masked (mask.go).

@@ -127,7 +127,7 @@ func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string
 		err = org.FinishKey(ctx, operation, key, a)
 	}
 	if err != nil { // the error is only logged; until the key expires, repetitions are refused with status 409
-		s.logger.ErrorContext(ctx, "cannot store the response of an Idempotency-Key", "request_id", requestID(c), "error", err)
+		s.logger.ErrorContext(ctx, "cannot store the response to a request with an Idempotency-Key", "request_id", requestID(c), "error", err)
 	}
 }
 

@@ -386,9 +386,9 @@ func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 	}
 }
 
-// TestMCP_namesMembersThatOtherPeopleWrote calls tools that return titles, user names and other texts that people on the platforms wrote.
+// TestMCP_resultsNameTheMembersThatOtherPeopleWrote calls tools that return titles, user names and other texts that people on the platforms wrote.
 // The text of each result must name the members with such texts, and must not contain the texts themselves.
-func TestMCP_namesMembersThatOtherPeopleWrote(t *testing.T) {
+func TestMCP_resultsNameTheMembersThatOtherPeopleWrote(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

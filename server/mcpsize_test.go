@@ -32,7 +32,7 @@ func TestMCP_listOfToolsIsShort(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.7-02, 11.7-03
-func TestMCP_listsAreShortPagesByDefault(t *testing.T) {
+func TestMCP_listToolsReturnShortPagesByDefault(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
@@ -86,7 +86,7 @@ func TestMCP_listsAreShortPagesByDefault(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.7-04
-func TestMCP_saysOnceThatArgumentsAreNotPercentEncoded(t *testing.T) {
+func TestMCP_instructionsSayOnceThatArgumentsAreNotPercentEncoded(t *testing.T) {
 	t.Parallel()
 	session := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium).assistant()
 	require.Equal(t, 1, strings.Count(session.InitializeResult().Instructions, "percent"))

@@ -43,7 +43,7 @@ func TestSetup_createsTheFirstOrganisationOnce(t *testing.T) {
 
 		other := &visitor{app: a, t: t}
 		for _, again := range []response{other.visit("/setup/" + link), other.post("/setup/"+link, "name", "Mine")} {
-			require.Contains(t, string(again.requireStatus(http.StatusGone).body), "The setup is done")
+			require.Contains(t, string(again.requireStatus(http.StatusGone).body), "This server is already set up")
 		}
 		require.Nil(t, other.cookie)
 		_, err = a.CreateSetupLink(t.Context())

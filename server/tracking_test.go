@@ -49,7 +49,7 @@ func TestTrackVideo_returnsTheSameVideoForEveryFormOfTheLink(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 3-02, 4.3-03, 4.3-04
-func TestTrackVideo_addsTheVideoToCollections(t *testing.T) {
+func TestTrackVideo_addsTheVideoToTheGivenCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)

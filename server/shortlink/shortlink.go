@@ -1,8 +1,10 @@
 // Package shortlink resolves a short link to the video or account that it leads to.
 //
-// Resolver.Resolve follows the redirects of the link. It is the only code of the server that sends requests to addresses that callers
-// supply. So it reads only headers, connects only to hosts of the platform, and requests at most maxHops addresses. Start reading in
-// Resolver.follow: checkHop checks an address, redirectOf requests it, and parseTarget parses the address to which it redirects.
+// Resolver.Resolve follows the redirects of the link. Callers supply the link, so a request could reach an address that must not be
+// requested. For this reason, Resolve reads only headers, connects only to hosts of the platform, and requests at most maxHops addresses.
+//
+// Start reading in Resolver.follow: checkHop checks an address, redirectOf requests it, and parseTarget parses the address to which it
+// redirects.
 package shortlink
 
 import (
