@@ -41,7 +41,7 @@ func toAPIScopes(scopes []store.Scope) api.Scopes {
 func (s *Server) rateLimits(facts tierFacts) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {
-		l := api.RateLimit{Group: string(g), Limit: int32(facts.limits[g]), WindowSeconds: int32(rateWindow.Seconds())} //nolint:gosec // the limit and the window fit in an int32
+		l := api.RateLimit{Group: string(g), Limit: int32(facts.limits[g]), WindowSeconds: int32(rateWindow.Seconds())} //nolint:gosec // no overflow, because a limit is at most a million, and the window is a minute
 		for _, op := range s.contract.sorted {
 			if op.group == g {
 				l.Operations = append(l.Operations, op.id)

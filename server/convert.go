@@ -68,7 +68,7 @@ func acceptedFormat(accept string, formats []string) (format string, semicolon b
 	if strings.TrimSpace(accept) == "" {
 		return formats[0], false
 	}
-	for _, accepted := range goautoneg.ParseAccept(strings.ToLower(accept)) { // sorted by preference
+	for _, accepted := range goautoneg.ParseAccept(strings.ToLower(accept)) { // ParseAccept sorts the formats by preference
 		for _, format := range formats {
 			kind, subtype, _ := strings.Cut(format, "/")
 			if accepted.Q <= 0 || accepted.Type != kind && accepted.Type != "*" || accepted.SubType != subtype && accepted.SubType != "*" {

@@ -118,7 +118,7 @@ func (w *xlsxRows) writeText(cellRef, text string) {
 	}
 	w.write(`<c r="`, cellRef, `" t="inlineStr"><is><t xml:space="preserve">`)
 	w.text = append(w.text[:0], text...)
-	_ = xml.EscapeText(w.sheet, w.text) // the next write to w.sheet returns the error again
+	_ = xml.EscapeText(w.sheet, w.text) // an error is ignored here, because the next write to w.sheet returns it again
 	w.write(`</t></is></c>`)
 }
 

@@ -82,7 +82,7 @@ func withForeignTexts(t *testing.T, a *app) (c *caller, lists []string) {
 	c.send(http.MethodPost, "/collections/"+collection.String()+"/videos", map[string]any{"video_ids": []string{id.String()}}).requireStatus(http.StatusOK)
 	hook := c.createWebhook("https://hooks.example.com/=1")
 	c.testWebhook(hook.ID)
-	a.Clock.Advance(3 * time.Minute) // an export contains only history points that are at least two minutes old
+	a.Clock.Advance(3 * time.Minute) // an export has only history points that are at least two minutes old
 	return c, []string{
 		"/videos", "/videos?limit=3&order_by=latest_views", "/videos?collections=none", "/videos/" + id.String() + "/history", "/videos/" + id.String() + "/history?include=quality",
 		"/accounts?include_linked=true", "/accounts?include_linked=true&paginated=true", "/collections", "/collections?paginated=true", "/collections/" + collection.String() + "/videos",

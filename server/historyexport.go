@@ -32,7 +32,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 	if err != nil {
 		return nil, err
 	}
-	query := store.PointsQuery{Until: store.InstantOf(s.now().Add(-exportDelay).Truncate(time.Minute)), From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).facts.historyDays)} //nolint:gosec // historyDays is at most 730
+	query := store.PointsQuery{Until: store.InstantOf(s.now().Add(-exportDelay).Truncate(time.Minute)), From: store.DateOf(s.now()) - store.Date(CallerFrom(ctx).facts.historyDays)} //nolint:gosec // no overflow, because historyDays is at most 730
 	if since != nil {
 		query.Since = *since
 	}

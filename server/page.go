@@ -163,7 +163,7 @@ func (s *Server) pageFacts(ctx context.Context, p pageRequest, v View, total int
 // pagination returns the pagination object for the response of a list operation. The operation listVideos has a different pagination
 // object.
 func (p pageRequest) pagination(f pageFacts) api.Pagination {
-	return api.Pagination{Total: f.total, Page: int32(p.number), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor} //nolint:gosec // the OpenAPI contract limits the parameters page and limit to small numbers
+	return api.Pagination{Total: f.total, Page: int32(p.number), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor} //nolint:gosec // no overflow, because the contract limits the parameters page and limit
 }
 
 type nextLinkKey struct{}

@@ -62,6 +62,6 @@ func (l limiterStore) count(ctx context.Context, key string, calls int64, rate l
 		return Quota{}, err
 	}
 	// The library rounds lc.Reset, the end of the window, down to a whole second. So the window can really end up to one second later.
-	reset := min(time.Until(time.Unix(lc.Reset+1, 0)), rate.Period) //nolint:forbidigo // lc.Reset is a time of the system clock
+	reset := min(time.Until(time.Unix(lc.Reset+1, 0)), rate.Period) //nolint:forbidigo // the real time, because lc.Reset is a time of the system clock
 	return Quota{Remaining: min(lc.Remaining, rate.Limit), Exceeded: lc.Reached, Reset: max(reset, time.Second)}, nil
 }

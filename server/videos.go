@@ -38,7 +38,7 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 				Filters    api.VideoFilters    `json:"filters"`
 				Pagination api.VideoPagination `json:"pagination"`
 			}{filters, api.VideoPagination{
-				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // the OpenAPI contract limits the parameters page and limit to small numbers
+				Total: facts.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: facts.totalPages, //nolint:gosec // no overflow, because the contract limits the parameters page and limit
 				HasMore: facts.nextCursor != nil, NextCursor: facts.nextCursor,
 				OrderBy: api.VideoOrder(page.order.Column), OrderDirection: toAPIDirection(page.order),
 			}}

@@ -17,10 +17,10 @@ type tile struct {
 	Ratio  *float64 // a percentage that the tile shows instead of Value
 	IsRate bool     // true if Ratio is shown
 	Change *int64   // the change in the period; nil if it is unknown
-	Before *int64   // the change in the period of the same length before; see PerDay
+	Before *int64   // the change in the previous period of the same length; see PerDay
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
-	Plain    bool     // if true, the tile does not show Change, but the first known value of Percent, Unknown and Stopped
+	Plain    bool     // if true, the tile shows the first known value of Percent, Unknown and Stopped, and not Change
 	Percent  *float64 // the change in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked

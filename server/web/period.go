@@ -24,7 +24,7 @@ type period struct {
 	Oldest     store.Date // oldest day that a history may have in the organisation's tier
 	Choices    []int32    // lengths of periods that the organisation's tier allows, in days
 	today      store.Date
-	query      url.Values // query of the page, whose other parameters links to other periods keep
+	query      url.Values // query of the page; links to other periods keep its other parameters
 }
 
 // period returns the period that the query of the page selects: with the parameter days, or with start and end. The default is 30 days.

@@ -398,7 +398,7 @@ func (v *visit) saveShare(path string) error {
 	if err := json.Unmarshal(before.DisplaySettings, &settings); err != nil {
 		return err
 	}
-	if settings == nil { // the collection has no stored display settings
+	if settings == nil { // true if no display settings of the collection are stored
 		settings = map[string]any{}
 	}
 	var known displaySettings

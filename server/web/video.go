@@ -21,7 +21,7 @@ type videoPage struct {
 	Chart       chart
 	Newest      *client.VideoHistoryPoint // the newest history point that is not interpolated; nil if there is none
 	Collections []client.Collection       // collections to which the video can be added
-	Waits       bool                      // true if the page must reload itself until new numbers have arrived
+	Waits       bool                      // true if the page reloads itself until new numbers have arrived
 }
 
 var videoMetrics = []metric{{"views", "Views", false}, {"likes", "Likes", false}, {"comments", "Comments", false}, {"shares", "Shares", false}, {"bookmarks", "Bookmarks", false}}
