@@ -49,7 +49,7 @@ func (r bulkResult) status() int {
 }
 
 // pendingQueue returns the tracked videos or accounts that are not fetched because the organisation has no subscription. It returns nil if
-// the organisation has a subscription. kind says whether the request tracks videos or accounts.
+// the organisation has a subscription. The parameter kind says whether the request tracks videos or accounts.
 func (r bulkResult) pendingQueue(ctx context.Context, kind link.Kind) *api.PendingQueue {
 	if CallerFrom(ctx).Organisation.Subscription != store.SubscriptionNone {
 		return nil

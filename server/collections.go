@@ -200,8 +200,9 @@ func collectionChanged() *Error {
 }
 
 // collectionProblem converts an error of creating, changing or deleting a collection into an error response. If a member of the request
-// body caused the error, the response names the member. Errors that need no conversion are returned unchanged. id is the id of the
-// collection, or uuid.Nil if the collection is new. parent is the requested parent, or nil if the request does not set a parent.
+// body caused the error, the response names the member. Errors that need no conversion are returned unchanged. The parameter id is the id
+// of the collection, or uuid.Nil if the collection is new. The parameter parent is the requested parent, or nil if the request does not set
+// a parent.
 func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	at := func(e *Error, pointer string) *Error {
 		e.Faults = []api.Fault{bodyFault(pointer, string(e.Code), "%s", e.Detail)}

@@ -247,8 +247,8 @@ func entityTag(body []byte) string {
 // tagOf converts a hash to an ETag: the first 18 bytes of the hash in base64, in quotes.
 func tagOf(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"` }
 
-// encodingSuffixes are the suffixes that the compression middleware adds to the ETag of a compressed response. matching ignores these
-// suffixes, because they do not change the content.
+// encodingSuffixes are the suffixes that the compression middleware adds to the ETag of a compressed response. The function matching
+// ignores these suffixes, because they do not change the content.
 var encodingSuffixes = []string{"-gzip", "-zstd"}
 
 // withoutEncoding returns an ETag without the suffix of the compression middleware.

@@ -149,8 +149,8 @@ func exampleRequest(t *testing.T, op *contractOperation) (target string, body an
 	return target, body
 }
 
-// eachOperation runs a subtest on SQLite for every operation of the contract. target is the path of a valid request of the operation, and
-// body is its body.
+// eachOperation runs a subtest on SQLite for every operation of the contract. The parameter target is the path of a valid request of the
+// operation, and the parameter body is its body.
 func eachOperation(t *testing.T, run func(t *testing.T, a *app, op *contractOperation, target string, body any)) {
 	t.Helper()
 	for _, op := range sharedContract().operations {

@@ -254,7 +254,7 @@ type fuzzTally struct {
 	operations map[string]*operationTally
 }
 
-// add counts one response. operation is the operation id, and elapsed is the response time.
+// add counts one response. The parameter operation is the operation id, and the parameter elapsed is the response time.
 func (y *fuzzTally) add(t *testing.T, operation string, status int, elapsed time.Duration) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

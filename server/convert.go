@@ -63,7 +63,7 @@ func (s *Server) chooseFormat(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // acceptedFormat returns the format that the header Accept prefers, or "" if the header allows none of the given formats. If the header
-// prefers several formats equally, the first one of them is returned. semicolon is true if the format is CSV with semicolons.
+// prefers several formats equally, the first one of them is returned. The result semicolon is true if the format is CSV with semicolons.
 func acceptedFormat(accept string, formats []string) (format string, semicolon bool) {
 	if strings.TrimSpace(accept) == "" {
 		return formats[0], false

@@ -74,7 +74,8 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 // are numbers. As a text, 12.5 would be a date in a spreadsheet that writes decimals with a comma: the 12th of May.
 const decimalPattern = `^\d+(\.\d+)?$`
 
-// cellOf returns the cell for a JSON value. value is empty if the list entry lacks the member. The cell of an absent or null member is nil.
+// cellOf returns the cell for a JSON value. The parameter value is empty if the list entry lacks the member. The cell of an absent or null
+// member is nil.
 func cellOf(value json.RawMessage) (any, error) {
 	if len(value) == 0 {
 		return nil, nil //nolint:nilnil // nil is the cell of an absent member

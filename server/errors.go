@@ -180,12 +180,12 @@ func withFullStop(s string) string {
 	return s + "."
 }
 
-// bodyFault returns a fault in the request body. pointer is the JSON pointer of the invalid value.
+// bodyFault returns a fault in the request body. The parameter pointer is the JSON pointer of the invalid value.
 func bodyFault(pointer, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: api.FaultLocationBody, Pointer: &pointer, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// namedFault returns a fault in the path, query or header parameter called name. location says which of the three it is.
+// namedFault returns a fault in the path, query or header parameter called name. The parameter location says which of the three it is.
 func namedFault(location api.FaultLocation, name, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: location, Name: &name, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
@@ -258,7 +258,7 @@ func toError(err error) *Error {
 	return &Error{Code: CodeInternal, Cause: err, Detail: internalDetail}
 }
 
-// unavailable returns an error response with status 503. cause is the reason, for example that the database is down.
+// unavailable returns an error response with status 503. The parameter cause is the reason, for example that the database is down.
 func unavailable(cause error) *Error {
 	return &Error{Code: CodeUnavailable, Cause: cause, RetryAfter: unavailableRetryAfter,
 		Detail: fmt.Sprintf("The server cannot answer right now. Try again in %s.", inSeconds(unavailableRetryAfter))}

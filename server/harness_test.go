@@ -261,13 +261,15 @@ type response struct {
 	body []byte
 }
 
-// send sends a request with the token of c. target is the encoded path and query. headers are pairs of name and value.
+// send sends a request with the token of c. The parameter target is the encoded path and query. The parameter headers has names and values
+// of headers, in turn.
 func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
-// send sends a request without a token. headers are pairs of name and value. A header whose value is "" is not sent.
+// send sends a request without a token. The parameter headers has names and values of headers, in turn. A header whose value is "" is not
+// sent.
 func (a *app) send(t *testing.T, method, target string, body any, headers ...string) response {
 	t.Helper()
 	got, err := a.exchange(t, method, target, body, headers...)

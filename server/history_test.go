@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// videoHistory returns the decoded response of GET /videos/{ad_id}/history. ref is an id or a link.
+// videoHistory returns the decoded response of GET /videos/{ad_id}/history. The parameter ref is an id or a link.
 func (c *caller) videoHistory(ref, query string) []client.VideoHistoryPoint {
 	c.t.Helper()
 	return decode[[]client.VideoHistoryPoint](c.send(http.MethodGet, "/videos/"+ref+"/history?"+query, nil).requireStatus(http.StatusOK))

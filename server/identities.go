@@ -61,8 +61,8 @@ type refusedToken struct {
 	at  time.Time // start time of the look-up
 }
 
-// newIdentities returns an identities value with empty caches. It looks up secrets with the function authenticate, and counts requests
-// without a valid secret in limits.
+// newIdentities returns an identities value with empty caches. It looks up secrets with the function authenticate. The parameter limits
+// counts the requests without a valid secret.
 func newIdentities(s *store.Store, authenticate func(context.Context, string) (store.Identity, error), limits *addressLimits, now func() time.Time, later *laterWrites) *identities {
 	return &identities{store: s, authenticate: authenticate, addressLimits: limits, now: now, later: later,
 		known: newLRU[tokenHash, knownIdentity](), refused: newLRU[tokenHash, refusedToken](), used: newLRU[uuid.UUID, time.Time](),

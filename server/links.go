@@ -77,8 +77,8 @@ func wrongKind(neededKind link.Kind) *linkFailure {
 	return &linkFailure{Code: failedWrongKind, Detail: detail}
 }
 
-// parseReference parses the id or link of a video or account. kind says which of the two is required. If idOrLink is neither an id nor a
-// link of this kind, the error is *store.NotFoundError.
+// parseReference parses the id or link of a video or account. The parameter kind says which of the two is required. If idOrLink is neither
+// an id nor a link of this kind, the error is *store.NotFoundError.
 func (s *Server) parseReference(ctx context.Context, kind link.Kind, idOrLink string) (reference, error) {
 	missing := &store.NotFoundError{Kind: string(kind), Names: []string{idOrLink}}
 	if canonicalUUID.MatchString(idOrLink) {
@@ -95,8 +95,8 @@ func (s *Server) parseReference(ctx context.Context, kind link.Kind, idOrLink st
 	return reference{Link: l}, err
 }
 
-// linkOf parses a link to a video or account. kind says which of the two is required. A short link is resolved. The error is a *linkFailure
-// or an error of the database.
+// linkOf parses a link to a video or account. The parameter kind says which of the two is required. A short link is resolved. The error is
+// a *linkFailure or an error of the database.
 func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.Link, error) {
 	read, err := s.linksOf(ctx, kind, []string{raw})
 	if err != nil {
@@ -108,9 +108,9 @@ func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.L
 	return read[0].link, nil
 }
 
-// linksOf parses links to videos or accounts and returns the results in the order of urls. kind says which of the two is required. Short
-// links are resolved: their targets are read from the database, or requested from the platform if a link is new. The error is an error of
-// the database or of ctx.
+// linksOf parses links to videos or accounts and returns the results in the order of urls. The parameter kind says which of the two is
+// required. Short links are resolved: their targets are read from the database, or requested from the platform if a link is new. The error
+// is an error of the database or of ctx.
 func (s *Server) linksOf(ctx context.Context, kind link.Kind, urls []string) ([]parsedLink, error) {
 	out := make([]parsedLink, len(urls))
 	var shorts []link.Link

@@ -121,8 +121,8 @@ func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete
 	return true
 }
 
-// mcpProblem converts an error in plain text of the MCP handler into an error response in JSON. status and text are the status and the body
-// of the error in plain text.
+// mcpProblem converts an error in plain text of the MCP handler into an error response in JSON. The parameters status and text are the
+// status and the body of the error in plain text.
 func mcpProblem(status int, text string, r *http.Request) *Error {
 	text, _, _ = strings.Cut(text, "malformed payload:") // removes the internal error message that the SDK adds at the end
 	if text == "" {

@@ -38,7 +38,7 @@ func (c *caller) trackLongTitles(n, size int) {
 	})
 }
 
-// toolCall returns an MCP message that calls the tool with the given name. arguments is the text of a JSON object.
+// toolCall returns an MCP message that calls the tool with the given name. The parameter arguments is the text of a JSON object.
 func toolCall(name, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, arguments)
 }

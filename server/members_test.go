@@ -31,7 +31,7 @@ func (c *caller) addAccounts(collection uuid.UUID, accounts ...uuid.UUID) int32 
 	return decode[client.AddedAccounts](got).AccountsAdded
 }
 
-// changeMembers sends a POST or DELETE request to /collections/{collection_id}/{kind}. kind is "videos" or "accounts".
+// changeMembers sends a POST or DELETE request to /collections/{collection_id}/{kind}. The parameter kind is "videos" or "accounts".
 func (c *caller) changeMembers(method string, collection uuid.UUID, kind string, ids any) response {
 	c.t.Helper()
 	return c.send(method, "/collections/"+collection.String()+"/"+kind, map[string]any{strings.TrimSuffix(kind, "s") + "_ids": ids})

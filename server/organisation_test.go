@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// accountHistory returns the decoded response of GET /accounts/{account_id}/history. ref is an id or a link.
+// accountHistory returns the decoded response of GET /accounts/{account_id}/history. The parameter ref is an id or a link.
 func (c *caller) accountHistory(ref, query string) []client.AccountHistoryPoint {
 	c.t.Helper()
 	return decode[[]client.AccountHistoryPoint](c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+"/history?"+query, nil).requireStatus(http.StatusOK))
@@ -28,7 +28,7 @@ func (c *caller) organisationHistory(query string) []client.OrganisationHistoryP
 	return decode[[]client.OrganisationHistoryPoint](c.send(http.MethodGet, "/organisation/history?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// statistics returns the decoded response of GET /statistics/{kind}. kind is "videos" or "accounts".
+// statistics returns the decoded response of GET /statistics/{kind}. The parameter kind is "videos" or "accounts".
 func (c *caller) statistics(kind string) client.Statistics {
 	c.t.Helper()
 	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+kind, nil).requireStatus(http.StatusOK))

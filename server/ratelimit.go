@@ -113,7 +113,8 @@ func (s *Server) checkScope(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// setQuotaHeaders sets the RateLimit headers of a response. policy is the name of the rate limit, which callers see in the headers.
+// setQuotaHeaders sets the RateLimit headers of a response. The parameter policy is the name of the rate limit, which callers see in the
+// headers.
 func setQuotaHeaders(c echo.Context, policy string, limit int64, q Quota) {
 	h, reset := c.Response().Header(), wholeSeconds(q.Reset)
 	h.Set("RateLimit-Limit", strconv.FormatInt(limit, 10))

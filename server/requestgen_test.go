@@ -59,19 +59,21 @@ type generator struct {
 	requestCount   int       // number of requests generated so far
 }
 
-// withExpectation sets the expected response and the description of r, and returns r. description is a format string for args.
+// withExpectation sets the expected response and the description of r, and returns r. The parameter description is a format string for
+// args.
 func (r *generatedRequest) withExpectation(want expectation, description string, args ...any) *generatedRequest {
 	r.want, r.description = want, fmt.Sprintf(description, args...)
 	return r
 }
 
-// withStatus sets the expected status and the description of r, and returns r. description is a format string for args.
+// withStatus sets the expected status and the description of r, and returns r. The parameter description is a format string for args.
 func (r *generatedRequest) withStatus(status int, description string, args ...any) *generatedRequest {
 	r.status = status
 	return r.withExpectation(expectStatus, description, args...)
 }
 
-// parameters returns the parameters of an operation at one location, in the order of the contract. location is "path", "query" or "header".
+// parameters returns the parameters of an operation at one location, in the order of the contract. The parameter location is "path",
+// "query" or "header".
 func (op *contractOperation) parameters(location string) []*openapi3.Parameter {
 	var out []*openapi3.Parameter
 	for _, p := range op.Operation.Parameters {

@@ -208,7 +208,7 @@ func (g *generator) otherForm(link string) string {
 	return link
 }
 
-// validValue returns a random value that matches the schema s. name is the name of the member in the JSON body.
+// validValue returns a random value that matches the schema s. The parameter name is the name of the member in the JSON body.
 func (g *generator) validValue(op *contractOperation, name string, s *openapi3.Schema) any {
 	switch {
 	case s.Nullable && g.chance(10):

@@ -22,7 +22,7 @@ import (
 var llms []byte
 
 // routes returns the router of the server: an echo instance with all middleware, all operations of the OpenAPI contract and all other
-// routes. trusted are the networks of trusted proxies.
+// routes. The parameter trusted has the networks of trusted proxies.
 func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	compress, err := compression()
 	if err != nil {

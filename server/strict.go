@@ -43,8 +43,8 @@ const (
 // invalid UTF-8, NUL characters, and text after the JSON value. If it returns no faults, body is one valid JSON value. If ctx ends during
 // the scan, the error is ctx.Err().
 //
-// The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. schema is the schema of the body. If the body has
-// too many values, checkJSON uses the schema to find the array that is too long.
+// The scan ends at the first value or name that exceeds maxDepth, maxValues or maxName. The parameter schema is the schema of the body. If
+// the body has too many values, checkJSON uses the schema to find the array that is too long.
 func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api.Fault, error) {
 	if !utf8.Valid(body) {
 		return []api.Fault{bodyFault("", faultEncoding, "the body is not valid UTF-8")}, nil
@@ -218,8 +218,8 @@ func (s *jsonScan) syntaxFault(err error) {
 	}
 }
 
-// invalidEscape describes the first invalid escape in a JSON string: a NUL character or half of a surrogate pair. raw is the JSON string
-// with its quotes. invalidEscape returns "" if all escapes are valid.
+// invalidEscape describes the first invalid escape in a JSON string: a NUL character or half of a surrogate pair. The parameter raw is the
+// JSON string with its quotes. invalidEscape returns "" if all escapes are valid.
 func invalidEscape(raw []byte) string {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -297,7 +297,7 @@ func quote(s string) string {
 	return strconv.Quote(head)
 }
 
-// firstRunes returns the first n characters of s. longer is true if s has more characters.
+// firstRunes returns the first n characters of s. The result longer is true if s has more characters.
 func firstRunes(s string, n int) (head string, longer bool) {
 	for i := range s {
 		if n == 0 {

@@ -194,8 +194,8 @@ func (c *faultCollector) add(f api.Fault) {
 	}
 }
 
-// walk adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. param is the invalid request
-// parameter, or nil if the error is in the request body.
+// walk adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. The parameter param is the invalid
+// request parameter, or nil if the error is in the request body.
 func (c *faultCollector) walk(err error, param *openapi3.Parameter) {
 	switch e := err.(type) { //nolint:errorlint // not errors.As, because each wrapped error is handled separately
 	case nil:
@@ -228,8 +228,8 @@ func (c *faultCollector) walk(err error, param *openapi3.Parameter) {
 	}
 }
 
-// addSchemaError adds the fault for a value that violates one keyword of its schema, such as maxLength. param is the request parameter with
-// the value, or nil if the value is in the request body.
+// addSchemaError adds the fault for a value that violates one keyword of its schema, such as maxLength. The parameter param is the request
+// parameter with the value, or nil if the value is in the request body.
 func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3.Parameter) {
 	path, schema := e.JSONPointer(), e.Schema
 	add := func(code, format string, args ...any) { c.add(fault(param, path, code, format, args...)) }

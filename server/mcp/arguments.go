@@ -48,9 +48,9 @@ const maxFaults = 100
 // placeholder.
 const placeholder = "-"
 
-// request returns the HTTP request for the API operation of the tool. raw is the JSON object with the arguments of the tool call. outer is
-// the HTTP request to /mcp, from which request copies the token and the address of the caller. fields are the names of the members that
-// each entry of the result's list must contain. fields is nil if the entries must contain all members.
+// request returns the HTTP request for the API operation of the tool. The parameter raw is the JSON object with the arguments of the tool
+// call. The parameter outer is the HTTP request to /mcp, from which the token and the address of the caller are copied. The result fields
+// has the names of the members that each entry of the result's list must contain, or is nil if the entries must contain all members.
 //
 // An argument that is null counts as missing, unless it is a member of the request body that can be null.
 func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMessage) (r *http.Request, fields []string, err error) {

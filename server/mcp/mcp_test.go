@@ -82,7 +82,7 @@ func tool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	return list.Tools[0]
 }
 
-// call calls the MCP tool with the given name and returns its result. arguments is a JSON object.
+// call calls the MCP tool with the given name and returns its result. The parameter arguments is a JSON object.
 func call(t *testing.T, session *sdk.ClientSession, name, arguments string) *sdk.CallToolResult {
 	t.Helper()
 	result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})

@@ -23,7 +23,8 @@ const (
 var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotent-Replayed", "ReelTally-Sandbox"}
 
 // result converts the API's HTTP response into the result of a tool call. The result contains the data once, as structured content, and a
-// summary in one line as text. fields are the names of the members that are kept in each entry of a list; nil means all members.
+// summary in one line as text. The parameter fields has the names of the members that are kept in each entry of a list; nil means all
+// members.
 func (t *tool) result(answer Response, fields []string) (*sdk.CallToolResult, error) {
 	headers := map[string]string{}
 	for _, name := range resultHeaders {

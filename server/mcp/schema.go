@@ -61,8 +61,8 @@ func toolArguments(parameters openapi3.Parameters, body *openapi3.RequestBody) (
 	return out, nil
 }
 
-// bodyArguments returns a tool argument for each member of the request body, sorted by name. body is nil if the operation has no request
-// body.
+// bodyArguments returns a tool argument for each member of the request body, sorted by name. The parameter body is nil if the operation has
+// no request body.
 func bodyArguments(body *openapi3.RequestBody) ([]argument, error) {
 	if body == nil {
 		return nil, nil
@@ -180,7 +180,7 @@ var usefulFormats = []string{"date", "date-time", "uuid"}
 
 // jsonSchema converts a schema of OpenAPI 3.0 to JSON Schema 2020-12. It replaces references by the schemas that they name, and shortens
 // the description. It omits the descriptions of nested schemas, x- members, omittedKeywords, formats other than usefulFormats, and maxima
-// of math.MaxInt32 or more. depth is the nesting depth of the schema.
+// of math.MaxInt32 or more. The parameter depth is the nesting depth of the schema.
 func jsonSchema(ref *openapi3.SchemaRef, depth int) (map[string]any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)

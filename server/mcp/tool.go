@@ -82,7 +82,7 @@ func ReadTools(doc *openapi3.T) (Tools, error) {
 	return tools, nil
 }
 
-// readTool returns the MCP tool for the operation op. names is the result of toolNames: the name of each operation's tool.
+// readTool returns the MCP tool for the operation op. The parameter names is the result of toolNames: the name of each operation's tool.
 func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operation, names map[string]string) (*tool, error) {
 	t := &tool{name: snakeCase(op.OperationID), title: op.Summary, method: method, path: path, responses: op.Responses}
 	if op.RequestBody != nil {

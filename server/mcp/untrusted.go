@@ -18,7 +18,7 @@ type untrustedText struct {
 }
 
 // findUntrustedText returns which parts of a JSON value with the schema ref are text that other people wrote. It returns nil if no part is
-// such text. depth is the nesting depth of the schema. findUntrustedText fails if the schema nests deeper than maxDepth.
+// such text. The parameter depth is the nesting depth of the schema. findUntrustedText fails if the schema nests deeper than maxDepth.
 func findUntrustedText(ref *openapi3.SchemaRef, depth int) (*untrustedText, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -78,7 +78,8 @@ func (f *untrustedText) pointersIn(v any) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// walk adds the JSON pointers of the parts of v that other people wrote to the set pointers. pointer is the JSON pointer of v itself.
+// walk adds the JSON pointers of the parts of v that other people wrote to the set pointers. The parameter pointer is the JSON pointer of v
+// itself.
 func (f *untrustedText) walk(v any, pointer string, pointers map[string]bool) {
 	if f == nil {
 		return

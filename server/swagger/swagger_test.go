@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/server/swagger"
 )
 
-// get sends a request to swagger.Handler and returns the response. headers is a list of alternating header names and values.
+// get sends a request to swagger.Handler and returns the response. The parameter headers has names and values of headers, in turn.
 func get(t *testing.T, method, target string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, target, http.NoBody)

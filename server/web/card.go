@@ -148,7 +148,7 @@ func cardTiles(page sharePage) []tile {
 	return out
 }
 
-// drawText draws a text on a picture. x and y are the left end of the text's base line.
+// drawText draws a text on a picture. The parameters x and y are the coordinates of the left end of the text's base line.
 func drawText(picture draw.Image, face font.Face, ink color.Color, x, y int, text string) {
 	d := font.Drawer{Dst: picture, Src: image.NewUniform(ink), Face: face, Dot: fixed.P(x, y)}
 	d.DrawString(text)

@@ -61,8 +61,8 @@ func newGuides() ([]guide, error) {
 	return guides, nil
 }
 
-// renderGuide converts a document from Markdown to HTML. It leaves out raw HTML in the document. file is the path of the document in the
-// repository.
+// renderGuide converts a document from Markdown to HTML. It leaves out raw HTML in the document. The parameter file is the path of the
+// document in the repository.
 func renderGuide(source []byte, file string, guides []guide) (template.HTML, error) {
 	rewrite := guideLinks{file, guides}
 	// Table cells are aligned with the HTML attribute align, because the Content-Security-Policy of the pages forbids style attributes.

@@ -294,8 +294,8 @@ type page struct {
 	Content any
 }
 
-// render sends a page, with the navigation around it. name is the name of the page's template, and content is the data that only this
-// template needs.
+// render sends a page, with the navigation around it. The parameter name is the name of the page's template, and the parameter content is
+// the data that only this template needs.
 func (v *visit) render(status int, name, section, title string, content any) error {
 	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
 		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate(), Theme: v.theme()}
