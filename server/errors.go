@@ -23,8 +23,7 @@ import (
 // Code identifies the kind of an error, so that programs can handle it. The meaning of a code never changes.
 type Code string
 
-// The codes of error responses. An error response can also list faults of the request. Faults have codes of their own, which are declared
-// in other files.
+// The codes of error responses. The faults that an error response lists have other codes, which are declared in other files.
 const (
 	CodeInvalidRequest       Code = "invalid_request"
 	CodeURLNotEncoded        Code = "url_not_encoded"

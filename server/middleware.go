@@ -71,8 +71,8 @@ func (s *Server) limitTime() echo.MiddlewareFunc {
 	})
 }
 
-// logRequests is a middleware that writes one log line for each request. The log line contains the route, such as /videos/:ad_id, instead
-// of the path, because a path can contain a link. The log line does not contain the query or a header.
+// logRequests is a middleware that writes one log line for each request. The log line contains the route, such as /videos/:ad_id, and not
+// the path, because a path can contain a link. The log line contains neither the query nor the headers of the request.
 func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now() //nolint:forbidigo // the real time, because a test can stop the clock s.now

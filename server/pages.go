@@ -246,14 +246,14 @@ func (b pageBackend) takeSignIn(ctx context.Context) error {
 	return b.problem(ctx, b.s.identities.addressLimits.take(ctx, signIns, addressOf(ctx)))
 }
 
-// addressOf returns the IP address from which a page was requested, or the /64 network of an IPv6 address. The attempts to sign in are
-// counted by this value.
+// addressOf returns the IP address from which a page was requested. For an IPv6 address, it returns the /64 network. The attempts to sign
+// in are counted by this value.
 func addressOf(ctx context.Context) string {
 	address, _ := ctx.Value(addressKey{}).(string)
 	return address
 }
 
-// problem converts an error to a *web.Problem. It returns nil if err is nil. It logs the cause of an error that is not the caller's fault.
+// problem converts an error to a *web.Problem, and nil to nil. If the server has caused the error, problem logs it.
 func (b pageBackend) problem(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -290,8 +290,8 @@ func fault(param *openapi3.Parameter, path []string, code, format string, args .
 	return namedFault(api.FaultLocation(param.In), param.Name, code, "%s %s", name, text)
 }
 
-// placeName returns the name of a value in the request body for an error message, such as "links.3". path leads to the value. If path is
-// empty, placeName returns "the body".
+// placeName returns the name of a value in the request body for an error message, such as "links.3". The parameter path leads to the value.
+// If path is empty, placeName returns "the body".
 func placeName(path []string) string {
 	if len(path) == 0 {
 		return "the body"

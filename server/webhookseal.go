@@ -45,8 +45,8 @@ func (s webhookSeal) newSecret(org, webhook uuid.UUID) (secret string, sealed []
 
 var errWebhookSealed = errors.New("the stored secret was encrypted with another key")
 
-// open decrypts a secret of a webhook that newSecret encrypted. It fails if the organisation, the webhook or the key is not the one with
-// which the secret was encrypted.
+// open decrypts a webhook's secret that newSecret encrypted. It fails if the organisation, the webhook or the key differs from the one that
+// was used for the encryption.
 func (s webhookSeal) open(org, webhook uuid.UUID, sealed []byte) (string, error) {
 	n := s.aead.NonceSize()
 	if len(sealed) < n {

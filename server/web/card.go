@@ -135,8 +135,8 @@ func drawCard(page sharePage) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// cardTiles returns up to three tiles of a share page. A tile shows one number. Tiles whose number is unknown are left out. The sums of
-// counts come before the number of videos.
+// cardTiles returns those tiles of a share page that the preview image shows: up to three, without tiles whose number is unknown. Tiles
+// with sums of counts come before the tile with the number of videos.
 func cardTiles(page sharePage) []tile {
 	var out []tile
 	for n := range page.Tiles {
@@ -154,8 +154,8 @@ func drawText(picture draw.Image, face font.Face, ink color.Color, x, y int, tex
 	d.DrawString(text)
 }
 
-// wrap breaks a title into at most maxLines lines, each at most maxWidth pixels wide. The rest of a longer title is cut off. Characters
-// that the font does not contain, such as emoji, are left out.
+// wrap breaks a title into at most maxLines lines, each at most maxWidth pixels wide. If the title is longer, the rest is cut off.
+// Characters that the font does not contain, such as emoji, are left out.
 func wrap(faces cardFaces, text string, maxWidth, maxLines int) []string {
 	shown := strings.Map(func(r rune) rune {
 		if !faces.has(r) {

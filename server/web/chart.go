@@ -19,8 +19,8 @@ type metric struct {
 	PerDay bool
 }
 
-// point contains the numbers of one day. Values and Gains have one entry for each metric of the chart. An entry is nil if the number is
-// unknown.
+// point contains the numbers of one day. The slices Values and Gains have one entry for each metric of the chart. An entry is nil if the
+// number is unknown.
 type point struct {
 	Day     store.Date
 	Values  []*int64

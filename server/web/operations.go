@@ -26,8 +26,8 @@ type operationsPage struct {
 	API      string // version of the API
 }
 
-// collectingStatus is the decoded JSON that servers and collectors serve at /status on the address REELTALLY_METRICS_LISTEN. It contains
-// the queue, the age of the numbers, the sources and their budgets. docs/operating.md describes it.
+// collectingStatus is the decoded JSON of /status, which servers and collectors serve on the address REELTALLY_METRICS_LISTEN. It contains
+// the queue, the age of the numbers, the sources and their budgets. The document docs/operating.md describes it.
 type collectingStatus struct {
 	At         time.Time `json:"at"`
 	Collectors int       `json:"collectors"`

@@ -67,8 +67,8 @@ func settingsOf(text *string, name string) (displaySettings, error) {
 // shareMetric is a metric that a share page can show: a column of its table of videos.
 type shareMetric struct {
 	videoColumn
-	// currentSum returns the current sum over all videos of the collection, and sumOfDay the sum on one day. Both are nil if the metric has no
-	// sum.
+	// currentSum returns the current sum of the metric over all videos of the collection, and sumOfDay returns its sum on one day. Both
+	// functions are nil if the metric has no sum.
 	currentSum func(*client.CollectionStatistics) *int64
 	sumOfDay   func(*client.CollectionHistoryPoint) *int64
 }
@@ -115,7 +115,8 @@ func (s *shareVisit) get(part string, query url.Values, result any) error {
 	return s.visit.get("/collections/"+s.share.Collection.ID.String()+part, query, result)
 }
 
-// newShareVisit returns a visit of a share page. Its requests to the API act for the organisation of the collection, and may only read.
+// newShareVisit returns a visit of a share page. Its requests to the API have the rights of the collection's organisation, and can only
+// read.
 func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
 	own := *v // a copy of v: v itself gets no identity, so that a page for an error shows nothing of the organisation
 	own.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
@@ -182,8 +183,8 @@ func showShare(v *visit) error {
 	return v.execute(http.StatusOK, "share", "shared", page)
 }
 
-// openShare returns the collection whose share page has the hash in the path of the request. For an unknown hash and for a private
-// collection, the error is a *Problem with status 404.
+// openShare returns the collection whose share page has the hash in the path of the request. If the hash is unknown, the collection is
+// private or the share page has expired, the error is a *Problem with status 404.
 func (v *visit) openShare() (store.Share, error) {
 	v.w.Header().Set("X-Robots-Tag", "noindex, nofollow")
 	return v.Backend.Share(v.r.Context(), v.r.PathValue("hash"))

@@ -59,9 +59,9 @@ type Backend interface {
 	LoginLink(ctx context.Context, link string) (store.Identity, error)
 	// UseLoginLink creates a session for a login link and returns the session's secret. The link cannot be used again.
 	UseLoginLink(ctx context.Context, link string) (session string, err error)
-	// CheckSetupLink returns a *Problem if the setup link cannot be used. With a setup link, the operator creates the first organisation.
+	// CheckSetupLink returns a *Problem if the setup link cannot be used. The operator creates the first organisation with a setup link.
 	CheckSetupLink(ctx context.Context, link string) error
-	// SetUp creates the first organisation, its first token and a session with a setup link. The link cannot be used again.
+	// SetUp uses a setup link to create the first organisation, its first token and a session. Afterwards, the link cannot be used again.
 	SetUp(ctx context.Context, link, name string) (store.Setup, error)
 	// SignOut ends the session with this secret.
 	SignOut(ctx context.Context, session string) error
@@ -77,8 +77,8 @@ type Backend interface {
 	// EnterShare checks the password of a protected share page. It returns a pass: a signed text for a cookie, with which the browser can
 	// read the page. The error is a *Problem if the password is wrong, or if there were too many wrong passwords.
 	EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error)
-	// HasSharePass returns true if EnterShare returned pass for this share page and pass is still valid. A new password of the page makes
-	// the pass invalid.
+	// HasSharePass returns true if pass was returned by EnterShare for this share page and is still valid. A new password of the page makes
+	// every pass invalid.
 	HasSharePass(share store.Share, pass string) bool
 	// SignThumbnail returns the signature in the address of a video's thumbnail, which is a small preview picture. The parameter externalID
 	// is the id of the video on its platform.
@@ -86,15 +86,15 @@ type Backend interface {
 	// Thumbnail returns the stored thumbnail of a video, a JPEG. If no thumbnail is stored, or if the signature is wrong, the error is a
 	// *Problem with status 404.
 	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
-	// Do sends a request to the API with the rights of id and returns the response. visit is the visitor's request for the page that needs
-	// the data.
+	// Do sends a request to the API with the rights of id and returns the response. The parameter visit is the visitor's request for the
+	// page that shows the response.
 	Do(id store.Identity, visit *http.Request, method, target string, body io.Reader) (Response, error)
-	// Operations returns the JSON of /status, which describes the queue and the sources, and the version of the server. visit is the
-	// visitor's request for the page.
+	// Operations returns the JSON of /status, which describes the queue and the sources. It also returns the versions of the program and of
+	// the API. The parameter visit is the visitor's request for the page.
 	Operations(visit *http.Request) (status []byte, version Version, err error)
 	// Served says which videos and accounts the running collectors can fetch, by platform and form of link.
 	Served(ctx context.Context) (queue.Served, error)
-	// TargetsWithStatus returns up to limit videos and accounts of all organisations that have the given fetch status.
+	// TargetsWithStatus returns at most limit videos and accounts that have the given fetch status, of all organisations.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.
 	ErrorCodes() []ErrorCode
