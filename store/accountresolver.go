@@ -62,7 +62,7 @@ func NewAccountResolver(org uuid.UUID, now db.Instant, known []*Account) *Accoun
 	return b
 }
 
-// index adds the record to b.named under its present ids and handle. The method find looks in b.named.
+// index adds the record to the map b.named, under its present ids and handle, so that the method find finds it.
 func (b *AccountResolver) index(row *Account) {
 	add := func(kind nameKind, name string) {
 		key := accountName{row.Platform, kind, name}
@@ -151,8 +151,8 @@ func accountLink(a *Account) string {
 	return link.AccountURL(a.Platform, a.Username)
 }
 
-// find returns the first record on the platform p that has the given id or handle, and for which the function matches returns true. It
-// returns nil if there is no such record, or if name is "".
+// find returns the first record on the platform p that has the given id or handle (the parameter name). It skips records for which the
+// function matches returns false. It returns nil if there is no such record, or if name is "".
 func (b *AccountResolver) find(p link.Platform, kind nameKind, name string, matches func(*Account) bool) *Account {
 	if name == "" {
 		return nil
@@ -214,8 +214,8 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 // An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account in the
 // database and in the fetch queue as soon as the id is known. A record with the same handle and another id belongs to another account.
 
-// SourceIDMark is the first character of an account's name in the fetch queue if this name is the id that a source uses for the account. An
-// account has such a name in the queue while the platform's own id is unknown.
+// SourceIDMark is the first character of some account names in the fetch queue: those that are the id that a source uses for the account.
+// An account has such a name in the queue while the platform's own id is unknown.
 const SourceIDMark = "~"
 
 // DifferentAccounts returns true if two pairs of ids belong to different accounts. Each pair has the platform's own id and a source's id,

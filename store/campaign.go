@@ -65,8 +65,9 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum of the changes of the videos' views; the change of a video is counted from the last earlier day on which its views were known
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
 	ViewsFromAdded int64 // views of the videos that were added on this day
-	// ViewsFromKnown is the part of the change of Views since the day before that is not in ViewsGained and ViewsFromAdded. It adds the
-	// views of videos that had no known views the day before, and subtracts the views of videos that have no known views any more.
+	// ViewsFromKnown is the part of the change of Views since the day before that is not in ViewsGained and ViewsFromAdded. For a video
+	// whose views were unknown the day before, its views are added. For a video whose views are unknown now, its views of the day before
+	// are subtracted.
 	ViewsFromKnown int64
 }
 
@@ -109,8 +110,9 @@ func (e *TooManyPointsError) Error() string {
 }
 
 // campaignVideos is a SQL query for the videos in the collections @in. The column added_at is the time since which a video is a member. For
-// a video that was added directly, this is the time when it was added. For a video of an added account, or with a hashtag of the
-// collection, it is the time when the account or the hashtag was added, but not a time before the video was tracked.
+// a video that was added directly, this is the time when it was added. For a video of an added account, it is the time when the account was
+// added. For a video with a hashtag of the collection, it is the time when the hashtag was added. If the video was tracked later than that,
+// it is the time when the video was tracked. If a video is a member in several ways, the earliest time counts.
 const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
@@ -127,9 +129,9 @@ const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
 ) AS j JOIN videos v ON v.organisation_id = @org AND v.id = j.video_id WHERE j.added_at < @until ORDER BY v.id LIMIT @limit`
 
 // campaignPoints is a SQL query for points of the videos @ids, ordered by video and day. The counts of the days from @from to @to are
-// computed from these points. For each video, the query returns at least the last point on or before @from, all points between the two
-// days, and the first point on or after @to. @before is 6 days before @from, because the day of a weekly point can be up to 6 days after
-// the Monday of its week.
+// computed from these points. For each video, the query returns all points between the two days. It also returns the last point on or
+// before @from and the first point on or after @to. @before is 6 days before @from, because the day of a weekly point can be up to 6 days
+// after the Monday of its week.
 const campaignPoints = `WITH wanted AS (SELECT v.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = v.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = v.id AND ed.day >= @to) AS last_day,
@@ -298,8 +300,8 @@ func (r *pointRow) point() Point {
 }
 
 // restsOn returns copies of the points from which the counts of the days from..to are computed. In the copies, Quality is set, which says
-// for example whether the counts were measured or interpolated. These points are the last one on or before the day from, those between the
-// two days, and the first one on or after the day to. The parameter points has all points of the video, the oldest first.
+// for example whether the counts were measured or interpolated. These points are all points between the two days, the last point on or
+// before the day from, and the first point on or after the day to. The parameter points has all points of the video, the oldest first.
 func restsOn(points []Point, from, to db.Date) []Point {
 	kept := slices.Clone(points)
 	fill(Counts{}, kept, from, from)

@@ -32,8 +32,7 @@ func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 }
 
 // count returns the number of rows of the query q. The parameter v is the organisation's version, which the caller has read before. count
-// caches the number until the version changes, because counting the rows of a list with a filter can take longer than reading a page of the
-// list.
+// caches the number until the version changes. Counting the rows of a list with a filter can take longer than reading a page of the list.
 func (o *Org) count(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")
 	key, err := keyOfList(v, q)

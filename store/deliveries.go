@@ -95,8 +95,7 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 }
 
 // makeDue sets the due time of webhooks to now, unless they are due already. It also locks the rows of webhooks that are due already. So a
-// transaction that ends a claim of such a webhook waits for this transaction, and then finds the deliveries that this transaction has
-// added.
+// transaction that ends a claim of such a webhook waits for this transaction. It then finds the deliveries that this transaction has added.
 func makeDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
 	list, args := db.Keys(webhooks).With(tx)
 	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
@@ -206,7 +205,7 @@ const statusGone = 410
 // FinishClaim stores the results of attempts and ends the claim. The attempts must be in the order in which they ended. A delivery that
 // failed is sent again after the next delay in retryDelays, until no delay is left. After a failed attempt, nothing is sent to the webhook
 // during a pause. The first pause lasts for firstPause, and each further failure doubles the pause. FinishClaim disables the webhook if its
-// server answered with status 410, or if all attempts have failed for a time of at least DisableAfter.
+// server answered with status 410. It also disables the webhook if all attempts during at least DisableAfter have failed.
 func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Attempt) error {
 	o := s.Org(c.OrganisationID)
 	if len(attempts) == 0 {

@@ -187,8 +187,8 @@ func (o *Org) scanPoints(ctx context.Context, query db.FixedQuery, video uuid.UU
 
 // fill returns the stored and interpolated points of the days from..to, the newest first. The parameter stored must be ordered by day, the
 // oldest first. The parameter known has the counts that were known before the first stored point. fill sets the quality of each stored
-// point: to "rounded" if the source has rounded a count, otherwise to "corrected" if a count is lower than its last known value that was
-// not rounded, and otherwise to "measured".
+// point. The quality is "rounded" if the source has rounded a count. Otherwise it is "corrected" if a count is lower than its last known
+// value that was not rounded. In all other cases it is "measured".
 func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	for i := range stored {
 		p := &stored[i]
@@ -222,7 +222,7 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 // for each count would take longer than computing the counts.
 type interpolation struct {
 	out    []Point
-	counts []int64 // memory of the counts to which the points in out have pointers
+	counts []int64 // the counts of the points in out; these points have pointers into this slice
 }
 
 // between appends a linearly interpolated point for each day between the points a and b that is in from..to, the newest first. It rounds

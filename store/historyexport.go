@@ -20,7 +20,7 @@ type VideoPoints struct {
 
 // PointsQuery selects videos and points.
 type PointsQuery struct {
-	Since, Until db.Instant // only videos whose last fetch with counts was in this time (both ends included), and only points that were fetched at Since or later
+	Since, Until db.Instant // select videos whose last fetch with counts was from Since to Until, both included; of these videos, select points that were fetched at Since or later
 	From         db.Date    // first day of the points
 	Window       db.Window  // which part of the list of videos is returned
 }
@@ -40,8 +40,8 @@ var pointVideoColumns = []db.Column[VideoPoints]{
 // link.
 const pointBytes = 512
 
-// ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first, so that a
-// video that is fetched while a caller reads the pages comes again on a later page. Stopped videos are included. The list has no total.
+// ListPoints returns videos with their stored points. The videos are ordered by the time of their last fetch, the oldest first. So a video
+// that is fetched while a caller reads the pages comes again on a later page. Stopped videos are included. The list has no total.
 func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[VideoPoints], error) {
 	videos := o.q(ctx, "videos").Where("videos.latest_updated_at BETWEEN ? AND ?", query.Since, query.Until)
 	spec := db.ListSpec[VideoPoints]{Sort: pointOrders, Table: "videos", Columns: pointVideoColumns, ID: func(v *VideoPoints) uuid.UUID { return v.ID },
@@ -60,9 +60,9 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns those stored points of videos that are of the day from or later and were fetched at the time since or later. The
-// key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their quality is not set, and their
-// sources can have the mark for rounded counts.
+// storedPointsOf returns stored points of videos. It returns the points of the day from or a later day that were fetched at the time since
+// or later. The key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their quality is not
+// set, and their sources can have the mark for rounded counts.
 func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, from db.Date, since db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)

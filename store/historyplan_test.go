@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// A collector stores the points of all videos of a day one after the other, so that the points of one video are far apart in the tables.
-// The test fills the tables in this order.
+// A collector stores the points of all videos of a day one after the other. So the points of one video are far apart in the tables. The
+// test fills the tables in this order.
 func TestHistory_of730DaysReadsFewPagesOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")

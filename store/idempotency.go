@@ -265,7 +265,7 @@ func DeleteExpiredKeys(tx *gorm.DB, org uuid.UUID, now db.Instant, limit int) (i
 // roomLookahead is how many of the oldest keys keyRoomIn reads to find out when enough keys will have expired.
 const roomLookahead = 1000
 
-// keyRoomIn returns how long a caller must wait until the store has space for a key of n bytes, because enough of the organisation's oldest
+// keyRoomIn returns how long a caller must wait until the store has space for a key of n bytes. Then enough of the organisation's oldest
 // keys have expired. It returns at least one second.
 func keyRoomIn(tx *gorm.DB, org uuid.UUID, n int64, now db.Instant) (time.Duration, error) {
 	var used int64

@@ -17,8 +17,9 @@ var (
 	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
 	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
 
-	// unbound is matched with the text of a statement up to the start or end of a condition or column. If it matches, CheckStatement does
-	// not require this condition or column, because its table does not have to be restricted to one organisation.
+	// unbound matches statements that end after the name of a table that need not be restricted to one organisation. The test cuts a
+	// statement at the start and at the end of a condition or column. If unbound matches one of the two parts, CheckStatement does not
+	// require this condition or column.
 	unbound = regexp.MustCompile("(?i)((FROM|INTO|JOIN) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]? (WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
 )
 

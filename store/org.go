@@ -67,7 +67,7 @@ type Version struct {
 	labels          int64 // version of the labels: it rises with every change of collections, and may rise with other changes
 }
 
-// At returns an Org that takes the version of the organisation's data and the totals of lists from v, and does not read them again. v must
+// At returns an Org that does not read the version of the organisation's data and the totals of lists again, but takes them from v. v must
 // be a result of the method Version for this organisation. A request that calls Version and then At reads the version and the totals only
 // once.
 func (o *Org) At(v Version) *Org { return &Org{s: o.s, id: o.id, known: &knownVersion{v, true}} }

@@ -64,7 +64,7 @@ type Organisation struct {
 	Subscription Subscription
 	CreatedAt    db.Instant `gorm:"autoCreateTime:false"`
 	// Operator is true if the organisation belongs to the operator of the installation. A person who signs in with one of its admin tokens
-	// can then open the page "Operations", which shows the state of the queue and of the sources for all organisations.
+	// can then open the page "Operations". This page shows the state of the queue and of the sources for all organisations.
 	Operator bool
 }
 

@@ -156,14 +156,14 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 	require.Positive(t, onReplica)
 	require.Zero(t, onPrimary)
 
-	// A new organisation, whose creation the replica has not applied yet.
+	// The replica has not applied the creation of this new organisation yet.
 	replica.Pause(t)
 	late := storetest.NewOrg(t, r.DB)
 	require.Empty(t, titles(t, r.reader, late))
 	replica.Resume(t)
 	replica.Await(t)
 
-	// While the replica hangs, the primary answers, and after a first wait nobody waits for the replica.
+	// While the replica does not answer, the primary answers. Only the first read waits for the replica.
 	thaw := replica.Freeze(t)
 	require.Equal(t, []string{"second"}, titles(t, r.reader, o))
 	require.Equal(t, []string{"second"}, titles(t, r.reader, o))

@@ -9,7 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-func TestListVideos_readsEveryColumnAsASingleVideo(t *testing.T) {
+func TestListVideos_returnsTheSameValuesAsReadingEachVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.FullOrg(t, db)

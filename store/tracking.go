@@ -217,7 +217,7 @@ type storedVideo struct {
 
 // stored returns the organisation's videos that the links name, with queue.TargetKey as the key. It also returns the ids of the accounts
 // that now have the handles in the links, with AccountKey as the key. Until this transaction ends, no other transaction can start or stop
-// the tracking of these videos, because raising the organisation's version has locked the organisation.
+// the tracking of these videos. This transaction has locked the organisation by raising its version.
 func (t Tracking) stored(links []link.Link) (videos map[string]storedVideo, accounts map[string]uuid.UUID, err error) {
 	videos, accounts = map[string]storedVideo{}, map[string]uuid.UUID{}
 	if len(links) == 0 {

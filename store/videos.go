@@ -205,7 +205,8 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	return db.ReadList(ctx, o.s.db, inOrder, spec, query.Order, query.Window)
 }
 
-// usualRows is the number of rows for which memory is allocated at first if a filtered list is read before its total is known.
+// usualRows is the number of rows for which memory is allocated at first, if a list with a filter is read and its number of rows is not
+// known yet.
 const usualRows = 100
 
 // readsWithVersion returns true if the version and the videos of a query can be read in one round trip. It returns false for a long list

@@ -258,8 +258,8 @@ func (o *Org) TestWebhook(ctx context.Context, id, effect uuid.UUID) (Delivery, 
 }
 
 // enabledWebhook returns the webhook with the given id. It returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is
-// disabled. If the webhook has a delivery whose id is the parameter effect, an earlier attempt of the request made the delivery, but its
-// server crashed before it answered. enabledWebhook then also returns this delivery.
+// disabled. If the webhook has a delivery whose id is the parameter effect, enabledWebhook also returns this delivery. An earlier attempt
+// of the request then made the delivery, but its server crashed before it answered.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {

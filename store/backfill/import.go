@@ -53,9 +53,9 @@ const (
 	PointFolded
 	// PointThere: the history already has a point with the same counts for that day.
 	PointThere
-	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day, or for that week
-	// if the day is older than Retention.Daily. The stored point stays unchanged. Only a stored point that was imported without counts
-	// would be replaced.
+	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. For a day older
+	// than Retention.Daily, a point of another day of the same week has the same effect. The stored point stays unchanged. Only a stored
+	// point that was imported without counts would be replaced.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -137,8 +137,8 @@ func (i *importing) oldestDaily() db.Date {
 	return i.Now.Day() - store.DatabaseOf(i.Org).Retention().Daily
 }
 
-// check returns an error if a link is not the link of a video, if the points of a video are not ordered by time, if two points of a video
-// are on one UTC day, or if a point is in the future.
+// check returns an error if a link is not the link of a video. It also returns an error if the points of a video are not ordered by time,
+// if two of its points are on one UTC day, or if a point is in the future.
 func (i *importing) check() error {
 	for _, v := range i.in {
 		if v.Link.Kind != link.Video {
@@ -257,8 +257,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 		}
 		for _, r := range rows {
 			of := points[r.VideoID]
-			// While retention replaces the daily points of a week by a weekly point, snapshots_daily and snapshots_weekly can both have a
-			// point of one day. Skip the weekly point, which the query returns second.
+			// While retention replaces the daily points of a week by a weekly point, both tables snapshots_daily and snapshots_weekly can
+			// have a point of the same day. Skip the weekly point, which the query returns second.
 			if n := len(of); n > 0 && of[n-1].Day == r.Day {
 				continue
 			}

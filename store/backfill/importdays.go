@@ -44,7 +44,7 @@ func newHistory() *history {
 	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
 }
 
-// change records in h that the sums of the given day and of all later days change by the amounts in c.
+// change adds the amounts in c to the amounts that h has for the given day. They apply to the sums of this day and of all later days.
 func (h *history) change(day db.Date, c dayChange) {
 	sum := h.changes[day]
 	sum.add(c)
@@ -121,8 +121,8 @@ func (i *importing) addDays() error {
 }
 
 // eachDay calls the function each for every day whose row changes or is missing, the oldest day first. The slice rows has the days that
-// already have a row, in ascending order. In a call, the parameter row is the index in rows of the day itself or, if the day has no row, of
-// the last earlier day with a row. It is -1 if there is no such day. The parameter c has the amounts to add to the sums of that row.
+// already have a row, in ascending order. In a call, the parameter row is the index of the day in rows. If the day has no row, it is the
+// index of the last earlier day with a row, or -1 if there is no such day. The parameter c has the amounts to add to the sums of that row.
 func (h *history) eachDay(rows []db.Date, each func(day db.Date, row int, c dayChange)) {
 	days := slices.Concat(rows, slices.Collect(maps.Keys(h.measured)))
 	slices.Sort(days)

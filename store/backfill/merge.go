@@ -83,9 +83,9 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep d
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-keep.Daily || s.Day.Week() != day.Week():
-		// If s is a daily point, or a weekly point that retention has made, no point is added to its week, because it is unknown which days
-		// of the week had points. If s is an imported weekly point, it is the last imported point of its week, so a point of a later day
-		// can be added.
+		// The point p is not stored in two cases: s is a daily point, or s is a weekly point that retention has made. It is then unknown
+		// which days of the week had points. But if s is an imported weekly point, it is the last imported point of its week, so a point of
+		// a later day can be added.
 		case !s.Weekly || !s.isImported():
 			return PointKept
 		case day < s.Day:
@@ -108,7 +108,7 @@ func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 }
 
 // UploadMargin is the highest number of days by which a point can be earlier than its video's upload date. The upload date comes from the
-// video's id and can be some hours wrong, and another tracker may use the days of another time zone.
+// video's id and can be some hours wrong. Another tracker may also use the days of another time zone.
 const UploadMargin db.Date = 1
 
 // uploaded returns the first day on which the video can have a point: UploadMargin before its upload date. It returns 0 if the upload date
@@ -127,8 +127,8 @@ func (m *mergedVideo) uploaded() db.Date {
 }
 
 // isWeeklyPoint returns true if the point m.added[n] is stored as the weekly point of its week. It returns false if the next added point is
-// in the same week and also before the day oldest, because then that later point is stored instead. The parameter oldest is the first day
-// for which daily points are stored.
+// in the same week and also before the day oldest. That later point is then stored instead. The parameter oldest is the first day for which
+// daily points are stored.
 func (m *mergedVideo) isWeeklyPoint(n int, oldest db.Date) bool {
 	if n+1 == len(m.added) {
 		return true
@@ -163,8 +163,8 @@ func (m *mergedVideo) weekOf(day db.Date) *storedPoint {
 	return &m.stored[n]
 }
 
-// step is a day on which last known counts of a video change. A count of the step that is not nil is the last known value from this day on,
-// until a later step has a value for the same count.
+// step is a day on which last known counts of a video change. If a count of the step is not nil, it is the last known value from this day
+// on. This holds until a later step has a value for the same count.
 type step struct {
 	day db.Date
 	store.Counts

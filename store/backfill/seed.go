@@ -18,7 +18,7 @@ import (
 )
 
 // LoadBatch is the argument of Load: collections, accounts and videos with their histories. All times must be in the past. The caller
-// chooses the ids of all rows and uses the same ids when it loads the same data again, so that Load can skip what exists already.
+// chooses the ids of all rows. If it loads the same data again, it uses the same ids, so that Load can skip rows that exist already.
 type LoadBatch struct {
 	// Collections are created before the accounts and videos. A parent must come before its children. Accounts and videos can also be
 	// members of collections of earlier batches.

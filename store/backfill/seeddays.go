@@ -22,7 +22,7 @@ type daySums struct {
 }
 
 // addDays adds the account's row of each day to l, and adds the row's sums to the organisation's days. A row has the sums of the last known
-// counts of all videos, and the last known followers, at the end of the day.
+// counts of all videos at the end of the day. It also has the last known number of followers.
 func (l *loading) addDays(a *store.Account, in *LoadAccount) {
 	first, today := firstDay(in), l.now.Day()
 	if first > today {

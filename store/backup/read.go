@@ -26,9 +26,9 @@ func (e *DamagedError) Error() string { return "the backup is damaged or incompl
 // damaged returns a *DamagedError with a formatted reason.
 func damaged(format string, args ...any) error { return &DamagedError{fmt.Sprintf(format, args...)} }
 
-// Check reads a backup completely. It compares the number of rows and the checksum with the values that are stored in the backup, and
-// returns a *DamagedError if they differ. Check regularly calls the function progress with the number of rows read so far and the total
-// number of rows.
+// Check reads a backup completely. It compares the number of rows and the checksum with the values that are stored in the backup. If they
+// differ, it returns a *DamagedError. Check regularly calls the function progress with the number of rows read so far and the total number
+// of rows.
 func Check(from io.Reader, progress func(done, of int64)) (Summary, error) {
 	r, err := newReader(from, progress)
 	if err != nil {

@@ -49,8 +49,8 @@ func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	return into, d.addFollowers(before, *into)
 }
 
-// compareForMerge orders duplicate records so that the record to keep comes first: a record that is or was tracked before an untracked record,
-// a fetched record before an unfetched record, an older record before a newer record.
+// compareForMerge orders duplicate records so that the record to keep comes first. A record that is or was tracked comes before a record
+// that was never tracked. Then a fetched record comes before an unfetched record, and then an older record before a newer record.
 func compareForMerge(a, b *store.Account) int {
 	trueFirst := func(a, b bool) int {
 		switch {

@@ -92,7 +92,7 @@ func (s *Writer) AcknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 	})
 }
 
-// lockSubscribers locks the organisations that track any of the accounts, by raising the versions of their data, and returns the ids of
+// lockSubscribers locks the organisations that track any of the accounts, by raising the versions of their data. It returns the ids of
 // these organisations.
 func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []AccountOutcome) ([]uuid.UUID, error) {
 	targets := make([]queue.Target, len(outcomes))
@@ -141,7 +141,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 // saveIdentity stores the account's ids in the account's target in the queue, and also the handle if the target has none. It also stores
 // depth, the number of videos that the next fetch requests; 0 means one page. If depth is greater than 0, an organisation needs a longer
 // list. saveIdentity then increases requested_at, so that the target becomes due again immediately. If the answer has no list of videos,
-// the stored depth becomes 0, because otherwise each further fetch would reserve budget for a long list.
+// the stored depth becomes 0. Otherwise each further fetch would reserve budget for a long list.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -166,8 +166,8 @@ type discovery struct {
 	events  *store.EventRecorder
 }
 
-// write writes the outcome to the organisation's account with the given id. The result missing is the length of the longer list of videos
-// that must be requested to find all new videos, or 0 if the list in the outcome was long enough.
+// write writes the outcome to the organisation's account with the given id. If the list of videos in the outcome was too short to find all
+// new videos, the result missing is the length of the list to request next. Otherwise it is 0.
 func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	var found []store.Account
 	if err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id).Find(&found).Error; err != nil || len(found) == 0 {
@@ -396,7 +396,7 @@ func (d discovery) track(a *store.Account, found []FoundVideo) error {
 }
 
 // withinPreview returns the videos to fetch. If the organisation has a paid subscription, it returns all videos. Otherwise it returns only
-// the first videos, so that at most d.preview videos of the account are fetched, and marks the remaining videos as pending.
+// the first videos, so that at most d.preview videos of the account are fetched. It marks the remaining videos as pending.
 func (d discovery) withinPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
 	if org.Subscription != store.SubscriptionNone {
 		return videos, nil

@@ -11,8 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// openWithOffset opens the database with a clock that differs from the real time by the given duration, as another process with a wrong
-// clock would do.
+// openWithOffset opens the database like another process with a wrong clock: its clock differs from the real time by the given duration.
 func openWithOffset(t *testing.T, db *storetest.DB, by time.Duration) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: func() time.Time { return time.Now().Add(by) }, RealTime: true})

@@ -23,7 +23,7 @@ func drawCount(t *rapid.T, name string, most int64) *int64 {
 }
 
 // expectedGrowth returns the growth of the views, as a number and in percent. It compares the latest views with the last known views that
-// are at least the given number of days old, which it searches backwards day by day. A result that cannot be known is nil.
+// are at least the given number of days old. It finds them by going back day by day. A result that cannot be known is nil.
 func expectedGrowth(byDay map[store.Date]int64, latest *int64, day store.Date, days int) (gained *int64, percent *float64) {
 	start, measured := day-store.Date(days), false
 	for d := day; d > start; d-- {

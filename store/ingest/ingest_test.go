@@ -22,7 +22,7 @@ func points(t *testing.T, db *storetest.DB, o *store.Org, l link.Link) []store.P
 }
 
 // Requirements in docs/coverage.md: 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19, 2.2-22, 2.2-23, 2.2-24
-func TestAcknowledge_writesAllFacts(t *testing.T) {
+func TestAcknowledge_storesEveryValueThatTheSourceReported(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890123456")

@@ -100,7 +100,7 @@ func (s *Writer) rollUp(ctx context.Context, orgs []uuid.UUID, firstKept db.Date
 }
 
 // checkRolledUp returns an error if deleting the daily points in the range r would lose data. A daily point can be deleted if its week has
-// a weekly point of the same or a later day, with every count that the daily point has.
+// a weekly point of the same or a later day. The weekly point must have every count that the daily point has.
 func checkRolledUp(tx *gorm.DB, orgs []uuid.UUID, r db.DayRange) error {
 	for _, org := range orgs {
 		var missing int64
@@ -119,7 +119,7 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = ? AND w.video_id = d.
 }
 
 // upsertWeeks is the SQL statement that writes the weekly points for the daily points of a range of days. If a week begins in one month and
-// ends in the next, its days are in two ranges, so the statement runs twice for this week, in any order. The counts of later days replace
+// ends in the next, its days are in two ranges. The statement then runs twice for this week, in any order. The counts of later days replace
 // the counts of earlier days. A weekly point that already has the right counts is not updated.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder

@@ -216,7 +216,8 @@ func (a *address) youtubeQueryID() (string, bool) {
 }
 
 // youtubeID returns the video id at the start of s. It returns false if s does not begin with a valid id. A text can follow the id if it
-// begins with a character that cannot occur in an id, as in "ID?t=1", or with a word that some programs append to ids by mistake.
+// begins with a character that cannot occur in an id, as in "ID?t=1". It can also follow if it begins with a word that some programs append
+// to ids by mistake.
 func youtubeID(s string) (id string, ok bool) {
 	const length = 11
 	if len(s) < length {

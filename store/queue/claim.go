@@ -86,9 +86,9 @@ type ClaimRequest struct {
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
-	// Ahead adds targets that become due within this duration and before the end of the UTC day, if fewer targets than Candidates are due.
-	// It adds targets only from the lanes premium, basic and free, and no target whose last fetch failed. If no target is due, it adds
-	// none.
+	// Ahead is a duration. If fewer targets than Candidates are due, Claim also considers targets that become due within this duration and
+	// before the end of the UTC day. It considers only targets of the lanes premium, basic and free whose last fetch did not fail. If no
+	// target is due, Claim ignores Ahead.
 	Ahead time.Duration
 	// Pick chooses among the due targets those of one call to the source, and the duration of their lease. The chosen targets must have the
 	// same platform and kind.
@@ -96,9 +96,9 @@ type ClaimRequest struct {
 }
 
 // Claim leases the due targets that Pick chooses. No other collector can claim the targets before the lease ends. In the interactive lane,
-// targets of the organisations with the fewest claimed targets come first, ordered by the column turn, the position that a target got when
-// it was requested. In the other lanes, the target that is due longest comes first. If no organisation tracks a due target any more, Claim
-// deletes the target. The claim is empty if no target is due.
+// targets of the organisations with the fewest claimed targets come first. They are ordered by the column turn, the position that a target
+// got when it was requested. In the other lanes, the target that is due longest comes first. If no organisation tracks a due target any
+// more, Claim deletes the target. The claim is empty if no target is due.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -188,8 +188,9 @@ const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane
 // waitingFront organisations wait.
 const waitingFront = 1000
 
-// dueIn returns up to limit targets of a lane that become due after the time in the parameter after, and not later than the time in the
-// parameter by. If the parameter after is not zero, it leaves out targets that a collector has claimed and targets whose last fetch failed.
+// dueIn returns targets of a lane that become due after the time in the parameter after, and not later than the time in the parameter by.
+// It returns at most as many targets as the parameter limit says. If the parameter after is not zero, it leaves out targets that a
+// collector has claimed and targets whose last fetch failed.
 func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Instant, limit int) ([]Target, error) {
 	var found []Target
 	if lane == LaneInteractive {

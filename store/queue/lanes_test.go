@@ -125,8 +125,8 @@ func TestSetTier_setsTheRightLaneIfTwoSubscribersOfATargetChangeConcurrently(t *
 		one, two := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 		trackFetched(t, db, one, storetest.Clip(t, 1))
 		trackFetched(t, db, two, storetest.Clip(t, 1))
-		// The tier of the second organisation changes while the transaction for the first organisation has locked the target, but not yet
-		// updated the target's lane.
+		// The tier of the second organisation changes during the transaction for the first organisation. This transaction has locked the
+		// target, but not yet updated the target's lane.
 		finish := storetest.RunBefore(t, db, "UPDATE fetch_targets SET base_lane", func(s *store.Store) {
 			require.NoError(t, s.SetTier(t.Context(), two.ID(), store.TierBasic))
 		})

@@ -91,8 +91,8 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 		err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 			n = 0
 			for _, group := range ByKind(orphans) {
-				// Check the conditions again in the statement that locks the rows, because an organisation may have subscribed to the
-				// target meanwhile, which also raises requested_at.
+				// Check the conditions again in the statement that locks the rows. An organisation may have subscribed to the target
+				// meanwhile, which also raised requested_at.
 				done := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
  AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
   WHERE s.bucket = fetch_targets.bucket AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`,

@@ -79,8 +79,8 @@ func TargetKey(p link.Platform, externalID string) string { return string(p) + "
 // still happens on the day for which it was scheduled.
 const slotMargin = 10 * 60
 
-// SlotOf returns the time of day at which the schedule fetches a target. It is computed from a hash of the target's key, so that the
-// fetches are spread evenly over the day, and each target is fetched at the same time every day.
+// SlotOf returns the time of day at which the schedule fetches a target. It is computed from a hash of the target's key. So the fetches are
+// spread evenly over the day, and each target is fetched at the same time every day.
 func SlotOf(p link.Platform, externalID string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(TargetKey(p, externalID)))
@@ -163,8 +163,9 @@ func (e Entry) target(org uuid.UUID, now db.Instant) []any {
 
 // deferServed delays the entries of an organisation that stopped tracking a target and tracks it again. Otherwise an organisation could
 // cause a fetch at any time by stopping and tracking. An entry is delayed if the target was fetched within the last RefreshPause, after the
-// organisation had first tracked it. The target then becomes due at its next scheduled time. If the organisation does not have the counts
-// of that fetch, because it had already stopped tracking the target, the target becomes due RefreshPause after the fetch at the latest.
+// organisation had first tracked it. The target then becomes due at its next scheduled time. The organisation does not have the counts of
+// that fetch if it had already stopped tracking the target. In this case, the target becomes due RefreshPause after the fetch at the
+// latest.
 func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -298,8 +299,8 @@ func SubscriptionsOf(tx *gorm.DB, targets []Target) (subs []FetchSubscription, e
  WHERE s.bucket = ? AND s.source = wanted.source AND s.kind = wanted.kind AND s.external_id = wanted.external_id`, append(args, Bucket)...).Find(&subs).Error
 }
 
-// withTargets returns the SQL text "WITH wanted(source, kind, external_id) AS (…)", in which wanted is the list of targets, and the
-// parameters of that text.
+// withTargets returns the SQL text "WITH wanted(source, kind, external_id) AS (…)" and its parameters. In this text, wanted is the list of
+// targets.
 func withTargets(tx *gorm.DB, targets []Target) (statement string, args []any) {
 	rows := make([][]any, len(targets))
 	for i, t := range targets {

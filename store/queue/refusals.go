@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Refusals says how many calls a source has refused with errors of one class, such as a refused credential, since its last successful
-// answer.
+// Refusals says how many calls a source has refused since its last successful answer, with errors of one class. A class is, for example, a
+// refused credential.
 type Refusals struct {
 	Source string
 	Class  string

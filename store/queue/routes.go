@@ -64,8 +64,8 @@ func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) erro
 	return nil
 }
 
-// AssignRoutes sets the column route, the source to ask next, of each target without a route to the first source for the target's platform
-// and kind. A target has no route if an organisation began to track it while the first collector called PublishRoutes.
+// AssignRoutes gives each target without a route the first source for the target's platform and kind. The route is the source to ask next.
+// A target has no route if an organisation began to track it while the first collector called PublishRoutes.
 func (s *Queue) AssignRoutes(ctx context.Context) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE fetch_targets SET route = r.route FROM fetch_routes r

@@ -59,7 +59,8 @@ func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
 }
 
 // changeSourceToken updates the row of the token t with the values in the map to. It does so only if the row still has the version
-// t.Version and fulfils the SQL condition, whose only argument is the parameter argument. It returns true if it updated the row.
+// t.Version and fulfils the SQL condition. The parameter argument is the only argument of this condition. It returns true if it updated the
+// row.
 func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, to map[string]any) (bool, error) {
 	var changed int64
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

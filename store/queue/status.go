@@ -101,8 +101,8 @@ func (s *Queue) Collecting(ctx context.Context) (Collecting, error) {
 }
 
 // targetStatusSQL is a SQL expression for the fetch status of a target. It has three parameters: Waiting, the time before which a due fetch
-// counts as late, and FetchDelayed. A new target has the status "unsupported" if its column route, the source to ask, is empty although
-// collectors have stored the sources for their targets: then no source can fetch it.
+// counts as late, and FetchDelayed. A new target gets the status "unsupported" if its column route, the source to ask, is empty although
+// collectors have stored the first source for each platform and kind. Then no source can fetch the target.
 const targetStatusSQL = "CASE WHEN status = 'pending' AND route = '' AND EXISTS (SELECT 1 FROM fetch_routes) THEN 'unsupported' WHEN status IN ? AND next_at < ? THEN ? ELSE status END"
 
 // stoppedCounts counts the stopped videos and accounts of all organisations.

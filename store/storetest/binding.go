@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// block is one SELECT, UPDATE or DELETE of a checked statement, with its tables and with the conditions that may restrict these tables to
-// one organisation.
+// block is one SELECT, UPDATE or DELETE in a checked statement. It has the tables, and the conditions that may restrict these tables to one
+// organisation.
 type block struct {
 	outer      *block          // the block of the enclosing query; for the outermost query, a block without tables
 	statement  *statementInfo  // facts about the whole statement; set only in the block without an outer block
@@ -36,7 +36,7 @@ type derived struct {
 type condition struct {
 	where []node
 	only  []*use // the tables that the condition restricts; nil means all tables of the query
-	using bool   // the condition is USING (organisation_id), so the tables in the slice only have the same organisation_id as the tables before them in the FROM clause
+	using bool   // the condition is USING (organisation_id): the tables in the slice only have the same organisation_id as the tables before them in the FROM clause
 }
 
 // isRouted returns true if the block must follow the rules of CheckRouting, because the field routed is set for the block or for an
@@ -265,8 +265,8 @@ func isNoMember(nodes []node) bool {
 	return !isCast(cast, 3) || !cast[0].is("value") || !cast[1].isMark("->>") || cast[2].kind != literalNode
 }
 
-// isCast returns true if the nodes in the parentheses of a CAST have the word AS at the given index, and after AS only words, which are the
-// name of a type.
+// isCast returns true if the nodes in the parentheses of a CAST have the word AS at the given index. After AS there must be only words,
+// which are the name of a type.
 func isCast(inside []node, as int) bool {
 	return len(inside) > as+1 && inside[as].is("as") && !slices.ContainsFunc(inside[as+1:], func(n node) bool { return n.kind != wordNode })
 }

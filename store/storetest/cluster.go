@@ -22,8 +22,8 @@ const CitusURL = "REELTALLY_TEST_CITUS_URL"
 // shards is the number of shards of each distributed table in a test. It is small, because every test creates all tables.
 const shards = 4
 
-// createOnCluster creates a database with the given name on every node of the cluster of CitusURL, and joins the workers' databases to the
-// coordinator's. It returns the URL of the coordinator's database. The databases are dropped when the test ends.
+// createOnCluster creates a database with the given name on every node of the cluster of CitusURL. It joins the databases of the workers to
+// the database of the coordinator. It returns the URL of the coordinator's database. The databases are dropped when the test ends.
 func createOnCluster(t testing.TB, name string) string {
 	t.Helper()
 	coordinator := os.Getenv(CitusURL)

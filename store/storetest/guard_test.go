@@ -318,7 +318,7 @@ func TestStore_refusesAStatementWithoutAConditionOnTheOrganisation(t *testing.T)
 	})
 }
 
-func TestGuard_runsTheFunctionOfBeforeOnce(t *testing.T) {
+func TestGuard_runsTheFunctionThatBeforeGetsOnce(t *testing.T) {
 	t.Parallel()
 	g, calls := &storetest.Guard{}, 0
 	g.Before("FROM organisations", func() { calls++ })

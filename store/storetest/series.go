@@ -35,7 +35,7 @@ func WithoutProvenance(points []store.Point) []store.Point {
 }
 
 // CreatePartitions creates the monthly partitions for the given number of past days. For this purpose, it stores results of fetches of an
-// untracked video on some of the days, because the first result of a month creates the partition of the month.
+// untracked video, at least one in each month. The first result of a month creates the partition of the month.
 func CreatePartitions(t *testing.T, db *DB, days int) {
 	t.Helper()
 	untracked := Outcome(db, queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: "0"}, Views(1))

@@ -126,7 +126,7 @@ func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	return thaw
 }
 
-// Stop ends the server at once, as a crash does. It must not be called for a primary.
+// Stop ends the server immediately, as a crash does. It must not be called for a primary.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	require.NoError(t, syscall.Kill(s.mainProcess(t), syscall.SIGQUIT))

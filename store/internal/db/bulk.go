@@ -57,8 +57,8 @@ func insertTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows)
 	})
 }
 
-// insertError converts an error of the driver to an error of GORM, as GORM does for its own statements, and adds the table's name. It
-// returns nil if err is nil.
+// insertError converts an error of the driver to an error of GORM, as GORM does for its own statements. It adds the table's name to the
+// error. It returns nil if err is nil.
 func insertError(tx *gorm.DB, table string, err error) error {
 	if err == nil {
 		return nil

@@ -110,7 +110,7 @@ func TestMigrate_distributesTheNewTablesOfADistributedDatabase(t *testing.T) {
 	require.ErrorContains(t, s.CheckSchema(t.Context()), "the tables webhooks are not distributed by Citus: run `reeltally migrate`")
 }
 
-func TestDistribute_refusesAnotherLayout(t *testing.T) {
+func TestDistribute_refusesTablesThatAreDistributedInAnotherWay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ change, because string }{
 		"an old version":         {"CREATE OR REPLACE FUNCTION pg_catalog.citus_version() RETURNS text LANGUAGE sql AS $$ SELECT 'Citus 11.3.1 on x86_64' $$", "the version of Citus is 11.3.1; ReelTally needs 13 or newer"},
@@ -129,7 +129,7 @@ func TestDistribute_refusesAnotherLayout(t *testing.T) {
 	}
 }
 
-func TestDistribute_needsTheExtension(t *testing.T) {
+func TestDistribute_returnsErrNoCitusWithoutTheExtension(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		d := storetest.New(t, engine)

@@ -101,8 +101,8 @@ func (d *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ready returns nil if the database can be read. It does not check whether the database can be written, because a check of writes would
-// fail on SQLite during a long transaction of another process.
+// Ready returns nil if the database can be read. It does not check whether the database can be written. On SQLite, such a check would fail
+// during a long transaction of another process.
 func (d *DB) Ready(ctx context.Context) error {
 	var n int
 	return Translate(d.pools[len(d.pools)-1].QueryRowContext(ctx, d.dialect.readyQuery()).Scan(&n))

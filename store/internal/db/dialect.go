@@ -149,8 +149,8 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 	return c, err
 }
 
-// awaitUnlocked opens the pool's first connection. While another process has the file locked, because it switches the file to WAL mode or
-// recovers it after a crash, awaitUnlocked tries again, for at most repeatTimeout.
+// awaitUnlocked opens the pool's first connection. Another process can have the file locked, because it switches the file to WAL mode or
+// recovers it after a crash. awaitUnlocked then tries again, for at most repeatTimeout.
 func awaitUnlocked(ctx context.Context, pool *sql.DB) error {
 	wait, cancel := context.WithTimeout(ctx, repeatTimeout)
 	defer cancel()

@@ -18,10 +18,10 @@ const oldestCitus = 13
 // ErrNoCitus reports that the database does not have the extension Citus.
 var ErrNoCitus = errors.New("the database does not have the extension Citus: run CREATE EXTENSION citus in the database on every node, and add the nodes with citus_add_node")
 
-// Distribute divides the tables between the nodes of a Citus cluster, as the classes in Tables require, and returns the names of the tables
-// that it has distributed now. It skips tables that are distributed already. It returns ErrNoCitus if the database does not have the
-// extension, and an error if a table is distributed in another way. Servers and collectors must not run when Distribute runs for the first
-// time.
+// Distribute divides the tables between the nodes of a Citus cluster, as the classes in Tables require. It returns the names of the tables
+// that it has distributed in this call. It skips tables that are distributed already. It returns ErrNoCitus if the database does not have
+// the extension, and an error if a table is distributed in another way. Servers and collectors must not run when Distribute runs for the
+// first time.
 func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 	if !d.sharded {
 		return nil, ErrNoCitus

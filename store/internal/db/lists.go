@@ -180,8 +180,8 @@ func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows []
 }
 
 // InsertWrites returns the statements that Insert runs. Normally this is one statement, which selects the rows from a list. On Citus, it is
-// one statement with VALUES for each organisation, because Citus would first store the list as a temporary result and then send that result
-// to the shards.
+// one statement with VALUES for each organisation. With a list, Citus would first store the list as a temporary result and then send that
+// result to the shards.
 func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (writes []Write) {
 	names, _ := splitColumns(columns)
 	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
@@ -203,8 +203,8 @@ func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onC
 	return writes
 }
 
-// UpdateFrom returns the text after SET in an UPDATE that sets columns to the values of a list, such as "a = u.a, b = u.b" for the list u.
-// The parameter from is the name of the list. Each column is a name and a type.
+// UpdateFrom returns the text after SET in an UPDATE that sets columns to the values of a list. For the list u, the text is for example "a
+// = u.a, b = u.b". The parameter from is the name of the list. Each column is a name and a type.
 func UpdateFrom(from string, columns []string) string {
 	names, _ := splitColumns(columns)
 	for i, n := range names {

@@ -34,7 +34,7 @@ type Window struct {
 	Offset   int       // number of rows to skip
 	Limit    int       // maximum number of rows to return
 	After    *Position // position after which the window begins; nil if the window begins at Offset
-	MaxBytes int64     // after so many bytes of texts, no further row is returned; 0 if there is no limit
+	MaxBytes int64     // maximum number of bytes of texts: when it is exceeded, no further row is returned; 0 if there is no limit
 }
 
 // NeedsTotal returns true if Offset is so large that ReadList is faster if the caller sets ListSpec.Total, the number of rows of the list.

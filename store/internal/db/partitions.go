@@ -65,8 +65,7 @@ func (d *DB) months(ctx context.Context, before Date) ([]Date, error) {
 }
 
 var (
-	// ErrMonthBusy reports that DropMonth did not get its locks, or that the month still has daily points without a weekly point that
-	// replaces them.
+	// ErrMonthBusy reports that DropMonth did not get its locks, or that the month has daily points that no weekly point replaces yet.
 	ErrMonthBusy = errors.New("month in use")
 	// ErrMonthGone reports that another process has already dropped the partition of the month.
 	ErrMonthGone = errors.New("month gone")
@@ -193,8 +192,8 @@ func (d *DB) EnsureDays(ctx context.Context, from, to Date) error {
 	return nil
 }
 
-// makeMonth creates the partition of a month if it does not exist. The partition is set to be vacuumed often, because PostgreSQL can read
-// histories from the index alone, without the table, only after a vacuum. makeMonth uses ATTACH PARTITION, whose lock conflicts only with
+// makeMonth creates the partition of a month if it does not exist. makeMonth sets the partition to be vacuumed often: only after a vacuum,
+// PostgreSQL can read histories from the index alone, without the table. makeMonth uses ATTACH PARTITION, whose lock conflicts only with
 // transactions that write videos. CREATE TABLE … PARTITION OF would lock snapshots_daily against reads too.
 func (d *DB) makeMonth(ctx context.Context, month Date) error {
 	return d.changeTables(ctx, func(tx *gorm.DB) error {

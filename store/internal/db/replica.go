@@ -96,7 +96,7 @@ func openReplica(ctx context.Context, o Options, primary connections) (*replica,
 	return r, nil
 }
 
-// close ends the checks and closes all connections.
+// close closes all connections. It also ends the checks whether the replica answers again.
 func (r *replica) close() error {
 	r.stop()
 	r.probes.Wait()
@@ -120,7 +120,8 @@ func (d *DB) OnReplica(org uuid.UUID, version int64) *DB {
 const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FROM organisation_totals WHERE organisation_totals.organisation_id = $1"
 
 // eachRow runs SELECT statements on the replica, after a check that the replica has the required version. It sends the check and the
-// statements together. It returns an ErrReplica if the replica cannot answer. It may then have called functions of the statements.
+// statements together. It returns an ErrReplica if the replica cannot answer. The functions of the statements may already have been called
+// for some rows then.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
 	check := errBehind // also if the replica has no row, because it lacks the whole organisation
 	var stopped error  // the error of a function of a statement

@@ -14,8 +14,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Sequence contains the ids of all rows of an ordered list, in order, with the values of the column by which the list is ordered. A caller
-// keeps it in memory. ReadList then takes the ids of a page from it and reads only these rows.
+// Sequence contains the ids of all rows of an ordered list, in the order of the list. With each id, it has the row's value in the column by
+// which the list is ordered. A caller keeps it in memory. ReadList then takes the ids of a page from it and reads only these rows.
 type Sequence struct {
 	column SortColumn
 	order  Order
@@ -109,7 +109,7 @@ func (s *Sequence) window(w Window) (rows []sequenceRow, more bool, err error) {
 }
 
 // readByID takes the ids of the rows in the window w from spec.Sequence and reads these rows into l. It leaves out rows that the query q no
-// longer selects. If the texts of the rows take more than w.MaxBytes, it reads only the first half of the rows, and halves their number
+// longer selects. If the texts of the rows take more than w.MaxBytes, it reads only the first half of the rows. It halves their number
 // again until the texts are small enough.
 func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], w Window) error {
 	l.Total = spec.Sequence.Len()

@@ -48,8 +48,8 @@ const (
 	// WeeklyDays is the default of Retention.Weekly.
 	WeeklyDays = 730
 	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The counts of the oldest day
-	// that a caller can request may have to be computed from the weekly points before and after it. The point before it can be 13 days
-	// older.
+	// that a caller can request may have to be computed from the weekly points before and after that day. The point before it can be 13
+	// days older.
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour

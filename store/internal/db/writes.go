@@ -15,8 +15,8 @@ type Write struct {
 
 // RunWrites runs statements in a transaction, in the order of writes. On PostgreSQL, it combines several statements into one, so that it
 // waits for the database only once. So no statement may read rows that a different statement of writes changes, and two statements must not
-// write the same row. But a statement can insert a row with a foreign key to a row that a different statement inserts, because PostgreSQL
-// checks foreign keys at the end.
+// write the same row. But a statement can insert a row with a foreign key to a row that a different statement inserts. PostgreSQL checks
+// foreign keys at the end.
 func RunWrites(tx *gorm.DB, writes ...Write) error {
 	if len(writes) > 1 && hasWritesInWith(tx) {
 		writes = []Write{together(writes)}
