@@ -29,6 +29,19 @@ type AccountVideo struct {
 	UploadedAt      *db.Date
 }
 
+// accountVideoColumns are the columns of an AccountVideo.
+var accountVideoColumns = func() []db.Column[AccountVideo] {
+	columns := []db.Column[AccountVideo]{
+		{Name: "organisation_id", Set: func(v *AccountVideo, row *db.Values, i int) { v.OrganisationID = row.ID(i) }},
+		{Name: "id", Set: func(v *AccountVideo, row *db.Values, i int) { v.ID = row.ID(i) }},
+		{Name: "linked_account_id", Set: func(v *AccountVideo, row *db.Values, i int) { v.LinkedAccountID = row.ID(i) }},
+	}
+	for n, name := range MetricNames("") {
+		columns = append(columns, db.Column[AccountVideo]{Name: name, Set: func(v *AccountVideo, row *db.Values, i int) { *v.Fields()[n] = row.OptionalInt(i) }})
+	}
+	return append(columns, db.Column[AccountVideo]{Name: "uploaded_at", Set: func(v *AccountVideo, row *db.Values, i int) { v.UploadedAt = row.OptionalDate(i) }})
+}()
+
 // RefreshAccounts recomputes the statistics of accounts. It also stores them in account_days as the accounts' statistics of the day
 // stamp.Day.
 func RefreshAccounts(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) error {
@@ -65,7 +78,7 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (map[db.
 			add(AccountVideo{v.OrganisationID, v.ID, *v.LinkedAccountID, v.LatestCounts(), v.UploadedAt})
 		}
 	}
-	rows, err := db.FindRows[AccountVideo](tx, db.Keys(accounts), `SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
+	rows, err := db.FindColumns(tx, db.Keys(accounts), accountVideoColumns, `SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
   FROM wanted CROSS JOIN videos v WHERE v.organisation_id = {org} AND v.linked_account_id = wanted.id AND NOT v.removed`)
 	if err != nil {
 		return nil, err

@@ -1,13 +1,14 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// videoColumns are the columns of the table videos that are read into a Video. Writing methods and statistics read other columns, with
-// GORM.
+// videoColumns are the columns of the table videos that are read into a Video. Most writing methods read other columns, with GORM.
 var videoColumns = []db.Column[Video]{
 	{Name: "organisation_id", Set: func(v *Video, row *db.Values, i int) { v.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(v *Video, row *db.Values, i int) { v.ID = row.ID(i) }},
@@ -50,6 +51,9 @@ var videoColumns = []db.Column[Video]{
 	{Name: "last_attempt_at", Set: func(v *Video, row *db.Values, i int) { v.LastAttemptAt = row.OptionalInstant(i) }},
 	{Name: "next_fetch_at", Set: func(v *Video, row *db.Values, i int) { v.NextFetchAt = row.OptionalInstant(i) }},
 }
+
+// VideoColumns returns the columns of the table videos that are read into a Video: all columns except title_folded.
+func VideoColumns() []db.Column[Video] { return slices.Clone(videoColumns) }
 
 // accountColumns are the columns of the table accounts that are read into an Account.
 var accountColumns = []db.Column[Account]{

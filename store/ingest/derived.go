@@ -50,6 +50,24 @@ func SumWrites(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) []db.Write {
  FROM change WHERE organisation_totals.organisation_id = {org}`)
 }
 
+// earlierViews has the views of a video before the periods of Growth.
+type earlierViews struct {
+	video            db.RowKey
+	v1, v7, v14, v30 *int64   // views of the last point that is not later than so many days before the fetch
+	counted          *db.Date // day of the last point that has views
+}
+
+// earlierViewsColumns are the columns of the query in the method growth.
+var earlierViewsColumns = []db.Column[earlierViews]{
+	{Name: "organisation_id", Set: func(e *earlierViews, row *db.Values, i int) { e.video.Org = row.ID(i) }},
+	{Name: "id", Set: func(e *earlierViews, row *db.Values, i int) { e.video.ID = row.ID(i) }},
+	{Name: "v1", Set: func(e *earlierViews, row *db.Values, i int) { e.v1 = row.OptionalInt(i) }},
+	{Name: "v7", Set: func(e *earlierViews, row *db.Values, i int) { e.v7 = row.OptionalInt(i) }},
+	{Name: "v14", Set: func(e *earlierViews, row *db.Values, i int) { e.v14 = row.OptionalInt(i) }},
+	{Name: "v30", Set: func(e *earlierViews, row *db.Values, i int) { e.v30 = row.OptionalInt(i) }},
+	{Name: "counted", Set: func(e *earlierViews, row *db.Values, i int) { e.counted = row.OptionalDate(i) }},
+}
+
 // growth computes the fields of Growth of the videos, without writing the videos to the database. The points of this fetch need not be
 // stored yet.
 func (w videoWriter) growth(videos []*store.Video) error {
@@ -64,21 +82,25 @@ func (w videoWriter) growth(videos []*store.Video) error {
  (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = {org} AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
 	const counted = `(SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1)`
 	day := w.fetchedAt.Day()
-	type growth struct {
-		OrganisationID   uuid.UUID
-		ID               uuid.UUID
-		V1, V7, V14, V30 *int64
-		Counted          *db.Date
-	}
-	rows, err := db.FindRows[growth](w.tx, db.Keys(db.SortedKeys(byKey)), `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
+	rows, err := db.FindColumns(w.tx, db.Keys(db.SortedKeys(byKey)), earlierViewsColumns, `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
 		day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)
 	for _, r := range rows {
-		views := map[db.Date]*int64{day - 1: r.V1, day - 7: r.V7, day - 14: r.V14, day - 30: r.V30}
-		v := byKey[db.RowKey{Org: r.OrganisationID, ID: r.ID}]
-		if w.outcomes[v.Key()].Facts.Views != nil && (r.Counted == nil || *r.Counted < day) {
-			r.Counted = &day
+		if w.outcomes[r.video].Facts.Views != nil && (r.counted == nil || *r.counted < day) {
+			r.counted = &day
 		}
-		SetGrowth(v, day, r.Counted, func(d db.Date) *int64 { return views[d] })
+		SetGrowth(byKey[r.video], day, r.counted, func(d db.Date) *int64 {
+			switch d {
+			case day - 1:
+				return r.v1
+			case day - 7:
+				return r.v7
+			case day - 14:
+				return r.v14
+			case day - 30:
+				return r.v30
+			}
+			return nil
+		})
 	}
 	return err
 }

@@ -314,6 +314,9 @@ func (w videoWriter) accountDayWrites(touched map[db.RowKey]bool) []db.Write {
 	return append(writes, store.AccountDayWrites(w.tx, db.SortedKeys(measured), stamp)...)
 }
 
+// loadedColumns are the columns of a video that load reads: all columns of a Video.
+var loadedColumns = append(store.VideoColumns(), db.Column[store.Video]{Name: "title_folded", Set: func(v *store.Video, row *db.Values, i int) { v.TitleFolded = row.String(i) }})
+
 // load reads those videos with the given keys that are still tracked and have no counts of a later fetch. It orders the videos by
 // organisation, platform and the platform's id. No other transaction can change the videos, because this transaction has raised the
 // versions of their organisations.
@@ -321,7 +324,7 @@ func (w videoWriter) load(keys []db.RowKey) ([]store.Video, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	return db.FindRows[store.Video](w.tx, db.Keys(keys), `SELECT videos.* FROM wanted CROSS JOIN videos
+	return db.FindColumns(w.tx, db.Keys(keys), loadedColumns, `SELECT `+db.ColumnNames("videos", loadedColumns)+` FROM wanted CROSS JOIN videos
  WHERE videos.organisation_id = {org} AND videos.id = wanted.id AND NOT videos.removed
    AND (videos.latest_updated_at IS NULL OR videos.latest_updated_at <= ?)
  ORDER BY videos.organisation_id, videos.platform, videos.external_id`, w.fetchedAt)

@@ -362,3 +362,48 @@ func TestAcknowledge_keepsAMoreExactVideoLength(t *testing.T) {
 		}
 	})
 }
+
+// The columns of a video are read, changed and written. So a column that is written but not read would lose its value.
+func TestAcknowledge_keepsTheValuesThatTheFetchDoesNotReport(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o := storetest.NewOrg(t, db)
+		l := storetest.Clip(t, 1)
+		storetest.Track(t, o, l)
+		storetest.Deliver(t, db, link.TikTok, storetest.Authored("17", "someone"))
+		db.Exec(t, `UPDATE videos SET uploaded_at = '2026-01-02', song_name = 'a', song_link = 'b', thumbnail_url = 'c', video_length = '58.5', title = 'Title', title_folded = 'title',
+ not_safe = true, hidden_stats = true, ad_info_shop = true, ad_is_ad = true, ad_product_id_shop = 'd', latest_views = 10, latest_likes = 20, latest_comments = 30, latest_shares = 40, latest_bookmarks = 50,
+ latest_engagement = 60, outlier_multiplier = 1, increase_1d = 1.5, increase_7d = 2.5, increase_14d = 3.5, increase_30d = 4.5, views_gained_7d = 70, fetch_reason = 'e', last_attempt_at = 80, next_fetch_at = 90`)
+		row := func() map[string]any {
+			rows, err := db.Raw(t).QueryContext(t.Context(), "SELECT * FROM videos")
+			require.NoError(t, err)
+			defer func() { require.NoError(t, rows.Close()) }()
+			columns, err := rows.Columns()
+			require.NoError(t, err)
+			require.True(t, rows.Next())
+			values, targets := make([]any, len(columns)), make([]any, len(columns))
+			for i := range values {
+				targets[i] = &values[i]
+			}
+			require.NoError(t, rows.Scan(targets...))
+			require.NoError(t, rows.Err())
+			named := map[string]any{}
+			for i, name := range columns {
+				named[name] = values[i]
+			}
+			return named
+		}
+		before := row()
+		for name, value := range before {
+			require.NotNil(t, value, name)
+		}
+		db.Clock.Advance(time.Hour)
+		outcome := ingest.Outcome{Source: "test", State: "active", NextAt: store.InstantOf(db.Clock.Now()), Private: new(true), Target: queue.Target{Platform: link.TikTok, Kind: "video", ExternalID: l.ID}}
+		require.NoError(t, db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{outcome}))
+		after := row()
+		require.NotEqual(t, before["private"], after["private"])
+		delete(before, "private")
+		delete(after, "private")
+		require.Equal(t, before, after)
+	})
+}

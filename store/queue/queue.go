@@ -295,8 +295,16 @@ func SubscriptionsOf(tx *gorm.DB, targets []Target) (subs []FetchSubscription, e
 		return nil, nil
 	}
 	list, args := withTargets(tx, targets)
-	return subs, tx.Raw(list+`SELECT s.source, s.external_id, s.organisation_id, s.subject_id FROM wanted CROSS JOIN fetch_subscriptions s
- WHERE s.bucket = ? AND s.source = wanted.source AND s.kind = wanted.kind AND s.external_id = wanted.external_id`, append(args, Bucket)...).Find(&subs).Error
+	return db.AppendRows(tx, subs, subscriptionColumns, list+`SELECT s.source, s.external_id, s.organisation_id, s.subject_id FROM wanted CROSS JOIN fetch_subscriptions s
+ WHERE s.bucket = ? AND s.source = wanted.source AND s.kind = wanted.kind AND s.external_id = wanted.external_id`, append(args, Bucket)...)
+}
+
+// subscriptionColumns are the columns that SubscriptionsOf reads.
+var subscriptionColumns = []db.Column[FetchSubscription]{
+	{Name: "source", Set: func(s *FetchSubscription, row *db.Values, i int) { s.Source = link.Platform(row.String(i)) }},
+	{Name: "external_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.ExternalID = row.String(i) }},
+	{Name: "organisation_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.OrganisationID = row.ID(i) }},
+	{Name: "subject_id", Set: func(s *FetchSubscription, row *db.Values, i int) { s.SubjectID = row.ID(i) }},
 }
 
 // withTargets returns the SQL text "WITH wanted(source, kind, external_id) AS (…)" and its parameters. In this text, wanted is the list of

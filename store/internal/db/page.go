@@ -363,7 +363,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	if err != nil {
 		return err
 	}
-	columns := columnsOf(spec.Table, spec.Columns)
+	columns := ColumnNames(spec.Table, spec.Columns)
 	start.Limit++ // one more row shows whether the list has rows after the window
 	err = l.column.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
 		earlier, earlierBytes := len(l.Rows), l.TextBytes
@@ -401,7 +401,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 // ReadRows returns the rows of a table that the query q selects. The statements in before run first, and are sent together with q.
 func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, columns []Column[R], before ...Select) ([]R, error) {
 	var rows []R
-	err := d.EachRowOf(ctx, append(before, Select{Query: q.Select(columnsOf(table, columns)), Each: func(row *Values) error {
+	err := d.EachRowOf(ctx, append(before, Select{Query: q.Select(ColumnNames(table, columns)), Each: func(row *Values) error {
 		rows = append(rows, *new(R))
 		setColumns(&rows[len(rows)-1], columns, row, 0)
 		return nil
@@ -409,9 +409,9 @@ func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, colum
 	return rows, Translate(err)
 }
 
-// columnsOf returns the columns with the name of their table, as one text such as "videos.id, videos.title". It does not return one text
+// ColumnNames returns the columns with the name of their table, as one text such as "videos.id, videos.title". It does not return one text
 // for each column, because GORM takes long to build a statement from many texts.
-func columnsOf[R any](table string, columns []Column[R]) string {
+func ColumnNames[R any](table string, columns []Column[R]) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = table + "." + c.Name

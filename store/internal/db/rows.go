@@ -24,7 +24,7 @@ import (
 // program can ask for a wrong type.
 type Values struct {
 	binary [][]byte // on PostgreSQL: the values in PostgreSQL's binary format; nil for NULL
-	plain  []any    // on SQLite: the values of the current row
+	plain  []any    // on SQLite and in transactions: the values of the current row
 
 	textBytes int64 // number of bytes of all texts that were read so far, from the present row and all rows before it
 
@@ -367,15 +367,16 @@ func Statement(q *gorm.DB) (query string, args []any, err error) {
 
 func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, statements []statement) error {
 	for _, s := range statements {
-		if err := eachSQLiteRow(ctx, pool, s.query, s.args, s.each); err != nil {
+		if err := eachPlainRow(ctx, pool, s.query, s.args, s.each); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// eachSQLiteRow runs a SELECT on a pool or in a transaction, and calls f for each row, until f returns an error.
-func eachSQLiteRow(ctx context.Context, on interface {
+// eachPlainRow runs a SELECT on a pool or in a transaction of database/sql, and calls f for each row, until f returns an error. On PostgreSQL,
+// only transactions use it, because database/sql gives them no access to the binary values.
+func eachPlainRow(ctx context.Context, on interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, query string, args []any, f func(*Values) error) error {
 	rows, err := on.QueryContext(ctx, query, args...)

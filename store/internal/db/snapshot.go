@@ -227,7 +227,7 @@ func (sqliteDialect) snapshot(ctx context.Context, pool *sql.DB, f func(each fun
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }() // the transaction has only read
 	return f(func(ctx context.Context, query string, row func(*Values) error) error {
-		return eachSQLiteRow(ctx, tx, query, nil, row)
+		return eachPlainRow(ctx, tx, query, nil, row)
 	})
 }
 
