@@ -109,6 +109,20 @@ func TestStore_worksAgainAfterAnOutageOfTheServer(t *testing.T) {
 	})
 }
 
+func TestStore_returnsErrUnavailableIfTheServerCrashesInATransaction(t *testing.T) {
+	t.Parallel()
+	server := storetest.NewServer(t)
+	db := server.New(t, "crash")
+	create := func() error {
+		_, err := db.CreateOrganisation(t.Context(), "X", store.TierBasic, store.SubscriptionNone)
+		return err
+	}
+	require.NoError(t, create())
+	db.Guard.Before("organisations", func() { server.Crash(t) })
+	require.ErrorIs(t, create(), store.ErrUnavailable)
+	require.NoError(t, create())
+}
+
 func TestStore_returnsErrorsAfterItIsClosed(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

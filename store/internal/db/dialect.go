@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/url"
@@ -333,7 +334,8 @@ func gormConfig(o Options) *gorm.Config {
 
 // unreachable returns true if err means that the database cannot be reached or is overloaded.
 func unreachable(err error) bool {
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+	// pgconn returns the last two errors, without a type, if PostgreSQL is killed during a transaction.
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) {
 		return true
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
