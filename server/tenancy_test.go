@@ -1,15 +1,18 @@
 package server_test
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,24 +20,43 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// minComparisons is the minimum number of pairs of requests that the test must send, for each database engine.
-var minComparisons = map[string]int{"sqlite": 6000, "postgres": 4000}
+// `make probes` sends more pairs of requests.
+var (
+	tenancyProbes = flag.Int("tenancy.probes", 9000, "number of pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends at least")
+	tenancyTime   = flag.Duration("tenancy.time", 3*time.Hour, "time after which TestTenancy_hidesDataOfOtherOrganisations starts no more rounds")
+	tenancyOut    = flag.String("tenancy.out", "", "path of the page that TestTenancy_hidesDataOfOtherOrganisations writes")
+)
+
+// probesOfRound is a number of pairs of requests that each round of the test exceeds.
+const probesOfRound = 4400
 
 // TestTenancy_hidesDataOfOtherOrganisations sends pairs of requests. The two requests differ only in ids, links, names, hashtags, cursors,
 // ETags and hashes. In the first request, these texts identify an item of another organisation. In the second request, they identify an
 // item that does not exist. Apart from these texts, the two responses must be equal, so that a caller cannot find out that the item exists.
 // The database rows of the other organisation must not change. The test generates requests for every text field of every operation in the
 // contract.
+//
+// Each round has a new server, a new database and other random values. Every third round runs on PostgreSQL. The callers have each tier in
+// turn, and their data is older or newer than the data of the other organisation.
 func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	t.Parallel()
-	eachDatabase(t, func(t *testing.T, a *app) {
-		other := a.newCaller(t, store.TierPremium)
-		a.createItems(3010, other)
-		p := newProber(t, a, other.items, other.items.unknownItems(3010, 4010))
-		before := rowsOf(t, a.DB, other)
-		rounds := 0
-		for p.sent < minComparisons[a.Engine] {
-			rounds++
+	start := time.Now()
+	report := &probeReport{fields: map[string]bool{}, rounds: map[probeRound]roundCounts{}}
+	t.Cleanup(func() {
+		t.Logf("sent %d pairs of requests", report.sent())
+		if *tenancyOut != "" && !t.Failed() {
+			require.NoError(t, os.WriteFile(*tenancyOut, []byte(report.page(time.Since(start), storetest.Machine())), 0o600))
+		}
+	})
+	for i := range (*tenancyProbes + probesOfRound - 1) / probesOfRound {
+		round := newProbeRound(i)
+		t.Run(fmt.Sprintf("%d on %s, %s caller, newer %t", i, round.engine, round.tier, round.newer), func(t *testing.T) {
+			t.Parallel()
+			if time.Since(start) > *tenancyTime {
+				return
+			}
+			p := newProber(t, newApp(t, storetest.New(t, round.engine)), round, uint64(i)+7)
+			before := rowsOf(t, p.app.DB, p.other)
 			for _, op := range sharedContract().operations {
 				fields := textFields(op)
 				for _, s := range fields {
@@ -44,10 +66,27 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 					p.probeAllFields(op, fields)
 				}
 			}
-		}
-		t.Logf("sent %d pairs of requests in %d rounds", p.sent, rounds)
-		require.Equal(t, before, rowsOf(t, a.DB, other))
-	})
+			require.Greater(t, p.sent, probesOfRound)
+			require.Equal(t, before, rowsOf(t, p.app.DB, p.other))
+			report.add(round, p)
+		})
+	}
+}
+
+// probeRound describes the organisations of one round.
+type probeRound struct {
+	engine string
+	tier   store.Tier // tier of the callers
+	newer  bool       // true if the data of the callers is newer than the data of the other organisation
+}
+
+// newProbeRound returns the round with the number i. Six successive rounds on one engine have all combinations of the tiers and ages.
+func newProbeRound(i int) probeRound {
+	engine, n := "sqlite", i-(i+1)/3 // n counts the earlier rounds on the same engine
+	if i%3 == 1 {
+		engine, n = "postgres", i/3
+	}
+	return probeRound{engine: engine, tier: store.Tiers[(n+2)%len(store.Tiers)], newer: n/len(store.Tiers)%2 == 0}
 }
 
 // prober sends each request twice: with ids or links of items of another organisation, and with ids or links of items that do not exist.
@@ -57,23 +96,37 @@ type prober struct {
 	transport        http.RoundTripper
 	firstGenerator   *generator        // generates the requests with items of another organisation
 	secondGenerator  *generator        // generates the same requests with items that do not exist
-	otherItems       inventory         // items of another organisation
+	other            *caller           // a member of the other organisation
 	missingItems     inventory         // items that do not exist
 	namePlaceholders *strings.Replacer // replaces the texts in which the two responses may differ, such as ids and links
-	sent             int               // number of pairs of requests sent so far
+	sent, succeeded  int               // number of pairs of requests sent so far, and of pairs whose responses had a status below 300
+	fields           map[string]bool   // operations with their fields in which a text was sent
 }
 
-// newProber creates a prober and two organisations with equal items. The first organisation sends the first request of each pair, and the
-// second organisation sends the second request.
-func newProber(t *testing.T, a *app, otherItems, missingItems inventory) *prober {
+// newProber creates the other organisation, and two organisations with equal items. The first of the two sends the first request of each
+// pair, and the second one sends the second request.
+func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	t.Helper()
-	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, otherItems: otherItems, missingItems: missingItems}
+	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, fields: map[string]bool{}}
+	createOther := func() {
+		p.other = a.newCaller(t, store.TierPremium)
+		a.createItems(3010, p.other)
+		p.missingItems = p.other.items.unknownItems(3010, 4010)
+	}
+	if round.newer {
+		createOther()
+	}
 	callers := []*caller{a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)}
 	a.createItems(5010, callers...)
-	for i, g := range []**generator{&p.firstGenerator, &p.secondGenerator} {
-		*g = &generator{random: random{rand.New(rand.NewPCG(7, 7))}, now: a.Clock.Now(), callers: callers[i : i+1], shortLinks: []string{"https://vm.tiktok.com/ZMdead123/"}, onlyOwnItems: true}
+	if !round.newer {
+		createOther()
 	}
-	p.namePlaceholders = withoutNames([]inventory{otherItems, missingItems}, []inventory{callers[0].items, callers[1].items})
+	for i, g := range []**generator{&p.firstGenerator, &p.secondGenerator} {
+		require.NoError(t, a.SetTier(t.Context(), callers[i].org.ID, round.tier))
+		*g = &generator{random: random{rand.New(rand.NewPCG(seed, 7))}, now: a.Clock.Now(), callers: callers[i : i+1], shortLinks: []string{"https://vm.tiktok.com/ZMdead123/"}, onlyOwnItems: true}
+	}
+	a.Clock.Advance(time.Second) // the cached identities of the tokens expire, so that the server reads the new tiers
+	p.namePlaceholders = withoutNames([]inventory{p.other.items, p.missingItems}, []inventory{callers[0].items, callers[1].items})
 	return p
 }
 
@@ -105,9 +158,10 @@ func (p *prober) probeField(op *contractOperation, s textField) {
 	p.t.Helper()
 	named := 0
 	for _, m := range itemKinds {
-		for i, text := range p.otherItems[m] {
+		for i, text := range p.other.items[m] {
 			if matchesSchema(s.schema, text) && matchesSchema(s.schema, p.missingItems[m][i]) && !strings.Contains(text, ",") {
 				named++
+				p.fields[op.id+" "+s.in+" "+s.name] = true
 				if slowFields[s.name] > 0 && named > 1 {
 					continue
 				}
@@ -136,10 +190,12 @@ func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 // description is a part of the failure message.
 func (p *prober) compare(op *contractOperation, description string, fill func(*generatedRequest, inventory)) {
 	p.t.Helper()
-	p.sent++
-	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.otherItems, fill)
+	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.other.items, fill)
 	secondRequest, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, fill)
 	require.Equal(p.t, want, got, "%s: %s\n%s\nThe request with items that do not exist is:\n%s", op.id, description, firstRequest, secondRequest)
+	if p.sent++; strings.HasPrefix(got, "2") {
+		p.succeeded++
+	}
 }
 
 // sendGenerated generates a request, calls fill to put texts of items into the request, and sends the request. It returns the request and a

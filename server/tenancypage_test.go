@@ -1,0 +1,121 @@
+package server_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// probeReport counts the pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends.
+type probeReport struct {
+	mu     sync.Mutex
+	rounds map[probeRound]roundCounts // counts of the rounds of the same kind
+	fields map[string]bool            // operations with their fields in which a text was sent
+}
+
+// roundCounts are the numbers of rounds, of pairs of requests, and of pairs whose responses had a status below 300.
+type roundCounts struct {
+	rounds, sent, succeeded int
+}
+
+// add adds the counts of a round. All pairs of requests of the round had equal responses.
+func (r *probeReport) add(round probeRound, p *prober) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.rounds[round]
+	r.rounds[round] = roundCounts{c.rounds + 1, c.sent + p.sent, c.succeeded + p.succeeded}
+	maps.Copy(r.fields, p.fields)
+}
+
+// sent returns the number of pairs of requests of all rounds.
+func (r *probeReport) sent() int {
+	n := 0
+	for _, c := range r.rounds {
+		n += c.sent
+	}
+	return n
+}
+
+// page returns the text of docs/evidence/tenancy.md.
+func (r *probeReport) page(duration time.Duration, machine string) string {
+	operations := map[string]bool{}
+	for field := range r.fields {
+		operation, _, _ := strings.Cut(field, " ")
+		operations[operation] = true
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Probes of other organisations' data
+
+`+"`make probes`"+` writes this page. A probe is a pair of requests that are equal except for one text: an id, a link, a name, a hashtag, a word, a cursor, an ETag or a hash. In the first request, the text
+identifies an item of another organisation. In the second request, which another caller with equal data sends, it identifies an item that does not exist. The two responses must have the same status, headers
+and body, so that a caller cannot even detect that the item exists. One probe of each operation in each round has such texts in all fields. After each round, every row of the other organisation in every table must be unchanged.
+
+**%s probes** of %d fields of %d operations found **0 differences** and **0 changed rows**. The probes are generated from openapi.yaml.
+
+| Engine | Tier of the callers | Data of the callers | Rounds | Probes | of which both responses were a success |
+| --- | --- | --- | --: | --: | --: |
+`, thousands(r.sent()), len(r.fields), len(operations))
+	for _, round := range slices.SortedFunc(maps.Keys(r.rounds), func(a, b probeRound) int {
+		return cmp.Or(cmp.Compare(a.engine, b.engine), cmp.Compare(a.tier, b.tier), cmp.Compare(fmt.Sprint(a.newer), fmt.Sprint(b.newer)))
+	}) {
+		age := "older"
+		if round.newer {
+			age = "newer"
+		}
+		c := r.rounds[round]
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", round.engine, round.tier, age, c.rounds, thousands(c.sent), thousands(c.succeeded))
+	}
+	fmt.Fprintf(&b, `
+Probes with a success are, for example, lists that a hashtag of the other organisation filters, and bulk requests whose answer has a result for each id. The other probes mostly get 404.
+
+The run took %s. %s
+
+The command was `+"`make probes PROBES=%d`"+`. `+"`make check`"+` runs this test with %s probes or more. The test is in `+"`server/tenancy_test.go`"+`. Each round has a new server and a new database, and the requests are handled
+in the process of the test. The contract of the API checks each request and response.
+
+## Statements without their condition
+
+`+"`TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown`"+` in `+"`store/tenancy_test.go`"+` takes each SQL statement of the store and removes one condition on the organisation at a time. The check of statements
+(`+"`storetest.CheckStatement`"+`), which inspects every statement in all tests, must refuse each of the changed statements. [The list of statements](statements.md) has the counts.
+`, duration.Round(time.Second), machine, *tenancyProbes, thousands(9000))
+	return b.String()
+}
+
+// thousands returns a number with a comma before each group of three digits.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
+func TestProbeReport_addsTheRoundsOfEachKind(t *testing.T) {
+	t.Parallel()
+	r := &probeReport{fields: map[string]bool{}, rounds: map[probeRound]roundCounts{}}
+	for _, newer := range []bool{true, false, true} {
+		round := probeRound{engine: "sqlite", tier: store.TierBasic, newer: newer}
+		r.add(round, &prober{sent: 1500, succeeded: 200, fields: map[string]bool{"getVideo path ad_id": true, fmt.Sprint("getVideo query ", newer): true}})
+	}
+	page := r.page(time.Minute, "The machine.")
+	require.Contains(t, page, "**4,500 probes** of 3 fields of 1 operations")
+	require.Contains(t, page, "| sqlite | basic | older | 1 | 1,500 | 200 |\n| sqlite | basic | newer | 2 | 3,000 | 400 |\n")
+	require.NotContains(t, page, "%!")
+}
+
+func TestProbeRound_coversAllKindsOnBothEngines(t *testing.T) {
+	t.Parallel()
+	rounds := map[probeRound]bool{}
+	for i := range 18 {
+		rounds[newProbeRound(i)] = true
+	}
+	require.Len(t, rounds, 12)
+}
