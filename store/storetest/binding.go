@@ -191,6 +191,7 @@ func (b *block) table(nodes []node, i int) (int, error) {
 			if u.distributed, err = isDistributed(u.alias); err != nil {
 				return 0, err
 			}
+			b.info().addTable(u.alias)
 		}
 	default:
 		return 0, fmt.Errorf("a FROM clause has %q in place of a table", n.text)

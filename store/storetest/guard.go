@@ -8,8 +8,8 @@ import (
 
 // Guard checks every statement with CheckStatement, and records the statements. A test can also run a function before a statement.
 type Guard struct {
-	// Routed is true if every statement is also checked with CheckRouting.
-	Routed bool
+	// Engine is the name of the engine. If it is "citus", every statement is also checked with CheckRouting.
+	Engine string
 
 	mu         sync.Mutex
 	statements []string
@@ -44,10 +44,15 @@ func (g *Guard) Inspect(statement string, args []any) error {
 	if do := g.record(statement); do != nil {
 		do()
 	}
-	if err := CheckStatement(statement, args...); err != nil || !g.Routed {
+	if err := CheckStatement(statement, args...); err != nil {
 		return err
 	}
-	return CheckRouting(statement, args...)
+	if g.Engine == "citus" {
+		if err := CheckRouting(statement, args...); err != nil {
+			return err
+		}
+	}
+	return recorded.add(g.Engine, statement)
 }
 
 // record records a statement and returns the function to run before it, or nil.

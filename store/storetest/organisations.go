@@ -12,7 +12,8 @@ import (
 
 // statementInfo has facts about a whole statement that the checks of its queries collect.
 type statementInfo struct {
-	organisations []int // indexes of the arguments that are organisations
+	organisations []int    // indexes of the arguments that are organisations
+	tables        []string // names of the tables; a table that the statement names twice occurs twice
 }
 
 // info returns the facts about the statement to which the block belongs.
@@ -21,6 +22,11 @@ func (b *block) info() *statementInfo {
 		b = b.outer
 	}
 	return b.statement
+}
+
+// addTable records that the statement names a table.
+func (i *statementInfo) addTable(name string) {
+	i.tables = append(i.tables, name)
 }
 
 // addOrganisation records that the argument with the given index is an organisation.

@@ -6,6 +6,7 @@
 //   - series.go: histories of points, and the results that roll-up and histories must have
 //   - guard.go, rules.go, binding.go, syntax.go: the [Guard], which parses every statement of the store. It refuses a statement that could
 //     read or change data of another organisation. See [CheckStatement].
+//   - mutants.go, statements.go, routing.go: statements without a condition, and the list of all statements in docs/evidence/statements.md
 //   - citus.go: the stand-in for the extension Citus
 //   - cluster.go: databases on a real Citus cluster
 //   - raw.go: access to the database without the store
@@ -108,7 +109,7 @@ func NewEmpty(t testing.TB, engine string) *DB {
 // newDB opens the database with the given URL, with a new Clock and a new Guard.
 func newDB(t testing.TB, databaseURL, engine string) *DB {
 	t.Helper()
-	db := &DB{URL: databaseURL, Engine: engine, Clock: NewClock(), Guard: &Guard{Routed: engine == "citus"}}
+	db := &DB{URL: databaseURL, Engine: engine, Clock: NewClock(), Guard: &Guard{Engine: engine}}
 	db.Store = db.Open(t)
 	db.Queue, db.Writer = db.Store.Queue, ingest.New(db.Store)
 	t.Cleanup(func() { require.NoError(t, db.closeRaw()) })

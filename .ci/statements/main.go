@@ -1,0 +1,216 @@
+// Command statements reads the statements that tests of the store have recorded, and prints docs/evidence/statements.md: how many statements
+// the check of statements refuses if they lack a condition on the organisation, and which nodes of a Citus cluster run each statement.
+//
+//	statements FOLDER > docs/evidence/statements.md
+//
+// FOLDER is the value of storetest.StatementsVariable during the tests. The exit status is 1 if the check accepts a statement without one of
+// its conditions, or if a statement for Citus is sent to the shards of several organisations.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: statements FOLDER")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "statements:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes the page about the statements in a folder to w. It writes nothing if it returns an error.
+func run(folder string, w io.Writer) error {
+	statements, err := read(folder)
+	if err != nil {
+		return err
+	}
+	p := page{engines: map[string]engineCounts{}, routes: map[route]*routed{}}
+	var failures []error
+	for _, s := range statements {
+		failures = append(failures, p.add(s))
+	}
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, p.text())
+	return err
+}
+
+// read returns the recorded statements of all files in a folder. It returns one statement of each form for each function and engine.
+func read(folder string) (map[storetest.RecordedStatement]storetest.RecordedStatement, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("the folder %s has no recorded statements", folder)
+	}
+	out := map[storetest.RecordedStatement]storetest.RecordedStatement{}
+	for _, name := range files {
+		content, err := os.ReadFile(name) //nolint:gosec // the caller chooses the folder
+		if err != nil {
+			return nil, err
+		}
+		lines := bufio.NewScanner(bytes.NewReader(content))
+		lines.Buffer(nil, len(content)+1)
+		for lines.Scan() {
+			var s storetest.RecordedStatement
+			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			key := s
+			key.Text = ""
+			out[key] = s
+		}
+		if err := lines.Err(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+// engineCounts counts the statements of one engine.
+type engineCounts struct {
+	statements, restricted int            // statements, and statements with at least one mutant that the check must refuse
+	mutants                map[string]int // refused mutants, by what was removed
+	shared                 int            // mutants without a condition on a table that also serves statements about all organisations
+}
+
+// route is the part of the work of a function that the same nodes of Citus do.
+type route struct {
+	file, function string
+	nodes          storetest.Nodes
+}
+
+// routed counts the statements of a route and has their tables.
+type routed struct {
+	statements int
+	tables     map[string]bool
+}
+
+// page has the contents of docs/evidence/statements.md.
+type page struct {
+	engines map[string]engineCounts
+	routes  map[route]*routed
+}
+
+// add adds a statement. It returns an error if the check accepts the statement without one of its conditions, or if a statement for Citus is
+// sent to the shards of several organisations.
+func (p *page) add(s storetest.RecordedStatement) error {
+	c := p.engines[s.Engine]
+	if c.mutants == nil {
+		c.mutants = map[string]int{}
+	}
+	c.statements++
+	var failures []error
+	refused := 0
+	for _, m := range storetest.Mutants(s.Text) {
+		if m.Shared {
+			c.shared++
+			continue
+		}
+		refused++
+		c.mutants[m.Without]++
+		if storetest.CheckStatement(m.Text) == nil {
+			failures = append(failures, fmt.Errorf("%s %s: the check accepts a statement without the %s: %s", s.File, s.Function, m.Without, m.Text))
+		}
+	}
+	if refused > 0 {
+		c.restricted++
+	}
+	p.engines[s.Engine] = c
+	if s.Engine == "citus" {
+		failures = append(failures, p.addRoute(s))
+	}
+	return errors.Join(failures...)
+}
+
+// addRoute adds a statement for Citus to the routes.
+func (p *page) addRoute(s storetest.RecordedStatement) error {
+	nodes, tables, err := storetest.Routing(s.Text)
+	if err != nil || len(tables) == 0 {
+		return err
+	}
+	key := route{s.File, s.Function, nodes}
+	r := p.routes[key]
+	if r == nil {
+		r = &routed{tables: map[string]bool{}}
+		p.routes[key] = r
+	}
+	r.statements++
+	for _, table := range tables {
+		r.tables[table] = true
+	}
+	return nil
+}
+
+// text returns the text of the page.
+func (p *page) text() string {
+	var b strings.Builder
+	b.WriteString(`# Statements of the store
+
+` + "`make statements`" + ` writes this page. It records each SQL statement that the tests of store, server and collector run. Statements that differ only in the number or the values of their parameters
+count as one statement.
+
+## Statements without a condition on the organisation
+
+In all tests, a check (` + "`CheckStatement` in `store/storetest/rules.go`" + `) inspects each statement before it runs, and refuses a statement that is not restricted to one organisation. This table shows that the
+check does not overlook a missing restriction. One restriction at a time was removed from each statement: a condition such as ` + "`organisation_id = ?`" + `, the column of an INSERT, or the column of a conflict
+target. The check refused **every** changed statement.
+
+| Engine | Statements | Statements with restrictions | Removed conditions | Removed columns | Removed conflict targets | Accepted | Not required |
+| --- | --: | --: | --: | --: | --: | --: | --: |
+`)
+	for _, engine := range slices.Sorted(maps.Keys(p.engines)) {
+		c := p.engines[engine]
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | 0 | %d |\n", engine, c.statements, c.restricted, c.mutants["condition"], c.mutants["column"], c.mutants["conflict target"], c.shared)
+	}
+	b.WriteString(`
+Statements without restrictions have only tables that do not belong to one organisation, such as the queue or the tokens. The last column counts conditions that the check does not require, because other
+statements use the same tables for all organisations: ` + "`fetch_subscriptions`, `org_turns`, `share_pages`, `api_tokens` and `webhook_queue`" + `. For these tables, ` + "`store/tenancy_test.go` and `server/tenancy_test.go`" + `
+compare the answers and the stored rows of several organisations.
+
+## Nodes of Citus that run each statement
+
+The tests of the store also run with the statements for Citus (` + "`make test-citus`" + `). No statement is sent to the shards of several organisations: the check refuses such a statement
+(` + "`CheckRouting` in `store/storetest/rules.go`" + `). Only these functions use other nodes than the shard of one organisation or the coordinator: functions that write a reference table, and functions that create,
+attach or drop the partition of a month. The check reads the statements; the nodes were not observed on a cluster.
+
+| Nodes | Functions | Statements |
+| --- | --: | --: |
+`)
+	functions, statements := map[storetest.Nodes]int{}, map[storetest.Nodes]int{}
+	for key, r := range p.routes {
+		functions[key.nodes]++
+		statements[key.nodes] += r.statements
+	}
+	for _, nodes := range slices.Sorted(maps.Keys(functions)) {
+		fmt.Fprintf(&b, "| %s | %d | %d |\n", nodes, functions[nodes], statements[nodes])
+	}
+	b.WriteString("\n| File | Function | Nodes | Statements | Tables |\n| --- | --- | --- | --: | --- |\n")
+	byName := func(a, b route) int {
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.function, b.function), cmp.Compare(a.nodes, b.nodes))
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(p.routes), byName) {
+		r := p.routes[key]
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %d | %s |\n", key.file, key.function, key.nodes, r.statements, strings.Join(slices.Sorted(maps.Keys(r.tables)), ", "))
+	}
+	return b.String()
+}

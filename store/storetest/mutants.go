@@ -1,0 +1,48 @@
+package storetest
+
+import "regexp"
+
+// These patterns find the parts of a SQL statement that restrict a table to one organisation. They do not use the parser of CheckStatement,
+// so that a fault in the parser is found.
+var (
+	organisationConditions = regexp.MustCompile("(?i)((?:[\"`]?\\w+[\"`]?\\.)?[\"`]?organisation_id[\"`]? = (?:\\$\\d+|\\?|CAST\\([^)]*\\)|\\w+\\.organisation_id))")
+	organisationColumns    = regexp.MustCompile("(?i)INSERT INTO [\"`]?\\w+[\"`]? (?:AS \\w+ )?\\([^)]*?([\"`]?organisation_id[\"`]?)[,)]")
+	conflictTargets        = regexp.MustCompile("(?i)ON CONFLICT \\(([\"`]?organisation_id[\"`]?),")
+
+	// shared is matched with the text of a statement up to the start or end of a condition or column. If it matches, CheckStatement does not
+	// require this condition or column, because its table also serves statements about all organisations: the queue reads fetch_subscriptions
+	// for all organisations, and tokens and share pages are found before the organisation is known.
+	shared = regexp.MustCompile("(?i)((FROM|INTO|JOIN|UPDATE) [\"`]?(fetch_subscriptions|org_turns|share_pages)[\"`]?\\s+([a-z] )?(SET [\\w$?=(), ]+ )?(WHERE |\\([^)]*)|[\"` ](api_tokens|webhook_queue)\\b.*|b\\.organisation_id = d\\.organisation_id)$")
+)
+
+// Mutant is a statement without one of its conditions on the organisation.
+type Mutant struct {
+	// Without says what was removed: "condition", "column" or "conflict target".
+	Without string
+	// Text is the changed statement.
+	Text string
+	// Shared is true if the condition is on a table that also serves statements about all organisations. CheckStatement must refuse all other
+	// mutants.
+	Shared bool
+}
+
+// Mutants returns a Mutant for each part of a statement that restricts a table to one organisation.
+func Mutants(statement string) []Mutant {
+	var out []Mutant
+	for _, part := range []struct {
+		without     string
+		pattern     *regexp.Regexp
+		replacement string
+	}{
+		{"condition", organisationConditions, "1 = 1"},
+		{"column", organisationColumns, "other_id"},
+		{"conflict target", conflictTargets, "other_id"},
+	} {
+		for _, at := range part.pattern.FindAllStringSubmatchIndex(statement, -1) {
+			start, end := at[2], at[3] // of the first group of the pattern
+			out = append(out, Mutant{Without: part.without, Text: statement[:start] + part.replacement + statement[end:],
+				Shared: shared.MatchString(statement[:start]) || shared.MatchString(statement[:end])})
+		}
+	}
+	return out
+}

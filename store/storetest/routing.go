@@ -1,0 +1,71 @@
+package storetest
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/reeltally/reeltally/store"
+)
+
+// Nodes says which nodes of a Citus cluster run a statement.
+type Nodes string
+
+// The nodes that can run a statement.
+const (
+	// ShardNodes is the worker with the shard of one organisation.
+	ShardNodes Nodes = "one shard"
+	// MixedNodes are the worker with the shard of one organisation and the coordinator.
+	MixedNodes Nodes = "one shard, and the coordinator"
+	// ReferenceNodes is any one node for a read of a reference table.
+	ReferenceNodes Nodes = "any node"
+	// AllReferenceNodes are all nodes for a write to a reference table.
+	AllReferenceNodes Nodes = "all nodes (reference table)"
+	// CoordinatorNode is the coordinator.
+	CoordinatorNode Nodes = "coordinator"
+	// DefinitionNodes are all nodes for a statement that changes the definition of a table.
+	DefinitionNodes Nodes = "all nodes (definition of a table)"
+)
+
+// These patterns match the statements that write rows or lock them, and the statements that change the definition of a table.
+var (
+	rowWrites   = regexp.MustCompile(`(?i)\b(INSERT INTO|UPDATE|DELETE FROM|FOR UPDATE|FOR SHARE)\b`)
+	definitions = regexp.MustCompile(`(?i)^\s*(CREATE|ALTER|DROP|LOCK)\b`)
+	monthTables = regexp.MustCompile(`snapshots_daily_\d+`)
+)
+
+// Routing returns the nodes of a Citus cluster that run a statement, and the sorted names of the statement's tables. It returns no tables for
+// a statement without a table of the schema, and an error if the statement breaks a rule of CheckRouting.
+func Routing(statement string) (Nodes, []string, error) {
+	if definitions.MatchString(statement) {
+		return DefinitionNodes, []string{"snapshots_daily"}, nil
+	}
+	if err := CheckRouting(statement); err != nil {
+		return "", nil, err
+	}
+	root := &block{statement: &statementInfo{}}
+	if err := checkAll(statement, root, nil); err != nil {
+		return "", nil, err
+	}
+	var tables []string
+	has := map[store.TableClass]bool{}
+	for _, name := range root.statement.tables {
+		name = monthTables.ReplaceAllString(name, "snapshots_daily")
+		if described, known := store.Tables[name]; known {
+			has[described.Class] = true
+			tables = append(tables, name)
+		}
+	}
+	slices.Sort(tables)
+	tables = slices.Compact(tables)
+	switch {
+	case has[store.Distributed] && has[store.Coordinator]:
+		return MixedNodes, tables, nil
+	case has[store.Distributed]:
+		return ShardNodes, tables, nil
+	case has[store.Coordinator]:
+		return CoordinatorNode, tables, nil
+	case rowWrites.MatchString(statement):
+		return AllReferenceNodes, tables, nil
+	}
+	return ReferenceNodes, tables, nil
+}

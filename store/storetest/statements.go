@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+// StatementsVariable is the environment variable with the folder into which each test process writes the statements that it runs, one
+// RecordedStatement in each line. `make statements` sets it.
+const StatementsVariable = "REELTALLY_TEST_STATEMENTS"
+
+// RecordedStatement is a statement that the tests run.
+type RecordedStatement struct {
+	// Engine is the name of the engine: "sqlite", "postgres" or "citus".
+	Engine string
+	// File and Function name the function of the store that runs the statement, such as "store/videos.go" and "Org.Video".
+	File, Function string
+	// Text is the statement.
+	Text string
+	// Form is the statement in a form that does not depend on the number and the values of its parameters.
+	Form string
+}
+
+// recorder writes the statements of this process to a file in the folder of StatementsVariable.
+type recorder struct {
+	mu   sync.Mutex
+	file *os.File
+	seen map[RecordedStatement]bool // the statements that were written, without their texts
+}
+
+var recorded = recorder{seen: map[RecordedStatement]bool{}}
+
+// add writes a statement, unless the same function has run a statement of the same form before. It does nothing if StatementsVariable is not
+// set, or if no function of the store runs the statement.
+func (r *recorder) add(engine, statement string) error {
+	folder := os.Getenv(StatementsVariable)
+	if folder == "" {
+		return nil
+	}
+	s := RecordedStatement{Engine: engine, Form: form(statement)}
+	if s.File, s.Function = caller(); s.File == "" {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen[s] {
+		return nil
+	}
+	r.seen[s] = true
+	if r.file == nil {
+		var err error
+		if r.file, err = os.CreateTemp(folder, "*.jsonl"); err != nil {
+			return fmt.Errorf("%s: %w", StatementsVariable, err)
+		}
+	}
+	s.Text = statement
+	return json.NewEncoder(r.file).Encode(s)
+}
+
+// These patterns match the parts of a statement that depend on its parameters.
+var (
+	numbered  = regexp.MustCompile(`\$\d+`)
+	blanks    = regexp.MustCompile(`\s+`)
+	lists     = regexp.MustCompile(`\(\?(?:, ?\?)+\)`)
+	rowLists  = regexp.MustCompile(`(\([^()]*\?[^()]*\))(?:, ?\([^()]*\?[^()]*\))+`)
+	dates     = regexp.MustCompile(`'\d{4}-\d\d-\d\d'`)
+	limits    = regexp.MustCompile(`(?i)\b(LIMIT|OFFSET) \d+`)
+	savepoint = regexp.MustCompile(`\bsp0x[0-9a-f]+`)
+)
+
+// form returns a statement in a form that does not depend on the number and the values of its parameters.
+func form(statement string) string {
+	s := numbered.ReplaceAllString(statement, "?")
+	s = strings.TrimSpace(blanks.ReplaceAllString(s, " "))
+	s = lists.ReplaceAllString(s, "(?, …)")
+	s = rowLists.ReplaceAllString(s, "$1, …")
+	s = dates.ReplaceAllString(s, "'YYYY-MM-DD'")
+	s = limits.ReplaceAllString(s, "$1 ?")
+	s = savepoint.ReplaceAllString(s, "sp")
+	return monthTables.ReplaceAllString(s, "snapshots_daily_YYYYMM")
+}
+
+// These patterns match the files of the store, and the files through which all functions of the store run their statements.
+var (
+	storeFiles = regexp.MustCompile(`/(store/(?:[a-z]+/)*[a-z]+\.go)$`)
+	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)
+)
+
+// These patterns match the end of the name of a closure or of a generic function, and the names of the functions into which the compiler has
+// inlined a function.
+var (
+	closure = regexp.MustCompile(`(\.func\d+|\.\d+|-range\d+|\[\.\.\.\]|\.gowrap\d+)+$`)
+	inlined = regexp.MustCompile(`^(.*\.func[\d.]+|\w+\.\w+\.(\w+\.\w+$))`)
+)
+
+// functionName returns the short form of a function's name in a stack, such as "Org.Video" for "…/store.(*Org).Video.func1".
+func functionName(long string) string {
+	_, name, _ := strings.Cut(long[strings.LastIndex(long, "/")+1:], ".")
+	name = strings.NewReplacer("(*", "", ")", "", "[...]", "").Replace(name)
+	return inlined.ReplaceAllString(closure.ReplaceAllString(name, ""), "$2")
+}
+
+// caller returns the file and the name of the innermost function of the store that runs the present statement. It leaves out tests, and the
+// functions of store/internal/db through which all statements are run. It returns "" if a test runs the statement.
+func caller() (file, function string) {
+	callers := make([]uintptr, 200)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
+	for {
+		frame, more := frames.Next()
+		found := storeFiles.FindStringSubmatch(filepath.ToSlash(frame.File))
+		if found != nil && !plumbing.MatchString(found[1]) {
+			return found[1], functionName(frame.Function)
+		}
+		if !more {
+			return "", ""
+		}
+	}
+}
