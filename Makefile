@@ -9,7 +9,7 @@
 
 BIN := .cache/bin
 # ./... does not include folders whose names begin with a dot.
-PACKAGES := ./... ./.ci/engines ./.ci/mcp
+PACKAGES := ./... ./.ci/engines ./.ci/mcp ./.ci/statements
 SCRIPTS = $(shell grep -rlE --exclude-dir=node_modules '^\#!.*bash' .ci)
 WITH_POSTGRES := .ci/postgres/with-postgres
 COMPOSE := docker compose
@@ -148,6 +148,38 @@ kills: ## kill the server of each engine 1,000 times during writes and write doc
 	@mkdir -p docs/evidence
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=3h -run '^TestKill_killedServerLosesNoAcknowledgedWrites$$' $(ARGS) -args $(KILLS) \
 		-kills.out=$(CURDIR)/docs/evidence/killed-writes.md
+
+# For another size, set RESTARTS=100 or OUTAGES=5.
+.PHONY: restarts
+restarts: ## restart two servers behind nginx 20 times under load and write docs/evidence/rolling-restarts.md (2 minutes; RESTARTS)
+	@$(NEED_END_TO_END)
+	@mkdir -p docs/evidence
+	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=2h -run '^TestProxy_rollingRestartsLoseNoRequest$$' $(ARGS) -args -restarts.count=$(or $(RESTARTS),20) \
+		-restarts.out=$(CURDIR)/docs/evidence/rolling-restarts.md
+
+.PHONY: outages
+outages: ## stop PostgreSQL and Redis and fill disks under load and write docs/evidence/outages.md (as root; 5 minutes; OUTAGES)
+	@$(NEED_REDIS)
+	@mkdir -p docs/evidence
+	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=2h -run '^TestOutages_serverLosesNoAcknowledgedWriteAndRecovers$$' $(ARGS) -args -outages.disks -outages.count=$(or $(OUTAGES),20) \
+		-outages.out=$(CURDIR)/docs/evidence/outages.md
+
+# PROBES=50000 sends fewer probes.
+.PHONY: probes
+probes: ## ask for data of other organisations 500,000 times and write docs/evidence/tenancy.md (1 hour; PROBES)
+	@mkdir -p docs/evidence
+	$(WITH_POSTGRES) go test ./server -count=1 -v -timeout=12h -parallel=6 -run '^TestTenancy_hidesDataOfOtherOrganisations$$' $(ARGS) -args -tenancy.probes=$(or $(PROBES),500000) \
+		-tenancy.out=$(CURDIR)/docs/evidence/tenancy.md
+
+.PHONY: statements
+statements: ## record the SQL statements of the tests, check each without its condition and write docs/evidence/statements.md (20 minutes)
+	@rm -rf .cache/statements && mkdir -p .cache/statements docs/evidence
+	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 $(WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store/... ./server/... ./collector/...
+	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(WITH_POSTGRES) go test -count=1 -short ./store ./store/queue ./store/ingest ./store/backfill
+	go run ./.ci/statements .cache/statements > .cache/statements.md && mv .cache/statements.md docs/evidence/statements.md
+
+.PHONY: evidence
+evidence: probes statements restarts outages kills webhooks-killed full-rate spreadsheets fuzz-contract hostile hostile-requests simulate simulate-killed ## write all pages of docs/evidence that tests write (many hours)
 
 .PHONY: spreadsheets
 spreadsheets: ## download 100,000 videos as CSV, open them in Gnumeric, import them and write docs/evidence/spreadsheets.md (10 minutes)

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -20,13 +21,15 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-const (
-	// rollingRestarts is the number of restarts in the test. Each of them restarts one of two servers while callers send requests.
-	rollingRestarts = 20
-	// shutdownDelay is the setting REELTALLY_SHUTDOWN_DELAY of the servers. It is longer than keepalive_timeout in docs/nginx.conf, so that
-	// nginx closes its idle connections to a server before the server ends, even on a busy machine.
-	shutdownDelay = 3 * time.Second
+// `make restarts` sets these flags.
+var (
+	restartsCount = flag.Int("restarts.count", 20, "number of times that one of two servers is restarted while callers send requests")
+	restartsOut   = flag.String("restarts.out", "", "path of the page that TestProxy_rollingRestartsLoseNoRequest writes")
 )
+
+// shutdownDelay is the setting REELTALLY_SHUTDOWN_DELAY of the servers. It is longer than keepalive_timeout in docs/nginx.conf, so that
+// nginx closes its idle connections to a server before the server ends, even on a busy machine.
+const shutdownDelay = 3 * time.Second
 
 // socket opens a listening socket on a free port, as systemd does for a unit of type socket. The socket stays open while the servers that
 // use it end and start. socket returns the socket as a file, and its HOST:PORT.
@@ -146,11 +149,35 @@ func (l *loadedPair) requireNothingLost(t *testing.T) {
 func TestProxy_rollingRestartsLoseNoRequest(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	l := startLoadedPair(t)
-	for n := range rollingRestarts {
+	l, start := startLoadedPair(t), time.Now()
+	for n := range *restartsCount {
 		l.restart(t, programs, n%len(l.servers))
 	}
+	duration := time.Since(start)
 	l.requireNothingLost(t)
+	if *restartsOut != "" {
+		page := restartsPage(int(l.tracked.Load()), int(l.read.Load()), duration, storetest.Machine())
+		require.NoError(t, os.WriteFile(*restartsOut, []byte(page), 0o600))
+	}
+}
+
+// restartsPage returns the text of docs/evidence/rolling-restarts.md.
+func restartsPage(tracked, read int, duration time.Duration, machine string) string {
+	return fmt.Sprintf(`# Rolling restarts
+
+`+"`make restarts`"+` writes this page. Two servers with one PostgreSQL database run behind nginx with the configuration of `+"`docs/nginx.conf`"+`. Four callers track videos and list videos without a break. Meanwhile, the servers are
+stopped (SIGTERM) and started again in turn. The callers never send a request again. If a connection to a server breaks, nginx may send a GET request to the other server, but not a POST request.
+
+| Restarts | Videos tracked | Lists read | Failed requests | Lost or doubled videos | Duration |
+| --: | --: | --: | --: | --: | --: |
+| %d | %s | %s | 0 | 0 | %s |
+
+Each server waits %s (REELTALLY_SHUTDOWN_DELAY) after SIGTERM before it stops, so that nginx closes its idle connections. The listening sockets stay open during the restarts, as with the socket units in `+"`docs/systemd`"+`.
+
+%s
+
+The command was `+"`make restarts RESTARTS=%d`"+`. `+"`make check`"+` runs the same test with 20 restarts. The test is in `+"`cmd/e2e/restart_test.go`"+`.
+`, *restartsCount, thousands(tracked), thousands(read), duration.Round(time.Second), shutdownDelay, machine, *restartsCount)
 }
 
 // The test checks the systemd units in docs/systemd. It replaces the paths of the programs in the units by those of the built programs,

@@ -1,0 +1,351 @@
+package e2e_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/server/redistest"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// `make outages` runs the test with more outages, and with full disks, for which it mounts small file systems.
+var (
+	outagesCount = flag.Int("outages.count", 2, "number of times that each part of the system fails")
+	outagesDisks = flag.Bool("outages.disks", false, "also fill disks; needs root, because the test mounts file systems")
+	outagesOut   = flag.String("outages.out", "", "path of the page that TestOutages_serverLosesNoAcknowledgedWriteAndRecovers writes")
+)
+
+const (
+	outageWriters = 3 // goroutines that track videos
+	// requestsOfOutage is the number of requests that must get the expected answer before an outage ends, and again before the next one.
+	requestsOfOutage = 20
+)
+
+// outage is a part of the system that fails and comes back while callers send requests.
+type outage struct {
+	name   string
+	engine string
+	env    []string // settings of the server
+	fail   func()   // makes the part fail
+	repair func()   // brings the part back
+	// brief is true if the part comes back before fail returns, so the test does not wait for refused requests.
+	brief bool
+	// reads and writes are true if requests that read or write succeed during the outage.
+	reads, writes bool
+	// limits is true if the server limits rates.
+	limits bool
+}
+
+// outageCounts counts the answers during the outages of one part.
+type outageCounts struct {
+	name, engine  string
+	outages       int
+	writes, reads int           // answers with status 200
+	refusedWrites int           // answers with status 503 to writes
+	refusedReads  int           // answers with status 503 to reads
+	limited       int           // answers with status 429; only the run of Redis has rate limits
+	slowest       time.Duration // the longest time until an answer
+	recovery      time.Duration // the longest time from the end of an outage until a write succeeded
+	duration      time.Duration
+}
+
+// The test makes PostgreSQL, Redis and, if the flag is set, disks fail again and again while callers track and list videos. Each request
+// must be answered: by success, or by 503 with Retry-After. After each outage, the same process of the server must write again. At the end,
+// each acknowledged video must be stored exactly once.
+func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	var mu sync.Mutex
+	var results []outageCounts
+	t.Cleanup(func() {
+		if *outagesOut != "" && !t.Failed() {
+			require.NoError(t, os.WriteFile(*outagesOut, []byte(outagesPage(results, storetest.Machine())), 0o600))
+		}
+	})
+	tests := map[string]func(t *testing.T) outage{"PostgreSQL": killedPostgres, "Redis": killedRedis}
+	if *outagesDisks {
+		tests["SQLite disk"], tests["PostgreSQL disk"] = fullDiskOfSQLite, fullDiskOfPostgres
+	}
+	for name, newOutage := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &outageRun{outage: newOutage(t), acknowledged: map[string]bool{}}
+			r.counts.name, r.counts.engine = r.name, r.engine
+			r.run(t)
+			t.Logf("%+v", r.counts)
+			mu.Lock()
+			results = append(results, r.counts)
+			mu.Unlock()
+		})
+	}
+}
+
+// killedPostgres returns an outage in which PostgreSQL is killed and started again.
+func killedPostgres(t *testing.T) outage {
+	t.Helper()
+	postgres := storetest.NewServer(t)
+	return outage{name: "PostgreSQL is killed (SIGKILL) and started again", engine: "postgres", env: []string{"REELTALLY_DATABASE_URL=" + postgres.New(t, "outages").URL},
+		fail: func() { postgres.Crash(t) }, repair: func() {}, brief: true}
+}
+
+// killedRedis returns an outage in which Redis is killed and started again.
+func killedRedis(t *testing.T) outage {
+	t.Helper()
+	r := redistest.Start(t)
+	return outage{name: "Redis is killed (SIGKILL) and started again", engine: "sqlite", env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_REDIS_URL=" + r.URL},
+		fail: r.Kill, repair: r.Start, reads: true, writes: true, limits: true}
+}
+
+// fullDiskOfSQLite returns an outage in which the file system of the SQLite database is full.
+func fullDiskOfSQLite(t *testing.T) outage {
+	t.Helper()
+	dir := t.TempDir()
+	mountSmall(t, dir, 32)
+	file := strings.TrimPrefix(storetest.NewURL(t, "sqlite"), "sqlite:")
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	path := filepath.Join(dir, "reeltally.db")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	return outage{name: "the disk of SQLite is full", engine: "sqlite", env: []string{"REELTALLY_DATABASE_URL=sqlite:" + path},
+		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerIn(dir))) }, reads: true}
+}
+
+// fullDiskOfPostgres returns an outage in which the file system with the tables of PostgreSQL is full. The write-ahead log is on another
+// file system.
+func fullDiskOfPostgres(t *testing.T) outage {
+	t.Helper()
+	postgres := storetest.NewServer(t)
+	db := postgres.New(t, "disks")
+	dir, err := os.MkdirTemp("/tmp", "reeltally-disk") //nolint:usetesting // the user of PostgreSQL has no access to t.TempDir
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	mountSmall(t, dir, 64)
+	tables := filepath.Join(dir, "tables")
+	require.NoError(t, os.Mkdir(tables, 0o700))
+	require.NoError(t, os.Chmod(dir, 0o755))
+	data := storetest.Column[string](t, db, "SHOW data_directory")[0]
+	out, err := exec.CommandContext(t.Context(), "chown", "--reference="+data, tables).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	db.Exec(t, "CREATE TABLESPACE small LOCATION '"+tables+"'")
+	db.Exec(t, "ALTER TABLE ALL IN TABLESPACE pg_default SET TABLESPACE small")
+	db.Exec(t, "ALTER INDEX ALL IN TABLESPACE pg_default SET TABLESPACE small")
+	return outage{name: "the disk with the tables of PostgreSQL is full", engine: "postgres", env: []string{"REELTALLY_DATABASE_URL=" + db.URL},
+		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerIn(dir))) }, reads: true}
+}
+
+// mountSmall mounts a file system in memory with a size in MiB at dir, until the test ends.
+func mountSmall(t *testing.T, dir string, size int) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size="+strconv.Itoa(size)+"m", "none", dir).CombinedOutput()
+	require.NoError(t, err, "mounting needs root: %s", out)
+	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", dir).Run() })
+}
+
+// fillerIn returns the path of the file with which fillDisk fills the file system of dir.
+func fillerIn(dir string) string { return filepath.Join(dir, "filler") }
+
+// fillDisk writes a file to the file system of dir until nothing more fits.
+func fillDisk(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(fillerIn(dir))
+	require.NoError(t, err)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	require.ErrorContains(t, err, "no space left on device")
+	require.NoError(t, f.Close())
+}
+
+// outageRun is the run of one outage.
+type outageRun struct {
+	outage
+	*stack
+	mu           sync.Mutex
+	counts       outageCounts
+	acknowledged map[string]bool // links of the videos whose tracking was answered with 200
+	links        int             // number of links that were sent
+	problems     []string        // answers that no outage excuses
+}
+
+// run starts a server and callers, lets the part fail *outagesCount times, and compares the stored videos with the acknowledged ones.
+func (r *outageRun) run(t *testing.T) {
+	t.Helper()
+	start := time.Now()
+	r.stack = &stack{box: &box{}, env: append(r.outage.env, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REQUEST_TIMEOUT=5s")}
+	r.token = r.newOrganisation(t)
+	if !r.limits {
+		r.stack.env = append(r.stack.env, "REELTALLY_RATE_LIMITS=off")
+	}
+	r.startServer(t)
+	stop := make(chan struct{})
+	var callers sync.WaitGroup
+	for range outageWriters {
+		callers.Go(func() { r.repeat(stop, func() { r.track(t) }) })
+	}
+	callers.Go(func() { r.repeat(stop, func() { r.read(t, "/videos?limit=5") }) })
+	callers.Go(func() { r.repeat(stop, func() { r.read(t, "/livez") }) })
+	answered := func(c outageCounts) int { return c.writes + c.limited }
+	for range *outagesCount {
+		r.awaitMore(t, answered)
+		r.fail()
+		switch {
+		case r.brief:
+		case r.writes:
+			r.awaitMore(t, answered)
+		default:
+			r.awaitMore(t, func(c outageCounts) int { return c.refusedWrites })
+			r.awaitMore(t, func(c outageCounts) int { return c.reads })
+		}
+		r.repair()
+		repaired := time.Now()
+		r.awaitWrite(t)
+		r.mu.Lock()
+		r.counts.recovery = max(r.counts.recovery, time.Since(repaired))
+		r.counts.outages++
+		r.mu.Unlock()
+	}
+	close(stop)
+	callers.Wait()
+	require.Empty(t, r.problems, "%s", r.server.stderr)
+	stored := r.stored(t)
+	for link := range r.acknowledged {
+		require.Equal(t, 1, stored[link], "%s was acknowledged", link)
+	}
+	for link, times := range stored {
+		require.Equal(t, 1, times, link)
+	}
+	if !r.writes && !r.brief {
+		require.Positive(t, r.counts.refusedWrites)
+	}
+	r.server.stop(t, sigterm)
+	r.counts.duration = time.Since(start)
+}
+
+// repeat calls send until the channel stop is closed.
+func (r *outageRun) repeat(stop <-chan struct{}, send func()) {
+	for {
+		send()
+		select {
+		case <-stop:
+			return
+		case <-time.After(10 * time.Millisecond): // leaves time to the tests that run at the same time
+		}
+	}
+}
+
+// track sends a request that tracks a new video, and counts the answer.
+func (r *outageRun) track(t *testing.T) {
+	r.mu.Lock()
+	r.links++
+	link := fmt.Sprintf("https://www.tiktok.com/@someone/video/7%018d", r.links)
+	r.mu.Unlock()
+	start := time.Now()
+	a, err := try(t, http.MethodPost, r.base+"/videos", r.token, map[string]any{"link": link})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts.slowest = max(r.counts.slowest, time.Since(start))
+	switch {
+	case err == nil && a.status == http.StatusOK:
+		r.counts.writes++
+		r.acknowledged[link] = true
+	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && !r.writes:
+		r.counts.refusedWrites++
+	default:
+		r.addOther("POST /videos", a, err)
+	}
+}
+
+// read sends a GET request and counts the answer.
+func (r *outageRun) read(t *testing.T, target string) {
+	start := time.Now()
+	a, err := try(t, http.MethodGet, r.base+target, r.token, nil)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts.slowest = max(r.counts.slowest, time.Since(start))
+	switch {
+	case err == nil && a.status == http.StatusOK:
+		r.counts.reads++
+	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && target != "/livez" && !r.reads:
+		r.counts.refusedReads++
+	default:
+		r.addOther("GET "+target, a, err)
+	}
+}
+
+// addOther counts an answer with status 429 if the server has rate limits, and adds any other answer to the problems.
+func (r *outageRun) addOther(request string, a response, err error) {
+	if err == nil && a.status == http.StatusTooManyRequests && r.limits {
+		r.counts.limited++
+		return
+	}
+	if len(r.problems) < 10 {
+		r.problems = append(r.problems, fmt.Sprintf("%s: %d %s %v", request, a.status, a.body, err))
+	}
+}
+
+// awaitMore waits until the number that of returns has grown by requestsOfOutage.
+func (r *outageRun) awaitMore(t *testing.T, of func(outageCounts) int) {
+	t.Helper()
+	first := -1
+	await(t, waitTimeout, 20*time.Millisecond, func() string {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if first < 0 {
+			first = of(r.counts)
+		}
+		if of(r.counts) >= first+requestsOfOutage {
+			return ""
+		}
+		return fmt.Sprintf("%s: %+v %v", r.name, r.counts, r.problems)
+	})
+}
+
+// awaitWrite waits until another request that writes succeeds.
+func (r *outageRun) awaitWrite(t *testing.T) {
+	t.Helper()
+	r.mu.Lock()
+	first := r.counts.writes + r.counts.limited
+	r.mu.Unlock()
+	await(t, waitTimeout, 5*time.Millisecond, func() string {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.counts.writes+r.counts.limited > first {
+			return ""
+		}
+		return fmt.Sprintf("%s: no write succeeds: %+v\n%s", r.name, r.counts, tail(r.server.stderr.String()))
+	})
+}
+
+// stored returns how often the server lists each link.
+func (r *outageRun) stored(t *testing.T) map[string]int {
+	t.Helper()
+	times := map[string]int{}
+	for page := 1; ; page++ {
+		var list struct{ Data []trackedVideo }
+		await(t, waitTimeout, time.Second, func() string { // the rate limit of lists may be reached
+			a := call(t, http.MethodGet, fmt.Sprintf("%s/videos?limit=1000&page=%d", r.base, page), r.token, nil)
+			if a.status != http.StatusOK {
+				return string(a.body)
+			}
+			a.decode(t, &list)
+			return ""
+		})
+		if len(list.Data) == 0 {
+			return times
+		}
+		for _, v := range list.Data {
+			times[v.Link]++
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package e2e_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// outagesPage returns the text of docs/evidence/outages.md.
+func outagesPage(results []outageCounts, machine string) string {
+	slices.SortFunc(results, func(a, b outageCounts) int { return cmp.Compare(a.name, b.name) })
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Outages of databases, Redis and disks
+
+`+"`make outages`"+` writes this page. %d callers track new videos, one caller lists videos, and one caller requests `+"`/livez`"+`. Meanwhile, one part of the system fails and comes back, again and again. The server is never restarted.
+
+| What happens | Database | Outages | Acknowledged videos | Lost | Doubled | Successful reads | Refused writes | Refused reads | Slowest answer | Longest time until a write succeeded again |
+| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |
+`, outageWriters)
+	for _, r := range results {
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | 0 | 0 | %s | %s | %s | %s | %s |\n", r.name, r.engine, r.outages, thousands(r.writes), thousands(r.reads), thousands(r.refusedWrites), thousands(r.refusedReads),
+			r.slowest.Round(time.Millisecond), r.recovery.Round(time.Millisecond))
+	}
+	fmt.Fprintf(&b, `
+- Every request was answered: by success, or by 503 with Retry-After, which the table counts as refused. Requests of `+"`/livez`"+` always succeeded. No connection was broken.
+- While a disk is full, reads succeed and writes are refused. An outage of a disk or of Redis ends after %d answers of each kind.
+- PostgreSQL is started again at once. After the kill, it first recovers its data from the write-ahead log.
+- While Redis does not run, no request is refused: the server counts requests for rate limits in its own memory. Here, refused writes are answers with 429, because rate limits are on.
+- At the end of each run, the list of videos must contain each acknowledged video exactly once.
+
+%s
+
+The disks are file systems in memory of 32 MiB (SQLite) and 64 MiB (tables of PostgreSQL), which the test fills with a file. The write-ahead log of PostgreSQL is on another disk: PostgreSQL stops if the disk of its log is full.
+The command was `+"`make outages OUTAGES=%d`"+`, as root. `+"`make check`"+` runs this test with 2 outages and without full disks, which need root. The test is in `+"`cmd/e2e/outages_test.go`"+`.
+`, requestsOfOutage, machine, *outagesCount)
+	return b.String()
+}
+
+func TestOutagesPage_showsTheResultOfEachOutage(t *testing.T) {
+	t.Parallel()
+	page := outagesPage([]outageCounts{
+		{name: "the disk is full", engine: "sqlite", outages: 20, writes: 1234, refusedWrites: 400, recovery: 1500 * time.Microsecond},
+		{name: "PostgreSQL is killed", engine: "postgres", outages: 20, reads: 5000, slowest: time.Second},
+	}, "The machine.")
+	require.Contains(t, page, "| PostgreSQL is killed | postgres | 20 | 0 | 0 | 0 | 5,000 | 0 | 0 | 1s | 0s |\n| the disk is full | sqlite | 20 | 1,234 | 0 | 0 | 0 | 400 |")
+	require.NotContains(t, page, "%!")
+}
