@@ -172,10 +172,10 @@ probes: ## ask for data of other organisations 500,000 times and write docs/evid
 		-tenancy.out=$(CURDIR)/docs/evidence/tenancy.md
 
 .PHONY: statements
-statements: ## record the SQL statements of the tests, check each without its condition and write docs/evidence/statements.md (20 minutes)
+statements: ## record the SQL statements of the store's tests, check each without its conditions and write docs/evidence/statements.md (10 minutes)
 	@rm -rf .cache/statements && mkdir -p .cache/statements docs/evidence
-	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 $(WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store/... ./server/... ./collector/...
-	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(WITH_POSTGRES) go test -count=1 -short ./store ./store/queue ./store/ingest ./store/backfill
+	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 $(WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store/...
+	REELTALLY_TEST_STATEMENTS=$(CURDIR)/.cache/statements CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(WITH_POSTGRES) go test -count=1 -short -timeout=40m ./store ./store/queue ./store/ingest ./store/backfill
 	go run ./.ci/statements .cache/statements > .cache/statements.md && mv .cache/statements.md docs/evidence/statements.md
 
 .PHONY: evidence

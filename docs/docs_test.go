@@ -130,6 +130,20 @@ func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
 	}
 }
 
+// storeFunction matches a row of the table in evidence/statements.md that lists the functions of the store. A row begins with a file and a
+// function.
+var storeFunction = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `(?:\\w+\\.)?(\\w+)` \\|")
+
+// If this test fails because a function was renamed or removed, run `make statements`.
+func TestStatements_namesFunctionsThatExist(t *testing.T) {
+	t.Parallel()
+	functions := storeFunction.FindAllStringSubmatch(read(t, "evidence/statements.md"), -1)
+	require.Greater(t, len(functions), 200)
+	for _, f := range functions {
+		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+f[2]+`[(\[]`, read(t, filepath.Join("..", f[1])), "function %s of %s", f[2], f[1])
+	}
+}
+
 // repositoryPath matches the path of a file or folder of the repository in a document, in backticks. Names without a slash are not checked.
 var repositoryPath = regexp.MustCompile("`((?:\\.ci|bench|cmd|collector|docs|gen|outbound|server|store)/[\\w./-]*)`")
 

@@ -166,7 +166,7 @@ func (p *page) text() string {
 	var b strings.Builder
 	b.WriteString(`# Statements of the store
 
-` + "`make statements`" + ` writes this page. It records each SQL statement that the tests of store, server and collector run. Statements that differ only in the number or the values of their parameters
+` + "`make statements`" + ` writes this page. It records each SQL statement that the tests of the store run. Statements that differ only in the number or the values of their parameters
 count as one statement.
 
 ## Statements without a condition on the organisation
@@ -190,8 +190,8 @@ compare the answers and the stored rows of several organisations.
 ## Nodes of Citus that run each statement
 
 The tests of the store also run with the statements for Citus (` + "`make test-citus`" + `). No statement is sent to the shards of several organisations: the check refuses such a statement
-(` + "`CheckRouting` in `store/storetest/rules.go`" + `). Only these functions use other nodes than the shard of one organisation or the coordinator: functions that write a reference table, and functions that create,
-attach or drop the partition of a month. The check reads the statements; the nodes were not observed on a cluster.
+(` + "`CheckRouting` in `store/storetest/rules.go`" + `). Functions with "all nodes" write a reference table, or change the definition of a table, such as the partition of a month. "Any node" is a read of a reference table.
+The check reads the statements; the nodes were not observed on a cluster. Backup and restore copy whole tables without this check, so on Citus they read and write all shards.
 
 | Nodes | Functions | Statements |
 | --- | --: | --: |

@@ -32,11 +32,12 @@ func TestStatements_countsChangedStatementsAndNodes(t *testing.T) {
 	got, err := pageOf(t, video, video,
 		`INSERT INTO videos (organisation_id, id) VALUES ($1, $2) ON CONFLICT (organisation_id, id) DO NOTHING`,
 		`SELECT name FROM organisations WHERE id = $1`, `DELETE FROM fetch_targets WHERE id = $1`, `SAVEPOINT sp`,
-		`DELETE FROM fetch_subscriptions WHERE organisation_id = $1`)
+		`DELETE FROM fetch_subscriptions WHERE organisation_id = $1`, `ALTER TABLE snapshots_daily ATTACH PARTITION snapshots_daily_202611 DEFAULT`)
 	require.NoError(t, err)
-	require.Contains(t, got, "| citus | 6 | 2 | 1 | 1 | 1 | 0 | 1 |\n", "the second statement is the same as the first one")
+	require.Contains(t, got, "| citus | 7 | 2 | 1 | 1 | 1 | 0 | 1 |\n", "the second statement is the same as the first one")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | one shard | 2 | videos |\n")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | any node | 1 | organisations |\n")
+	require.Contains(t, got, "| all nodes (definition of a table) | 1 | snapshots_daily |\n")
 	require.Contains(t, got, "| `store/videos.go` | `Org.Video` | coordinator | 2 | fetch_subscriptions, fetch_targets |\n")
 }
 

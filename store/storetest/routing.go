@@ -3,6 +3,8 @@ package storetest
 import (
 	"regexp"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/reeltally/reeltally/store"
 )
@@ -37,7 +39,9 @@ var (
 // a statement without a table of the schema, and an error if the statement breaks a rule of CheckRouting.
 func Routing(statement string) (Nodes, []string, error) {
 	if definitions.MatchString(statement) {
-		return DefinitionNodes, []string{"snapshots_daily"}, nil
+		names := strings.FieldsFunc(monthTables.ReplaceAllString(statement, "snapshots_daily"), func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
+		slices.Sort(names)
+		return DefinitionNodes, slices.DeleteFunc(slices.Compact(names), func(name string) bool { _, known := store.Tables[name]; return !known }), nil
 	}
 	if err := CheckRouting(statement); err != nil {
 		return "", nil, err
