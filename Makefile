@@ -18,7 +18,8 @@ NEED_REDIS := .ci/need redis-server redis-server
 NEED_CHROMIUM := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium
 NEED_GNUMERIC := .ci/need ssconvert gnumeric && .ci/need locale-gen,/usr/sbin/locale-gen locales
 NEED_END_TO_END := $(NEED_CHROMIUM) && $(NEED_GNUMERIC) && .ci/need curl curl && \
-	.ci/need nginx,/usr/sbin/nginx nginx-light && .ci/need systemd-analyze systemd && .ci/need prometheus prometheus && \
+	.ci/need nginx,/usr/sbin/nginx nginx-light && .ci/need haproxy,/usr/sbin/haproxy haproxy && .ci/need caddy caddy && \
+	.ci/need systemd-analyze systemd && .ci/need prometheus prometheus && \
 	.ci/need python3 python3 && .ci/need node nodejs
 
 # These variables can be set on the command line, for example:
@@ -66,7 +67,7 @@ RACE := -race -gcflags='modernc.org/...=-race=false'
 # goroutine, and an hour with the race detector. The other tests of the collector run the same code with the race detector.
 LONG := ^(TestSimulation|TestHostile)_
 .PHONY: test-all
-test-all: ## run every test except those of test-long, with the race detector, also with a browser, nginx and Redis (PKG, ARGS)
+test-all: ## run every test except those of test-long, with the race detector, also with a browser, proxies and Redis (PKG, ARGS)
 	@$(NEED_CC)
 	@$(NEED_REDIS)
 	@$(if $(PKG),,$(NEED_END_TO_END))

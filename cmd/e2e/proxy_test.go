@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,75 @@ http {
 }
 `
 
-// proxied is a complete system (stack) with an nginx in front of its server. Tests send requests to nginx.
+// proxyProgram is a program that can be a proxy before ReelTally, with a configuration in docs.
+type proxyProgram struct {
+	name     string
+	paths    []string // the program or its path; often, the PATH of a user does not include /usr/sbin
+	debian   string   // the Debian package
+	document string   // file name of the configuration in docs
+	second   func(conf, address string) string
+	files    func(conf, address string) map[string]string // the files that the program reads if it listens on address
+	args     []string
+	// tooLarge is the media type of the answer to a body of 5 MiB.
+	tooLarge string
+}
+
+var nginx = &proxyProgram{
+	name: "nginx", paths: []string{"nginx", "/usr/sbin/nginx"}, debian: "nginx-light", document: "nginx.conf",
+	second: func(conf, address string) string {
+		return strings.Replace(conf, "    # server 127.0.0.1:8081 max_fails=0;", "    server "+address+" max_fails=0;", 1)
+	},
+	files: func(conf, address string) map[string]string {
+		return map[string]string{"nginx.conf": nginxConfig, "site.conf": strings.Replace(conf, "listen 443 ", "listen "+address+" ", 1)}
+	},
+	args: []string{"-p", ".", "-c", "nginx.conf"}, tooLarge: "text/html",
+}
+
+var haproxy = &proxyProgram{
+	name: "HAProxy", paths: []string{"haproxy", "/usr/sbin/haproxy"}, debian: "haproxy", document: "haproxy.cfg",
+	second: func(conf, address string) string {
+		return strings.Replace(conf, "    # server two 127.0.0.1:8081", "    server two "+address, 1)
+	},
+	files: func(conf, address string) map[string]string {
+		conf = strings.NewReplacer("bind :443 ", "bind "+address+" ", "    user haproxy\n    group haproxy\n", "").Replace(conf)
+		return map[string]string{"haproxy.cfg": conf}
+	},
+	args: []string{"-db", "-f", "haproxy.cfg"}, tooLarge: "application/problem+json",
+}
+
+var caddy = &proxyProgram{
+	name: "Caddy", paths: []string{"caddy"}, debian: "caddy", document: "Caddyfile",
+	second: func(conf, address string) string {
+		return strings.Replace(conf, "reverse_proxy 127.0.0.1:8080 {", "reverse_proxy 127.0.0.1:8080 "+address+" {", 1)
+	},
+	files: func(conf, address string) map[string]string {
+		// Without these options, Caddy would also listen on port 80 and on a port for its administration.
+		return map[string]string{"Caddyfile": "{\n\tadmin off\n\tauto_https disable_redirects\n}\n" +
+			strings.Replace(conf, "\nreeltally.example.com {", "\nhttps://"+address+" {", 1)}
+	},
+	args: []string{"run", "--config", "Caddyfile"}, tooLarge: "application/problem+json",
+}
+
+// proxyPrograms are all proxies with a documented configuration.
+var proxyPrograms = []*proxyProgram{nginx, haproxy, caddy}
+
+// configuration returns the documented configuration of the proxy.
+func (program *proxyProgram) configuration(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", program.document))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// withSecond returns the documented configuration of the proxy with a second server.
+func (program *proxyProgram) withSecond(t *testing.T, address string) string {
+	t.Helper()
+	conf := program.second(program.configuration(t), address)
+	require.Contains(t, conf, address)
+	return conf
+}
+
+// proxied is a complete system (stack) with a proxy in front of its server. Tests send requests to the proxy.
 type proxied struct {
 	*stack
 	t      *testing.T
@@ -48,66 +117,66 @@ type proxied struct {
 	client *http.Client
 }
 
-// startProxied starts a server, and an nginx in front of it. The function change can modify the text of docs/nginx.conf before nginx reads
-// it.
-func startProxied(t *testing.T, change func(conf string) string) *proxied {
+// startProxied starts a server, and a proxy with the given configuration in front of it.
+func startProxied(t *testing.T, program *proxyProgram, conf string) *proxied {
 	t.Helper()
 	s := &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0",
 		"REELTALLY_TRUSTED_PROXIES=127.0.0.1/32"}}
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
 	p := &proxied{stack: s, t: t, direct: strings.TrimPrefix(s.base, "http://")}
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "nginx.conf"))
-	require.NoError(t, err)
-	p.startNginx(change(string(text)))
+	p.startProxy(program, conf)
 	return p
 }
 
-// startNginx starts nginx on a free port with the given site configuration, and waits until nginx forwards requests.
-func (p *proxied) startNginx(conf string) {
+// startProxy starts a proxy on a free port with the given configuration, and waits until the proxy forwards requests.
+func (p *proxied) startProxy(program *proxyProgram, conf string) {
 	p.t.Helper()
-	path, err := exec.LookPath("nginx")
-	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/nginx") // often, the PATH of a user does not include /usr/sbin
+	var path string
+	for _, candidate := range program.paths {
+		if found, err := exec.LookPath(candidate); err == nil {
+			path = found
+			break
+		}
 	}
-	require.NoError(p.t, err, "this test needs nginx: apt-get install nginx-light")
+	require.NotEmpty(p.t, path, "this test needs %s: apt-get install %s", program.name, program.debian)
 	dir := p.t.TempDir()
 	trust := certificate(p.t, dir)
-	require.NoError(p.t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(nginxConfig), 0o600))
-	for range 5 { // try several ports, because another program may take the free port before nginx does
+	for range 5 { // try several ports, because another program may take the free port before the proxy does
 		listen, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(p.t, err)
 		require.NoError(p.t, listen.Close())
 		address := listen.Addr().String()
-		site := strings.NewReplacer("listen 443 ", "listen "+address+" ", "127.0.0.1:8080", p.direct, "/etc/ssl/", dir+"/").Replace(conf)
-		require.NoError(p.t, os.WriteFile(filepath.Join(dir, "site.conf"), []byte(site), 0o600))
-		nginx := run(p.t, path, nil, "-p", dir, "-c", "nginx.conf")
-		// The test sends requests from 127.0.0.2, because the address of a caller must differ from the address of nginx, 127.0.0.1.
+		for name, text := range program.files(strings.NewReplacer("127.0.0.1:8080", p.direct, "/etc/ssl/", dir+"/").Replace(conf), address) {
+			require.NoError(p.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		}
+		proxy := runIn(p.t, dir, path, nil, program.args...)
+		// The test sends requests from 127.0.0.2, because the address of a caller must differ from the address of the proxy, 127.0.0.1.
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 		p.base = "https://" + address
 		p.client = &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, DisableCompression: true,
 			TLSClientConfig: trust}}
 		p.t.Cleanup(p.client.CloseIdleConnections)
-		if p.awaitNginx(nginx) {
+		if p.awaitProxy(proxy) {
 			p.t.Cleanup(func() {
 				if p.t.Failed() {
-					p.t.Logf("nginx wrote: %s", nginx.stderr)
+					p.t.Logf("%s wrote: %s", program.name, proxy.stderr)
 				}
 			})
 			return
 		}
 	}
-	require.Fail(p.t, "nginx found no free port")
+	require.Fail(p.t, program.name+" found no free port")
 }
 
-// awaitNginx waits until nginx forwards requests to the server. It returns false if nginx has ended because its port was in use.
-func (p *proxied) awaitNginx(nginx *process) bool {
+// awaitProxy waits until the proxy forwards requests to the server. It returns false if the proxy has ended because its port was in use.
+func (p *proxied) awaitProxy(proxy *process) bool {
 	p.t.Helper()
 	ready := false
 	await(p.t, waitTimeout, 50*time.Millisecond, func() string {
 		select {
-		case <-nginx.done:
-			require.Contains(p.t, nginx.stderr.String(), "Address already in use")
+		case <-proxy.done:
+			require.Contains(p.t, strings.ToLower(proxy.stderr.String()), "address already in use")
 			return ""
 		default:
 		}
@@ -115,12 +184,12 @@ func (p *proxied) awaitNginx(nginx *process) bool {
 		if ready = err == nil && a.status == http.StatusOK; ready {
 			return ""
 		}
-		return "nginx does not answer: " + nginx.stderr.String()
+		return "the proxy does not answer: " + proxy.stderr.String()
 	})
 	return ready
 }
 
-// certificate writes a TLS certificate for 127.0.0.1 and its key to dir, and returns a client configuration that trusts the certificate.
+// certificate writes a TLS certificate for 127.0.0.1 and its key to dir, in two files and together in one file, and returns a client configuration that trusts the certificate.
 func certificate(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	tlsServer := httptest.NewTLSServer(nil) // started only for its self-signed certificate
@@ -128,11 +197,10 @@ func certificate(t *testing.T, dir string) *tls.Config {
 	cert := tlsServer.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	require.NoError(t, err)
-	for name, block := range map[string]*pem.Block{
-		"reeltally.pem": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]},
-		"reeltally.key": {Type: "PRIVATE KEY", Bytes: key},
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})
+	private := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	for name, text := range map[string][]byte{"reeltally.pem": public, "reeltally.key": private, "reeltally-with-key.pem": slices.Concat(public, private)} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(tlsServer.Certificate())
@@ -160,7 +228,7 @@ func (p *proxied) try(method, target, body string, headers ...string) (response,
 	return response{resp.StatusCode, resp.Header, text}, err
 }
 
-// send sends a request through nginx and requires that the response has the given status. target is the percent-encoded path with the
+// send sends a request through the proxy and requires that the response has the given status. target is the percent-encoded path with the
 // query.
 func (p *proxied) send(status int, method, target, body string, headers ...string) response {
 	p.t.Helper()
@@ -193,7 +261,17 @@ func (p *proxied) track(path, link string) string {
 func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	p := startProxied(t, func(conf string) string { return conf })
+	for _, program := range proxyPrograms {
+		t.Run(program.name, func(t *testing.T) {
+			t.Parallel()
+			requirePreserved(t, startProxied(t, program, program.configuration(t)), program.tooLarge)
+		})
+	}
+}
+
+// requirePreserved requires that requests and answers pass the proxy unchanged. tooLarge is the media type of the answer to a body of 5 MiB.
+func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
+	t.Helper()
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
 
 	t.Run("links in paths", func(t *testing.T) {
@@ -221,7 +299,7 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 		require.Equal(t, video, p.track("/videos", proxiedVideo))
 		p.send(http.StatusOK, http.MethodDelete, "/videos/"+video, "")
 		p.send(http.StatusOK, http.MethodDelete, "/accounts/bulk", fmt.Sprintf(`{"ids":[%q]}`, account))
-		for size, media := range map[int]string{2<<20 + 1: "application/problem+json", 5 << 20: "text/html"} {
+		for size, media := range map[int]string{2<<20 + 1: "application/problem+json", 5 << 20: tooLarge} {
 			a := p.send(http.StatusRequestEntityTooLarge, http.MethodPost, "/videos", `{"link":"`+strings.Repeat("a", size)+`"}`)
 			require.Equal(t, media, a.header.Get("Content-Type"), "%d bytes", size)
 		}
@@ -259,9 +337,8 @@ func (p *proxied) requireFoundByLink(t *testing.T) {
 func TestProxy_errorExplainsThatProxyChangedPath(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	p := startProxied(t, func(conf string) string {
-		return strings.Replace(conf, "proxy_pass http://reeltally;", "proxy_pass http://reeltally/;", 1) // with the final slash, nginx decodes the path and merges slashes
-	})
+	conf := strings.Replace(nginx.configuration(t), "proxy_pass http://reeltally;", "proxy_pass http://reeltally/;", 1) // with the final slash, nginx decodes the path and merges slashes
+	p := startProxied(t, nginx, conf)
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
 	for _, path := range []string{"/videos/" + inPath(proxiedVideo), "/videos/" + inPath(proxiedVideo) + "/history", "/accounts/" + inPath(proxiedAccount)} {
 		var problem struct{ Code, Detail string }

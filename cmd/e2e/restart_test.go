@@ -82,12 +82,8 @@ func startLoadedPair(t *testing.T) *loadedPair {
 		l.sockets[i], addresses[i] = socket(t)
 		l.servers[i] = s.startServerOn(t, programs, l.sockets[i])
 	}
-	conf, err := os.ReadFile(filepath.Join("..", "..", "docs", "nginx.conf"))
-	require.NoError(t, err)
 	l.nginx = &proxied{stack: s, t: t, direct: addresses[0]}
-	second := "    # server 127.0.0.1:8081 max_fails=0;"
-	require.Contains(t, string(conf), second)
-	l.nginx.startNginx(strings.Replace(string(conf), second, "    server "+addresses[1]+" max_fails=0;", 1))
+	l.nginx.startProxy(nginx, nginx.withSecond(t, addresses[1]))
 
 	for caller := range 4 {
 		l.callers.Go(func() { l.call(t, caller) })
