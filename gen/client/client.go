@@ -30,15 +30,16 @@ const (
 // ReelTally is a client of the API. It has a method for each operation, such as ListVideos. For each list, it also has a method that reads
 // all pages, such as AllVideos. Options with the zero value are not sent.
 type ReelTally struct {
-	// Raw sends the same requests but returns the HTTP responses, for example to read a list as CSV. It also repeats failed requests.
+	// Raw sends the same requests but returns the HTTP responses, before their bodies are read. It also repeats failed requests, but not
+	// requests whose answers are cut.
 	Raw *Client
 }
 
 // New returns a client for the server at address. It sends the token with each request. If address or token is "", the value of the
 // environment variable REELTALLY_URL or REELTALLY_TOKEN is used.
 //
-// The client repeats a request after 429, 502, 503, 504 and failures of the network. It waits as long as the header Retry-After says. Each
-// POST has an Idempotency-Key, which its repetitions keep.
+// The client repeats a request after 429, 502, 503, 504 and failures of the network, and if the answer is cut. It waits as long as the header
+// Retry-After says. Each POST has an Idempotency-Key, which its repetitions keep.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // other programs use this package
 	if address == "" || token == "" {
@@ -87,12 +88,24 @@ func result[T any](r *http.Response, err error) (value T, _ error) {
 	case r.StatusCode < 300:
 		return value, nil
 	}
-	failed := &Error{StatusCode: r.StatusCode}
-	if json.Unmarshal(body, &failed.Problem) != nil {
+	return value, errorOf(r.StatusCode, body)
+}
+
+// errorOf returns the error for a response that is not a success.
+func errorOf(status int, body []byte) *Error {
+	failed := &Error{StatusCode: status}
+	if json.Unmarshal(body, &failed.Problem) != nil { // a proxy may have answered in another format
 		failed.Problem = Problem{}
 	}
-	return value, failed
+	return failed
 }
+
+// readsWhole is the key of a value in the context of requests whose answers are read completely before they are used.
+type readsWhole struct{}
+
+// whole returns a context for a request whose answer is read completely before it is used. The transport then repeats the request if the
+// answer is cut.
+func whole(ctx context.Context) context.Context { return context.WithValue(ctx, readsWhole{}, true) }
 
 // pages returns the entries of all pages of a list. The function read returns the entries of the page with the given cursor and the cursor
 // of the next page, which is nil on the last page. The parameter first is the cursor of the page to begin with; "" means the first page.
@@ -143,6 +156,11 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 			own.Body = body
 		}
 		answer, err := t.next.RoundTrip(own)
+		if err == nil && r.Context().Value(readsWhole{}) != nil {
+			if _, err = readBody(answer); err != nil { // the answer is cut
+				answer = nil
+			}
+		}
 		wait := min(8*time.Second, 500*time.Millisecond<<attempt)
 		wait = wait/2 + mathrand.N(wait/2) //nolint:gosec // the wait is no secret
 		again := repeatable && err != nil
@@ -175,11 +193,17 @@ func asksAgain(answer *http.Response, repeatable bool) bool {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return repeatable
 	case http.StatusConflict: // the first request with the same key may still run
-		body, err := io.ReadAll(answer.Body)
-		_ = answer.Body.Close()
-		answer.Body = io.NopCloser(bytes.NewReader(body))
+		body, err := readBody(answer)
 		var problem struct{ Code string }
 		return err == nil && json.Unmarshal(body, &problem) == nil && problem.Code == "idempotency_key_in_use"
 	}
 	return false
+}
+
+// readBody reads the body of an answer completely and returns it. The body can then be read once more.
+func readBody(answer *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close() // nothing more is read
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return body, err
 }

@@ -14,7 +14,7 @@ const typeScriptHead = "// Generated from openapi.yaml by gen/sdk. Do not edit.\
 func typeScriptTypes(doc *openapi3.T, operations []operation) string {
 	var out strings.Builder
 	out.WriteString(typeScriptHead + "import { Client, type RequestOptions } from \"./client.js\";\n\n" +
-		"export { Client, ReelTallyError, type ClientOptions, type RequestOptions } from \"./client.js\";\n\n")
+		"export { CSV, CSV_SEMICOLON, NDJSON, XLSX, Client, ReelTallyError, type ClientOptions, type Format, type RequestOptions } from \"./client.js\";\n\n")
 	for _, name := range schemaNames(doc) {
 		s := doc.Components.Schemas[name].Value
 		fmt.Fprintf(&out, "/** %s */\n", commentText(firstSentence(s.Description)))
@@ -147,7 +147,8 @@ func typeScriptObject(s *openapi3.Schema, indent string) string {
 // javaScript returns the source of index.js, which has the class with a method for each operation.
 func javaScript(operations []operation) string {
 	var out strings.Builder
-	out.WriteString(typeScriptHead + "import { Client, ReelTallyError } from \"./client.js\";\n\nexport { Client, ReelTallyError };\n\nexport class ReelTally extends Client {\n")
+	out.WriteString(typeScriptHead + "import { Client } from \"./client.js\";\n\n" +
+		"export { CSV, CSV_SEMICOLON, NDJSON, XLSX, Client, ReelTallyError } from \"./client.js\";\n\nexport class ReelTally extends Client {\n")
 	for i := range operations {
 		o := &operations[i]
 		var names []string

@@ -39,11 +39,28 @@ export class ReelTallyError extends Error {
   readonly retryAfter: number | undefined;
 }
 
+/** CSV with commas. */
+export const CSV: "text/csv";
+/** CSV for spreadsheets with a decimal comma. */
+export const CSV_SEMICOLON: "text/csv; delimiter=semicolon";
+/** One JSON object a line, only for /history/export. */
+export const NDJSON: "application/x-ndjson";
+/** A workbook of spreadsheets. */
+export const XLSX: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+/** A format in which {@link Client.download} reads lists and histories. */
+export type Format = typeof CSV | typeof CSV_SEMICOLON | typeof NDJSON | typeof XLSX;
+
 export class Client {
   constructor(options?: ClientOptions);
   readonly baseUrl: string;
-  /** Reads a list or history as a text in another format. */
-  text(path: string, query?: Record<string, unknown>, accept?: "text/csv" | "application/x-ndjson", options?: RequestOptions): Promise<string>;
+  /**
+   * Reads a list or history in another format than JSON, and yields its bytes as they arrive, so it needs little memory. The path is that of the
+   * operation, such as /videos. The format is CSV if it is not given. In CSV and NDJSON, all pages are read, and the line with the column names
+   * comes only once. In XLSX, one page is read. The return value of the generator has the headers of the last page: after the path
+   * /history/export, Exported-Until is the value of updated_since for the next download. The request is repeated until an answer begins, but not
+   * after that.
+   */
+  download(path: string, query?: Record<string, unknown>, format?: Format, options?: RequestOptions): AsyncGenerator<Uint8Array, Headers, undefined>;
   /** Sends a request and returns the decoded JSON. */
   request<T = unknown>(method: string, path: string, options?: RequestOptions & {
     query?: Record<string, unknown> | undefined;

@@ -1,4 +1,4 @@
-// What the operations have in common: authentication, retries, errors and pages.
+// What the operations have in common: authentication, retries, errors, pages and downloads.
 
 const environment = globalThis.process?.env ?? {};
 const retried = new Set([429, 502, 503, 504]);
@@ -17,6 +17,12 @@ export class ReelTallyError extends Error {
   }
 }
 
+// The formats in which download reads lists and histories.
+export const CSV = "text/csv";
+export const CSV_SEMICOLON = "text/csv; delimiter=semicolon";
+export const NDJSON = "application/x-ndjson";
+export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+
 export class Client {
   constructor({ baseUrl = environment.REELTALLY_URL, token = environment.REELTALLY_TOKEN, maxRetries = 4, maxWait = 90, timeout = 60, fetch = globalThis.fetch } = {}) {
     if (!baseUrl) throw new TypeError("baseUrl is missing: pass it, or set REELTALLY_URL");
@@ -25,7 +31,40 @@ export class Client {
     Object.defineProperty(this, "send", { value: (url, init) => fetch(url, { ...init, headers: { Authorization: `Bearer ${token}`, ...init.headers } }) });
   }
 
-  async request(method, path, { query, body, keyed = false, idempotencyKey, headers = {}, accept = "application/json", signal } = {}) {
+  request(method, path, options) {
+    return this.#repeat(method, path, options, async (response, limit) => {
+      const content = await contentOf(response);
+      limit.end();
+      return content;
+    });
+  }
+
+  async *download(path, query, format = CSV, options) {
+    const isCSV = format.startsWith(CSV);
+    let search = queryText(query);
+    for (let columns; ;) {
+      const { response, limit } = await this.#repeat("GET", path + search, { ...options, accept: format }, (response, limit) => ({ response, limit }));
+      let first = isCSV; // whether the next part begins with the line of the column names
+      for await (let part of partsOf(response, limit)) {
+        if (first) {
+          const end = part.indexOf(10) + 1; // the line ends with a line feed
+          const names = new TextDecoder().decode(part.subarray(0, end));
+          if (columns !== undefined && columns !== names) throw new Error("the columns changed during the download; start it again");
+          if (columns !== undefined) part = part.subarray(end);
+          columns = names;
+          first = false;
+        }
+        if (part.length > 0) yield part;
+      }
+      const next = /<([^>]*)>;\s*rel="?next"?/.exec(response.headers.get("Link") ?? "");
+      if (next === null || !isCSV && format !== NDJSON) return response.headers;
+      search = new URL(next[1], this.baseUrl).search; // the address could name another host, which must not get the token
+    }
+  }
+
+  // repeat sends a request and returns what read returns for its response. If the request or read fails, it repeats both. read must end the
+  // limit after it has read the response.
+  async #repeat(method, path, { query, body, keyed = false, idempotencyKey, headers = {}, accept = "application/json", signal } = {}, read) {
     const all = { Accept: accept, ...headers };
     if (keyed) all["Idempotency-Key"] = idempotencyKey ?? crypto.randomUUID();
     if (body !== undefined) all["Content-Type"] = "application/json";
@@ -33,30 +72,24 @@ export class Client {
     const text = body === undefined ? undefined : JSON.stringify(body);
     const repeatable = keyed || method !== "POST"; // a POST without a key may have taken effect although its answer was lost
     for (let attempt = 0; ; attempt++) {
-      const limits = [AbortSignal.timeout(1000 * this.timeout), ...(signal ? [signal] : [])];
-      const ended = new AbortController();
-      for (const limit of limits) limit.addEventListener("abort", () => ended.abort(limit.reason), { once: true });
-      if (signal?.aborted) ended.abort(signal.reason);
+      const limit = new Limit(this.timeout, signal);
       let failure;
       try {
-        const response = await this.send(url, { method, headers: all, body: text, signal: ended.signal });
-        if (response.ok || isResult(response)) return await contentOf(response);
+        const response = await this.send(url, { method, headers: all, body: text, signal: limit.signal });
+        if (response.ok || isResult(response)) return await read(response, limit);
         const retryAfter = Number(response.headers.get("Retry-After")) || undefined;
         failure = new ReelTallyError(response.status, await problemOf(response), retryAfter);
       } catch (error) {
-        if (signal?.aborted) throw signal.reason;
         failure = error;
       }
+      limit.end();
+      if (signal?.aborted) throw signal.reason;
       const refused = failure instanceof ReelTallyError;
       const again = refused ? failure.status === 429 || failure.code === "idempotency_key_in_use" || repeatable && retried.has(failure.status) : repeatable;
       const wait = failure.retryAfter ?? Math.min(8, 0.5 * 2 ** attempt) * (0.5 + Math.random() / 2);
       if (!again || attempt >= this.maxRetries || wait > this.maxWait) throw failure;
       await pause(wait, signal);
     }
-  }
-
-  text(path, query, accept = "text/csv", options) {
-    return this.request("GET", path, { query, accept, ...options });
   }
 
   async *pages(params = {}, read) {
@@ -68,6 +101,80 @@ export class Client {
       cursor = (found.pagination ?? found).next_cursor ?? undefined;
     } while (cursor !== undefined);
   }
+}
+
+// Limit has a signal that aborts after the given seconds, or when the caller's signal aborts.
+class Limit {
+  #controller = new AbortController();
+  #abort = () => this.#controller.abort(this.#caller.reason);
+  #caller;
+  #timer;
+
+  constructor(seconds, caller) {
+    this.seconds = seconds;
+    this.#caller = caller;
+    caller?.addEventListener("abort", this.#abort);
+    if (caller?.aborted) this.#abort();
+    this.restart();
+  }
+
+  get signal() {
+    return this.#controller.signal;
+  }
+
+  restart() {
+    this.pause();
+    this.#timer = setTimeout(() => this.#controller.abort(new DOMException(`the server sent nothing for ${this.seconds} seconds`, "TimeoutError")), 1000 * this.seconds);
+  }
+
+  pause() {
+    clearTimeout(this.#timer);
+  }
+
+  end() {
+    this.pause();
+    this.#caller?.removeEventListener("abort", this.#abort);
+  }
+}
+
+// partSize is the smallest size of a part of a download in bytes, except the last part. Smaller parts are slow: fetch in Node 20 copies what
+// has arrived each time when the caller is slower than the network.
+const partSize = 256 * 1024;
+
+// partsOf yields a response in parts. The limit holds for each read from the network. It does not run while the caller uses a part.
+async function* partsOf(response, limit) {
+  const reader = response.body.getReader();
+  try {
+    for (let chunks = [], size = 0; ;) {
+      limit.restart();
+      const { done, value } = await reader.read();
+      limit.pause();
+      if (!done) {
+        chunks.push(value);
+        size += value.length;
+      }
+      if (size >= partSize || done && size > 0) {
+        yield joined(chunks, size);
+        chunks = [];
+        size = 0;
+      }
+      if (done) return;
+    }
+  } finally {
+    limit.end();
+    await reader.cancel().catch(() => {}); // the response has already failed, or the caller needs no more parts
+  }
+}
+
+// joined returns chunks, which have size bytes together, as one.
+function joined(chunks, size) {
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, at);
+    at += chunk.length;
+  }
+  return all;
 }
 
 // queryText returns parameters as the query of a URL. The elements of a list are joined by commas.

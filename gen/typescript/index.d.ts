@@ -2,7 +2,7 @@
 
 import { Client, type RequestOptions } from "./client.js";
 
-export { Client, ReelTallyError, type ClientOptions, type RequestOptions } from "./client.js";
+export { CSV, CSV_SEMICOLON, NDJSON, XLSX, Client, ReelTallyError, type ClientOptions, type Format, type RequestOptions } from "./client.js";
 
 /** Who can open the share page of a collection. */
 export type Access = "private" | "public" | "protected";

@@ -1,8 +1,8 @@
 // Generated from openapi.yaml by gen/sdk. Do not edit.
 
-import { Client, ReelTallyError } from "./client.js";
+import { Client } from "./client.js";
 
-export { Client, ReelTallyError };
+export { CSV, CSV_SEMICOLON, NDJSON, XLSX, Client, ReelTallyError } from "./client.js";
 
 export class ReelTally extends Client {
   addCollectionAccounts(collectionId, body, options) {

@@ -1,5 +1,7 @@
 """Writes all videos as CSV to standard output."""
 
+import sys
+
 from reeltally import ReelTally
 
-print(ReelTally().text("/videos", {"limit": 5000}), end="")
+ReelTally().download("/videos", sys.stdout.buffer, {"limit": 5000})

@@ -1,4 +1,5 @@
 // Writes all videos as CSV to standard output.
+import { pipeline } from "node:stream/promises";
 import { ReelTally } from "@reeltally/client";
 
-process.stdout.write(await new ReelTally().text("/videos", { limit: 5000 }));
+await pipeline(new ReelTally().download("/videos", { limit: 5000 }), process.stdout);

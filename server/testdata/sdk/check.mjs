@@ -14,7 +14,6 @@ out.ids = [];
 for await (const video of reeltally.allVideos({ order_by: "created_at", limit: 3 })) out.ids.push(video.ad_id);
 out.byLink = (await reeltally.getVideo(process.argv[2])).ad_id;
 out.first = (await reeltally.listVideos({ collections: ["none", "other"], include_removed: true })).data.length;
-out.csv = (await reeltally.text("/videos")).trim().split("\n").length;
 await reeltally.updateCollection(out.created, { name: "Launch 2" });
 out.errors = [];
 for (const call of [() => reeltally.getVideo(out.created), () => reeltally.listVideos({ limit: 0 })]) {

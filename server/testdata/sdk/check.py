@@ -17,7 +17,6 @@ out["failed"] = reeltally.track_videos({"links": ["https://example.com/1"]})["su
 out["ids"] = [video["ad_id"] for video in reeltally.all_videos(order_by="created_at", limit=3)]
 out["byLink"] = reeltally.get_video(sys.argv[1])["ad_id"]
 out["first"] = len(reeltally.list_videos(collections=["none", "other"], include_removed=True)["data"])
-out["csv"] = len(reeltally.text("/videos").strip().split("\n"))
 reeltally.update_collection(out["created"], {"name": "Launch 2"})
 calls: list[Callable[[], object]] = [lambda: reeltally.get_video(out["created"]), lambda: reeltally.list_videos(limit=0)]
 out["errors"] = []

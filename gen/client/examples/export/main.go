@@ -3,9 +3,8 @@ package main
 
 import (
 	"context"
-	"io"
 	"log"
-	"net/http"
+	"net/url"
 	"os"
 
 	"github.com/reeltally/reeltally/gen/client"
@@ -16,18 +15,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	asCSV := func(_ context.Context, r *http.Request) error {
-		r.Header.Set("Accept", "text/csv")
-		return nil
-	}
-	response, err := c.Raw.ListVideos(context.Background(), nil, asCSV)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if response.StatusCode != http.StatusOK {
-		log.Fatal(response.Status)
-	}
-	if _, err := io.Copy(os.Stdout, response.Body); err != nil {
+	if _, err := c.Download(context.Background(), os.Stdout, "/videos", url.Values{"limit": {"5000"}}, client.CSV); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-"""What the operations have in common: authentication, retries, errors and pages."""
+"""What the operations have in common: authentication, retries, errors, pages and downloads."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import http.client
 import json
 import os
 import random
+import re
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO
+
+# The formats in which Client.download writes lists and histories.
+CSV = "text/csv"
+CSV_SEMICOLON = "text/csv; delimiter=semicolon"
+NDJSON = "application/x-ndjson"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 _RETRIED = {429, 502, 503, 504}
 
@@ -63,15 +70,50 @@ class Client:
         if body is not None:
             data = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"
-        request = urllib.request.Request(self.base_url + path + _query_text(query or {}), data=data, headers=sent, method=method)
-        request.add_unredirected_header("Authorization", self._authorization)  # the token is not sent to the target of a redirect
+        request = self._request(method, self.base_url + path + _query_text(query or {}), sent, data)
         repeatable = keyed or method != "POST"  # a POST without a key may have taken effect although its answer was lost
+        return self._repeat(request, repeatable, _content_of)
+
+    def download(self, path: str, file: BinaryIO, query: Mapping[str, Any] | None = None, *, format: str = CSV) -> http.client.HTTPMessage:
+        """Writes a list or history to a binary file in another format than JSON, as it arrives, so it needs little memory. The path is that of the
+        operation, such as /videos. In CSV and NDJSON, all pages are read, and the line with the column names is written only once. In XLSX, one
+        page is read. The result has the headers of the last page: after the path /history/export, Exported-Until is the value of updated_since for the
+        next download. The request is repeated until an answer begins, but not after that."""
+        columns = None
+        url = self.base_url + path + _query_text(query or {})
+        while True:
+            request = self._request("GET", url, {"Accept": format, "User-Agent": "reeltally-python"})
+            with self._repeat(request, True, lambda response: response) as response:
+                if format.startswith(CSV):
+                    line = response.readline()
+                    if columns is None:
+                        file.write(line)
+                    elif columns != line:
+                        raise ValueError("the columns changed during the download; start it again")
+                    columns = line
+                while chunk := response.read(65536):
+                    file.write(chunk)
+                if response.length:
+                    raise http.client.IncompleteRead(b"", response.length)
+                headers: http.client.HTTPMessage = response.headers
+            following = re.search(r'<([^>]*)>;\s*rel="?next"?', headers.get("Link", ""))
+            if following is None or not (format.startswith(CSV) or format == NDJSON):
+                return headers
+            # Only the query is used: the address could name another host, which must not get the token.
+            url = urllib.parse.urlsplit(url)._replace(query=urllib.parse.urlsplit(following[1]).query).geturl()
+
+    def _request(self, method: str, url: str, headers: dict[str, str], data: bytes | None = None) -> urllib.request.Request:
+        request = urllib.request.Request(url, data=data, headers=headers, method=method)
+        request.add_unredirected_header("Authorization", self._authorization)  # the token is not sent to the target of a redirect
+        return request
+
+    def _repeat(self, request: urllib.request.Request, repeatable: bool, read: Callable[[Any], Any]) -> Any:
+        """Sends a request and returns what read returns for its response. If the request or read fails, it repeats both."""
         attempt = 0
         while True:
             wait = min(8.0, 0.5 * 2**attempt) * random.uniform(0.5, 1)
             try:
-                with urllib.request.urlopen(request, timeout=self.timeout) as response:
-                    return _content_of(response)
+                return read(urllib.request.urlopen(request, timeout=self.timeout))
             except urllib.error.HTTPError as refused:
                 if refused.code == 422 and refused.headers.get_content_type() == "application/json":
                     return _content_of(refused)  # the answer to a bulk request is a result: it says for each entry why it failed
@@ -85,10 +127,6 @@ class Client:
                     raise
             time.sleep(wait)
             attempt += 1
-
-    def text(self, path: str, query: Mapping[str, Any] | None = None, *, accept: str = "text/csv") -> str:
-        """Reads a list or history as a text in another format: text/csv or application/x-ndjson."""
-        return str(self.request("GET", path, query=query, accept=accept))
 
     def pages(self, read: Callable[[str | None], dict[str, Any]], cursor: str | None = None) -> Iterator[Any]:
         """Yields the entries of all pages that read returns, from the given cursor on."""
@@ -116,7 +154,8 @@ def _query_text(query: Mapping[str, Any]) -> str:
 
 
 def _content_of(response: Any) -> Any:
-    content = response.read()
+    with response:
+        content = response.read()
     if not content:
         return None
     if response.headers.get_content_type() == "application/json":

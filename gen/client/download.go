@@ -1,0 +1,103 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// The formats in which Download reads lists and histories.
+const (
+	CSV          = "text/csv"
+	CSVSemicolon = "text/csv; delimiter=semicolon" // for spreadsheets with a decimal comma
+	NDJSON       = "application/x-ndjson"          // only for /history/export
+	XLSX         = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+)
+
+// nextPage matches the address of the next page in the header Link.
+var nextPage = regexp.MustCompile(`<([^>]*)>;\s*rel="?next"?`)
+
+// Download writes a list or history to w in another format than JSON. It writes the answer while it arrives, so it needs little memory. path
+// is the path of the operation, such as "/videos". In CSV and NDJSON, Download reads all pages and writes the line with the column names only
+// once. In other formats, it reads one page. It returns the headers of the last page: after the path "/history/export", Exported-Until is the
+// value of updated_since for the next download.
+//
+// A request is repeated until an answer begins. If an answer is cut later, Download returns an error, because a part is already written.
+func (c *ReelTally) Download(ctx context.Context, w io.Writer, path string, query url.Values, format string) (http.Header, error) {
+	isCSV := strings.HasPrefix(format, CSV)
+	address, err := url.Parse(strings.TrimSuffix(c.Raw.Server, "/") + path)
+	if err != nil {
+		return nil, err
+	}
+	address.RawQuery = query.Encode()
+	for columns := ""; ; {
+		answer, err := c.send(ctx, address.String(), format)
+		if err != nil {
+			return nil, err
+		}
+		err = copyPage(w, answer.Body, isCSV, &columns)
+		if err := errors.Join(err, answer.Body.Close()); err != nil {
+			return nil, err
+		}
+		next := nextPage.FindStringSubmatch(answer.Header.Get("Link"))
+		if next == nil || !isCSV && format != NDJSON {
+			return answer.Header, nil
+		}
+		following, err := url.Parse(next[1])
+		if err != nil {
+			return nil, err
+		}
+		address.RawQuery = following.RawQuery // the address could name another host, which must not get the token
+	}
+}
+
+// send sends a GET request for a file in the given format. If the answer is not 200, send returns an *Error.
+func (c *ReelTally) send(ctx context.Context, address, format string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	for _, edit := range c.Raw.RequestEditors {
+		if err := edit(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	r.Header.Set("Accept", format)
+	answer, err := c.Raw.Client.Do(r)
+	if err != nil || answer.StatusCode == http.StatusOK {
+		return answer, err
+	}
+	body, err := readBody(answer)
+	if err != nil {
+		return nil, err
+	}
+	return nil, errorOf(answer.StatusCode, body)
+}
+
+// copyPage writes one page to w. In CSV, each page begins with a line of column names. copyPage writes this line only for the first page and
+// stores it in columns. If the line of a later page is different, copyPage returns an error.
+func copyPage(w io.Writer, page io.Reader, isCSV bool, columns *string) error {
+	body := bufio.NewReader(page)
+	if isCSV {
+		line, err := body.ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		switch {
+		case *columns == "":
+			*columns = line
+			if _, err := io.WriteString(w, line); err != nil {
+				return err
+			}
+		case line != *columns:
+			return errors.New("the columns changed during the download; start it again")
+		}
+	}
+	_, err := io.Copy(w, body)
+	return err
+}

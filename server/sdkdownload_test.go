@@ -1,0 +1,217 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/xuri/excelize/v2"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// cuttingServer answers the first request with a body that ends too early. It forwards the other requests to the server of a. requests counts
+// all requests.
+func (a *app) cuttingServer(t *testing.T) (address string, requests *atomic.Int32) {
+	t.Helper()
+	requests = new(atomic.Int32)
+	cutting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) == 1 {
+			w.Header().Set("Content-Length", "1000")
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"organisation":`)
+			return // the server closes the connection, because 984 bytes are missing
+		}
+		a.http.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(cutting.Close)
+	return cutting.URL, requests
+}
+
+func TestSDKs_repeatARequestWhoseResponseIsIncomplete(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for _, s := range sdks {
+		address, requests := a.cuttingServer(t)
+		require.Equal(t, "accepted\n", s.run(t, address, c.token, "testdata/sdk/authenticate"+s.extension), s.name)
+		require.EqualValues(t, 2, requests.Load(), s.name)
+	}
+}
+
+func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	address, requests := a.cuttingServer(t)
+	sdk, err := client.New(address, c.token)
+	require.NoError(t, err)
+	who, err := sdk.Authenticate(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, c.org.ID, who.Organisation.ID)
+	require.EqualValues(t, 2, requests.Load())
+
+	address, requests = a.cuttingServer(t)
+	sdk, err = client.New(address, c.token)
+	require.NoError(t, err)
+	created, err := sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // a POST has an idempotency key
+	require.NoError(t, err)
+	require.Equal(t, "Launch", created.Name)
+	require.EqualValues(t, 2, requests.Load())
+
+	var part bytes.Buffer
+	address, requests = a.cuttingServer(t)
+	sdk, err = client.New(address, c.token)
+	require.NoError(t, err)
+	_, err = sdk.Download(t.Context(), &part, "/videos", nil, client.XLSX)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.EqualValues(t, 1, requests.Load(), "a download is not repeated after its first bytes")
+}
+
+// download downloads a list with each library and returns the files and the headers Exported-Until, by the name of the library.
+func (a *app) download(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {
+	t.Helper()
+	files, until = map[string][]byte{}, map[string]string{}
+	sdk, err := client.New(a.http.URL, token)
+	require.NoError(t, err)
+	parameters, err := url.ParseQuery(query)
+	require.NoError(t, err)
+	var out bytes.Buffer
+	headers, err := sdk.Download(t.Context(), &out, path, parameters, format)
+	require.NoError(t, err)
+	files["Go"], until["Go"] = out.Bytes(), headers.Get("Exported-Until")
+	for _, s := range sdks {
+		file := filepath.Join(t.TempDir(), "file")
+		printed := strings.Fields(s.run(t, a.http.URL, token, "testdata/sdk/download"+s.extension, path, query, format, file))
+		require.Len(t, printed, 2)
+		until[s.name] = strings.TrimPrefix(printed[0], "-")
+		files[s.name], err = os.ReadFile(file)
+		require.NoError(t, err)
+	}
+	return files, until
+}
+
+// Requirements in docs/coverage.md: 14.2-05
+func TestSDKs_downloadListsAndHistories(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for n := range 7 {
+		c.track(videoURL(n))
+	}
+	a.fetch(views(1234))
+	file := func(accept, path string) []byte {
+		t.Helper()
+		return c.send(http.MethodGet, path, nil, "Accept", accept).requireStatus(http.StatusOK).body
+	}
+	for _, format := range []string{client.CSV, client.CSVSemicolon} {
+		want := file(format, "/videos?order_by=created_at")
+		files, _ := a.download(t, c.token, "/videos", "order_by=created_at&limit=3", format) // three pages
+		for name, got := range files {
+			require.Equal(t, string(want), string(got), "%s: %s", name, format)
+		}
+	}
+	files, _ := a.download(t, c.token, "/videos", "order_by=created_at", client.XLSX)
+	for name, got := range files {
+		book, err := excelize.OpenReader(bytes.NewReader(got))
+		require.NoError(t, err, name)
+		rows, err := book.GetRows(book.GetSheetName(0))
+		require.NoError(t, err)
+		require.Len(t, rows, 8, name)
+	}
+	a.Clock.Advance(3 * time.Minute) // the export leaves out the newest points until no write can add to them
+	for _, format := range []string{client.CSV, client.NDJSON} {
+		files, until := a.download(t, c.token, "/history/export", "limit=2", format)
+		want := 7
+		if format == client.CSV {
+			rows, err := csv.NewReader(bytes.NewReader(files["Go"])).ReadAll()
+			require.NoError(t, err)
+			require.Len(t, rows, 8)
+			want = 8
+		}
+		for name, got := range files {
+			require.Equal(t, want, bytes.Count(got, []byte("\n")), "%s: %s", name, format)
+			require.NotEmpty(t, until[name])
+			require.Equal(t, string(files["Go"]), string(got), name)
+		}
+	}
+}
+
+// writeLines writes the same line again and again, up to the given number of bytes.
+func writeLines(w io.Writer, size int64) {
+	line := []byte(strings.Repeat("x", 1023) + "\n")
+	for ; size > 0; size -= int64(len(line)) {
+		if _, err := w.Write(line); err != nil {
+			return
+		}
+	}
+}
+
+// Requirements in docs/coverage.md: 14.2-05
+func TestSDKs_downloadsNeedLittleMemory(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	const small, large, allowed = 1 << 20, 100 << 20, 64 << 20 // bytes
+	big := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/csv")
+		size, _ := strconv.ParseInt(r.URL.Query().Get("size"), 10, 64)
+		writeLines(w, size)
+	}))
+	t.Cleanup(big.Close)
+	for _, s := range sdks {
+		memory := map[int]int64{}
+		for _, size := range []int{small, large} {
+			file := filepath.Join(t.TempDir(), "file")
+			printed := strings.Fields(s.run(t, big.URL, "rt_x", "testdata/sdk/download"+s.extension, "/videos", fmt.Sprintf("size=%d", size), client.CSV, file))
+			kibibytes, err := strconv.ParseInt(printed[1], 10, 64)
+			require.NoError(t, err)
+			memory[size] = kibibytes << 10
+			info, err := os.Stat(file)
+			require.NoError(t, err)
+			require.EqualValues(t, size, info.Size())
+		}
+		t.Logf("%s: %d MiB of memory for 1 MiB, %d MiB for 100 MiB", s.name, memory[small]>>20, memory[large]>>20)
+		require.Less(t, memory[large]-memory[small], int64(allowed), s.name)
+	}
+}
+
+func TestSDKs_goClientDownloadsWithLittleMemory(t *testing.T) {
+	t.Parallel()
+	const size = 100 << 20
+	big := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeLines(w, size) }))
+	t.Cleanup(big.Close)
+	sdk, err := client.New(big.URL, "rt_x")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var largest, written int64
+	_, err = sdk.Download(ctx, writerFunc(func(part []byte) { largest, written = max(largest, int64(len(part))), written+int64(len(part)) }), "/videos", nil, client.CSV)
+	require.NoError(t, err)
+	require.EqualValues(t, size, written)
+	require.Less(t, largest, int64(1<<20), "the answer is written in small parts")
+}
+
+// writerFunc is a writer that calls a function for each part.
+type writerFunc func(part []byte)
+
+func (f writerFunc) Write(part []byte) (int, error) {
+	f(part)
+	return len(part), nil
+}
