@@ -142,7 +142,7 @@ func (s *stack) download(t *testing.T, token, format, path string) csvFile {
 	before := server.status(t, "VmRSS")
 	require.NoError(t, os.WriteFile(server.file("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
 	began := time.Now()
-	p := start(t, "reeltally", []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + token}, "download", "videos", "--format", format, "-o", path)
+	p := start(t, "reeltally", []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + token}, "export", "videos", "--format", format, "-o", path)
 	client, peak := &meter{server: p.cmd.Process.Pid}, int64(0)
 	for running := true; running; { // the memory is read while the program runs, because its exit status also counts memory of the test, which started it
 		select {
@@ -251,7 +251,7 @@ func spreadsheetPage(files []csvFile) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Downloads of many videos and spreadsheets
 
-`+"`make spreadsheets`"+` writes this page. An organisation has %s videos, whose captions contain formulas, quotes, semicolons and ends of lines. `+"`reeltally download videos`"+` downloads them as CSV with
+`+"`make spreadsheets`"+` writes this page. An organisation has %s videos, whose captions contain formulas, quotes, semicolons and ends of lines. `+"`reeltally export videos`"+` downloads them as CSV with
 commas, and as CSV with semicolons and decimal commas. Gnumeric opens the first file in an English locale and the second file in a German locale, and saves what it has read as a workbook.
 
 No cell of the workbooks may be a formula, and the cells of %s must be numbers. The files are then imported into new organisations. The links, captions, counts, lengths and

@@ -33,7 +33,7 @@ func newCaller(t *testing.T) (u startedUp, loginFile string, call func(stdin str
 func TestLogin_checksTheTokenAndStoresItReadableOnlyForTheUser(t *testing.T) {
 	t.Parallel()
 	u, loginFile, call := newCaller(t)
-	status, _, stderr := call("", "videos", "list")
+	status, _, stderr := call("", "list")
 	require.Equal(t, 2, status)
 	require.Contains(t, stderr, `run "reeltally login"`)
 
@@ -53,13 +53,13 @@ func TestLogin_checksTheTokenAndStoresItReadableOnlyForTheUser(t *testing.T) {
 	info, err := os.Stat(loginFile)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
-	status, _, stderr = call("", "videos", "list", "--limit", "1")
+	status, _, stderr = call("", "list", "--limit", "1")
 	require.Zero(t, status, stderr)
 
 	status, stdout, _ = call("", "logout")
 	require.Zero(t, status)
 	require.Contains(t, stdout, "Logged out.")
-	status, _, _ = call("", "videos", "list")
+	status, _, _ = call("", "list")
 	require.Equal(t, 2, status)
 	status, stdout, _ = call("", "logout")
 	require.Zero(t, status)
@@ -73,7 +73,7 @@ func TestLogin_tokenIsNotSentToAnotherServer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "login.json")
 	require.NoError(t, loginFile{file}.write(savedLogin{"http://127.0.0.1:1", "rt_secret"}))
 	env := map[string]string{"REELTALLY_LOGIN_FILE": file, "REELTALLY_URL": other.URL}
-	status, _, stderr := boottest.Run(t, run, nil, env, "videos", "list")
+	status, _, stderr := boottest.Run(t, run, nil, env, "list")
 	require.Equal(t, 2, status)
 	require.Contains(t, stderr, "there is no token for "+other.URL)
 }
@@ -94,61 +94,61 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(strings.SplitN(succeed("collections", "list", "--json"), "\n", 2)[0]), &first))
 	require.Contains(t, succeed("collections", "list"), first.ID)
 
-	require.Regexp(t, `^tracked  `+link+`  [0-9a-f-]{36}\n$`, succeed("videos", "track", "--collection", first.Name, link))
-	require.Contains(t, succeed("videos", "track", link), "already_tracked")
-	status, stdout, stderr := call("https://example.com/clip\n\n"+link+"\n", "videos", "track", "--json")
+	require.Regexp(t, `^tracked  `+link+`  [0-9a-f-]{36}\n$`, succeed("track", "--collection", first.Name, link))
+	require.Contains(t, succeed("track", link), "already_tracked")
+	status, stdout, stderr := call("https://example.com/clip\n\n"+link+"\n", "track", "--json")
 	require.Equal(t, 1, status, "one link was not saved")
 	require.Contains(t, stderr, "not saved: 1 link")
 	require.Equal(t, 2, strings.Count(stdout, "\n"), stdout)
 	require.Regexp(t, `"success":false`, stdout)
-	status, _, stderr = call("", "videos", "track", "--collection", "Unknown", link)
+	status, _, stderr = call("", "track", "--collection", "Unknown", link)
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, `there is no collection "Unknown"`)
-	status, _, _ = call("\n", "videos", "track")
+	status, _, _ = call("\n", "track")
 	require.Equal(t, 2, status, "there is no link")
 
-	lines := strings.Split(strings.TrimSpace(succeed("videos", "list", "--order-by", "latest_views", "--limit", "3")), "\n")
+	lines := strings.Split(strings.TrimSpace(succeed("list", "--order-by", "latest_views", "--limit", "3")), "\n")
 	require.Len(t, lines, 4)
 	require.Contains(t, lines[0], "VIEWS")
-	require.Equal(t, 61, strings.Count(succeed("videos", "list", "--limit", "0", "--json"), "\n"))
+	require.Equal(t, 61, strings.Count(succeed("list", "--limit", "0", "--json"), "\n"))
 	require.Regexp(t, `(?m)^PLATFORM +ACCOUNT`, succeed("accounts", "list", "--order-by", "total_views"))
-	status, _, stderr = call("", "videos", "list", "--platform", "vine")
+	status, _, stderr = call("", "list", "--platform", "vine")
 	require.Equal(t, 1, status)
 	require.Regexp(t, `\(code [a-z_]+, request [^)]+\)`, stderr)
 
 	var demo client.Video
-	require.NoError(t, json.Unmarshal([]byte(succeed("videos", "list", "--order-by", "latest_views", "--limit", "1", "--json")), &demo))
+	require.NoError(t, json.Unmarshal([]byte(succeed("list", "--order-by", "latest_views", "--limit", "1", "--json")), &demo))
 	id := demo.AdID.String()
-	require.Contains(t, succeed("videos", "show", id), count(demo.LatestViews))
-	require.Contains(t, succeed("videos", "show", id, "--json"), `"ad_id":"`+id+`"`)
-	chart := succeed("videos", "history", id, "--days", "7")
+	require.Contains(t, succeed("show", id), count(demo.LatestViews))
+	require.Contains(t, succeed("show", id, "--json"), `"ad_id":"`+id+`"`)
+	chart := succeed("history", id, "--days", "7")
 	require.Contains(t, chart, "█")
 	require.Contains(t, chart, "GAIN")
-	require.Contains(t, succeed("videos", "history", id, "--json"), `"views":`)
-	require.NotEmpty(t, succeed("videos", "refresh", id))
-	require.Contains(t, succeed("videos", "refresh", id, "--json"), `"scheduled":`)
+	require.Contains(t, succeed("history", id, "--json"), `"views":`)
+	require.NotEmpty(t, succeed("refresh", id))
+	require.Contains(t, succeed("refresh", id, "--json"), `"scheduled":`)
 
 	file := filepath.Join(t.TempDir(), "out")
 	for _, what := range []string{"videos", "accounts", "collections", "histories"} {
-		require.Empty(t, succeed("download", what, "-o", file))
+		require.Empty(t, succeed("export", what, "-o", file))
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
 		rows, err := csv.NewReader(strings.NewReader(string(data))).ReadAll()
 		require.NoError(t, err)
-		objects := succeed("download", what, "--format", "ndjson")
+		objects := succeed("export", what, "--format", "ndjson")
 		require.Equal(t, len(rows)-1, strings.Count(objects, "\n"), "%s have the same entries in both formats", what)
 		require.True(t, json.Valid([]byte(strings.SplitN(objects, "\n", 2)[0])))
 	}
 	left, err := os.ReadDir(filepath.Dir(file))
 	require.NoError(t, err)
 	require.Len(t, left, 1, "no part of a file is left")
-	_, _, stderr = call("", "download", "histories")
+	_, _, stderr = call("", "export", "histories")
 	require.Contains(t, stderr, "--updated-since 20")
-	status, _, _ = call("", "download", "videos", "--updated-since", "2026-02-01T00:00:00Z")
+	status, _, _ = call("", "export", "videos", "--updated-since", "2026-02-01T00:00:00Z")
 	require.Equal(t, 2, status)
 
-	require.Contains(t, succeed("videos", "stop", link), "stopped")
-	status, _, stderr = call("", "videos", "show", "https://youtu.be/aaaaaaaaaaw")
+	require.Contains(t, succeed("stop", link), "stopped")
+	status, _, stderr = call("", "show", "https://youtu.be/aaaaaaaaaaw")
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "code ")
 }
@@ -174,7 +174,7 @@ func TestCommandLine_tracksAccountsAndChangesCollections(t *testing.T) {
 	status, _, stderr = call(video+"\n", "accounts", "track")
 	require.Equal(t, 1, status, "the link is that of a video")
 	require.Contains(t, stderr, "not saved: 1 link")
-	succeed("videos", "track", video)
+	succeed("track", video)
 
 	require.Equal(t, "added  1 video\nadded  1 account\n", succeed("collections", "add", child.ID.String(), video, "--account", account))
 	require.Contains(t, succeed("collections", "add", "Spring", video, "--json"), `"videos_added":1`)
@@ -228,7 +228,7 @@ func TestCommandLine_commandsOfTheDocumentWork(t *testing.T) {
 			stdin = string(text)
 		}
 		p := boottest.Start(t, run, strings.NewReader(stdin), map[string]string{"REELTALLY_LOGIN_FILE": loginFile}, args...)
-		if strings.Contains(command, " watch ") {
+		if strings.HasPrefix(command, "watch ") {
 			p.Stdout.Await(t, startTimeout, "views")
 			p.Stop()
 		}
@@ -253,12 +253,12 @@ func TestWatch_printsALineWhenACountChanges(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"ad_id": "01938c32-8f07-7a46-93be-1d2c3b4a5968", "ad_link": "https://youtu.be/x\x1b[2J", "latest_views": n})
 	}))
 	t.Cleanup(server.Close)
-	p := boottest.Start(t, run, nil, map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}, "videos", "watch", "x", "--every", "1s")
+	p := boottest.Start(t, run, nil, map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}, "watch", "x", "--every", "1s")
 	p.Stdout.Await(t, startTimeout, "views 1,500 (+300)")
 	require.Zero(t, p.Stop(), "an interrupted watch is no failure")
 	require.Equal(t, 2, strings.Count(p.Stdout.String(), "\n"), "one line at the start, and one for the change")
 	require.NotContains(t, p.Stdout.String(), "\x1b")
-	status, _, _ := boottest.Run(t, run, nil, nil, "videos", "watch")
+	status, _, _ := boottest.Run(t, run, nil, nil, "watch")
 	require.Equal(t, 2, status)
 }
 
@@ -274,7 +274,7 @@ func TestTrack_sendsFiveHundredLinksInARequest(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	env := map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}
-	status, _, stderr := boottest.Run(t, run, strings.NewReader(strings.Repeat("https://youtu.be/dQw4w9WgXcQ\n", 1100)), env, "videos", "track")
+	status, _, stderr := boottest.Run(t, run, strings.NewReader(strings.Repeat("https://youtu.be/dQw4w9WgXcQ\n", 1100)), env, "track")
 	require.Zero(t, status, stderr)
 	require.Equal(t, []int{500, 500, 100}, sizes)
 }

@@ -5,88 +5,194 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"io"
+	"iter"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
 
 	"github.com/reeltally/reeltally/cmd/internal/boot"
-	"github.com/reeltally/reeltally/cmd/internal/transfer"
-	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/gen/client"
 )
 
+// exportCommands are the commands that save all entries of a list. All of them call the API, except database, which operators use without
+// a token.
+type exportCommands struct {
+	Videos      exportVideos      `cmd:"" group:"Commands that call the API of a server" help:"Save all videos with their latest counts as CSV or NDJSON."`
+	Accounts    exportAccounts    `cmd:"" group:"Commands that call the API of a server" help:"Save all accounts as CSV or NDJSON."`
+	Collections exportCollections `cmd:"" group:"Commands that call the API of a server" help:"Save all collections as CSV or NDJSON."`
+	Histories   exportHistories   `cmd:"" group:"Commands that call the API of a server" help:"Save the stored points of all videos as CSV or NDJSON."`
+	Database    exportDatabase    `cmd:"" default:"withargs" help:"Write an organisation's videos and their histories to a file."`
+}
+
+// exportCommand is the common part of the commands that export over the API.
 type exportCommand struct {
-	boot.Logging `set:"log_level=warn"`
-	databaseCommand
-	Org            string `required:"" placeholder:"NAME|ID" help:"Id of the organisation, or its name if no other organisation has the same name."`
-	Format         string `default:"csv" enum:"csv,jsonl" placeholder:"FORMAT" help:"csv, or jsonl for one JSON object a line."`
-	From           day    `placeholder:"DATE" help:"First day to export, for example 2026-01-31. Without it, the export starts with the oldest point."`
-	To             day    `placeholder:"DATE" help:"Last day to export. Without it, the export ends with the newest point."`
-	Interpolated   bool   `help:"Also write interpolated points for the days between two measured points. They are marked."`
-	IncludeRemoved bool   `help:"Also write videos whose tracking was stopped. Importing the file would track them again."`
-	Out            string `placeholder:"FILE" help:"File to write. It is named FILE.part until it is complete. Without it, the export goes to standard output."`
-	Resume         bool   `help:"Resume an interrupted export from FILE.part."`
+	apiCommand
+	Format string `default:"csv" enum:"csv,csv-semicolon,ndjson" placeholder:"FORMAT" help:"csv, csv-semicolon for spreadsheets with a decimal comma, or ndjson for one JSON object a line."`
+	Out    string `short:"o" placeholder:"FILE" help:"File to write. It appears when it is complete. Without it, standard output."`
 }
 
-// day is a command-line argument with a UTC day, such as 2026-01-31. set says whether the argument was given.
-type day struct {
-	store.Date
-	set bool
+// formats has the format of the API for each value of --format.
+var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSemicolon, "ndjson": client.NDJSON}
+
+// isCSV reports whether the file has one of the two CSV formats.
+func (c *exportCommand) isCSV() bool { return c.Format != "ndjson" }
+
+// export calls write, which requests the entries from the server, and saves what write writes to the file or to standard output. what is
+// the plural of the entries, such as "videos". The function count returns the number of entries for the progress bar; nil means that the
+// number is unknown.
+func (c *exportCommand) export(ctx context.Context, p boot.Process, what string, count func(*client.ReelTally) (int64, error), write func(*client.ReelTally, io.Writer) error) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	var total int64
+	if count != nil {
+		if total, err = count(api); err != nil {
+			return err
+		}
+	}
+	bar := newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "export", what, total)
+	if c.Out == "" && boot.IsTerminal(p.Stdout) { // the rows themselves appear on the terminal
+		bar = newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "export", what, 0)
+	}
+	defer bar.finish(ctx)
+	writeTo := func(output io.Writer) error {
+		w := bufio.NewWriter(&rowCounter{Writer: output, quotes: c.isCSV(), show: func(rows int64) {
+			if c.isCSV() {
+				rows-- // do not count the line with the column names
+			}
+			bar.set(ctx, rows, 0)
+		}})
+		return errors.Join(write(api, w), w.Flush())
+	}
+	if c.Out == "" {
+		return writeTo(p.Stdout)
+	}
+	file, err := os.CreateTemp(filepath.Dir(c.Out), filepath.Base(c.Out)+".part-*")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(writeTo(file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return os.Rename(file.Name(), c.Out)
 }
 
-// UnmarshalText parses a day of the form YYYY-MM-DD. The error contains the invalid text.
-func (d *day) UnmarshalText(text []byte) (err error) {
-	d.set = true
-	d.Date, err = store.ParseDate(string(text))
-	return err
+// pageLimit is the largest number of entries of a page, as a parameter of a request.
+var pageLimit = strconv.Itoa(maxPage)
+
+type exportVideos struct{ exportCommand }
+
+// Help returns the text below the first line of the help.
+func (exportVideos) Help() string { return "Example: reeltally export videos -o videos.csv" }
+
+// Run exports the videos.
+func (c *exportVideos) Run(ctx context.Context, p boot.Process) error {
+	count := func(api *client.ReelTally) (int64, error) {
+		page, err := api.ListVideos(ctx, client.ListVideosOptions{Limit: 1})
+		return page.Pagination.Total, err
+	}
+	return c.export(ctx, p, "videos", count, func(api *client.ReelTally, w io.Writer) error {
+		if c.isCSV() {
+			_, err := api.Download(ctx, w, "/videos", url.Values{"limit": {pageLimit}}, formats[c.Format])
+			return err
+		}
+		return writeLines(w, api.AllVideos(ctx, client.ListVideosOptions{Limit: maxPage}))
+	})
 }
 
-// Run writes the export to the file or to standard output.
-func (c *exportCommand) Run(ctx context.Context, p boot.Process) error {
-	q := store.ExportQuery{To: math.MaxInt32, Interpolated: c.Interpolated, IncludeRemoved: c.IncludeRemoved}
-	if c.From.set {
-		q.From = c.From.Date
+type exportAccounts struct{ exportCommand }
+
+// Run exports the accounts.
+func (c *exportAccounts) Run(ctx context.Context, p boot.Process) error {
+	count := func(api *client.ReelTally) (int64, error) {
+		page, err := api.ListAccounts(ctx, client.ListAccountsOptions{Limit: 1})
+		return page.Pagination.Total, err
 	}
-	if c.To.set {
-		q.To = c.To.Date
-	}
-	if q.From > q.To {
-		return boot.UsageError{Err: fmt.Errorf("--from (%s) is after --to (%s)", q.From, q.To)}
-	}
-	if c.Resume && c.Out == "" {
-		return boot.UsageError{Err: errors.New("--resume needs --out with the name of the interrupted export's file")}
-	}
-	logger := c.Logger(p.Stderr)
-	return c.withStore(ctx, p, func(st *store.Store) error {
-		found, err := findOrganisation(ctx, st, c.Org)
-		if err != nil {
+	return c.export(ctx, p, "accounts", count, func(api *client.ReelTally, w io.Writer) error {
+		if c.isCSV() {
+			_, err := api.Download(ctx, w, "/accounts", url.Values{"limit": {pageLimit}, "paginated": {"true"}}, formats[c.Format])
 			return err
 		}
-		org := st.Org(found.ID)
-		statistics, err := org.VideoStatistics(ctx)
-		if err != nil {
+		return writeLines(w, api.AllAccounts(ctx, client.ListAccountsOptions{Limit: maxPage}))
+	})
+}
+
+type exportCollections struct{ exportCommand }
+
+// Run exports the collections.
+func (c *exportCollections) Run(ctx context.Context, p boot.Process) error {
+	return c.export(ctx, p, "collections", nil, func(api *client.ReelTally, w io.Writer) error {
+		if c.isCSV() {
+			query := url.Values{"limit": {pageLimit}, "paginated": {"true"}, "include_children": {"true"}}
+			_, err := api.Download(ctx, w, "/collections", query, formats[c.Format])
 			return err
 		}
-		total := statistics.Total
-		if c.IncludeRemoved {
-			total += statistics.Removed
+		return writeLines(w, api.AllCollections(ctx, client.ListCollectionsOptions{IncludeChildren: true, Limit: maxPage}))
+	})
+}
+
+type exportHistories struct {
+	exportCommand
+	UpdatedSince time.Time `placeholder:"TIME" help:"Only points that were fetched since then, for example 2026-02-01T00:00:00Z."`
+}
+
+// Help returns the text below the first line of the help.
+func (exportHistories) Help() string {
+	return "The export ends with a line on standard error that names the time for --updated-since of the next export.\n\n" +
+		"Example: reeltally export histories --format ndjson --updated-since 2026-02-01T00:00:00Z"
+}
+
+// Run exports the stored points of all videos.
+func (c *exportHistories) Run(ctx context.Context, p boot.Process) error {
+	query := url.Values{}
+	if !c.UpdatedSince.IsZero() {
+		query.Set("updated_since", c.UpdatedSince.Format(time.RFC3339Nano))
+	}
+	return c.export(ctx, p, "histories", nil, func(api *client.ReelTally, w io.Writer) error {
+		headers, err := api.Download(ctx, w, "/history/export", query, formats[c.Format])
+		if err == nil {
+			_, err = fmt.Fprintf(p.Stderr, "The next export can begin with --updated-since %s\n", headers.Get("Exported-Until"))
 		}
-		bar := newProgress(p.Stderr, logger, "export", "videos", total)
-		e := transfer.Export{Org: org, Format: transfer.Format(c.Format), Query: q, Progress: func(videos int64) { bar.set(ctx, videos, 0) }}
-		if c.Out == "" {
-			w := bufio.NewWriter(p.Stdout)
-			_, err = e.Write(ctx, w)
-			bar.finish(ctx)
-			return errors.Join(err, w.Flush())
-		}
-		done, err := e.WriteFile(ctx, c.Out, c.Resume, func(err error) {
-			logger.WarnContext(ctx, "cannot save the export's state; if it is interrupted, it cannot be resumed", "error", err)
-		})
-		bar.finish(ctx)
-		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-			return fmt.Errorf("interrupted: run the same command with --resume to continue %s.part", c.Out)
-		}
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(p.Stdout, "%s has %s of %s of %s (%s).\n", c.Out, counted(done.Rows, "row"), counted(done.Videos, "video"), found.Name, found.ID)
 		return err
 	})
+}
+
+// rowCounter is a writer that counts the rows of the file that it writes. A row is a line. In CSV (quotes is true), a line break within
+// quotes does not end the row.
+type rowCounter struct {
+	io.Writer
+	quotes bool
+	quoted bool // whether the next character is within quotes
+	rows   int64
+	show   func(rows int64) // called after each write, with the number of rows so far
+}
+
+func (c *rowCounter) Write(part []byte) (int, error) {
+	for _, char := range part {
+		switch {
+		case char == '"' && c.quotes:
+			c.quoted = !c.quoted
+		case char == '\n' && !c.quoted:
+			c.rows++
+		}
+	}
+	c.show(c.rows)
+	return c.Writer.Write(part)
+}
+
+// writeLines writes entries as JSON, one object a line.
+func writeLines[T any](w io.Writer, entries iter.Seq2[T, error]) error {
+	for entry, err := range entries {
+		if err != nil {
+			return err
+		}
+		if err := writeJSON(w, entry); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -25,7 +25,7 @@ type videosHistory struct {
 // Help returns the text below the first line of the help.
 func (videosHistory) Help() string {
 	return "Interpolated days have light bars. A day whose count is unknown has no bar, and a line says how many days have no point.\n\n" +
-		"Example: reeltally videos history https://youtu.be/dQw4w9WgXcQ --metric likes --days 60"
+		"Example: reeltally history https://youtu.be/dQw4w9WgXcQ --metric likes --days 60"
 }
 
 // Run prints the history of a video.

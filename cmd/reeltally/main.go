@@ -34,7 +34,7 @@ type commands struct {
 	Seed        seedCommand        `cmd:"" help:"Fill organisations with made-up videos and histories, for load tests."`
 	Import      importCommand      `cmd:"" help:"Import histories from another tracker, from a CSV or JSON file."`
 	MigrateFrom migrateFromCommand `cmd:"" name:"migrate-from" help:"Copy an organisation from a hosted service or another ReelTally server."`
-	Export      exportCommand      `cmd:"" help:"Write an organisation's videos and their histories to a file."`
+	Export      exportCommands     `cmd:"" help:"Write data to files: over the API, or from the database."`
 	Backup      backupCommand      `cmd:"" help:"Write all data of the database to a file, while it is in use."`
 	Restore     restoreCommand     `cmd:"" help:"Read a backup into an empty database of either engine, or check a backup."`
 	Status      statusCommand      `cmd:"" help:"Show queue, freshness, budgets and paused sources."`
@@ -46,10 +46,15 @@ type commands struct {
 
 	Login       loginCommand        `cmd:"" group:"Commands that call the API of a server" help:"Check and store the address of a server and a token."`
 	Logout      logoutCommand       `cmd:"" group:"Commands that call the API of a server" help:"Delete the stored address and token."`
-	Videos      videosCommands      `cmd:"" group:"Commands that call the API of a server" help:"Track, list, show, watch, refresh and stop videos."`
+	Track       videosTrack         `cmd:"" group:"Commands that call the API of a server" help:"Track videos by their links."`
+	List        videosList          `cmd:"" group:"Commands that call the API of a server" help:"List videos with their latest counts."`
+	Show        videosShow          `cmd:"" group:"Commands that call the API of a server" help:"Show one video."`
+	History     videosHistory       `cmd:"" group:"Commands that call the API of a server" help:"Show the daily counts of a video as a chart."`
+	Watch       videosWatch         `cmd:"" group:"Commands that call the API of a server" help:"Print a line whenever the counts of a video, or of the videos of a collection, change."`
+	Refresh     videosRefresh       `cmd:"" group:"Commands that call the API of a server" help:"Request new counts of videos before their next scheduled fetch."`
+	Stop        videosStop          `cmd:"" group:"Commands that call the API of a server" help:"Stop tracking videos. Their histories stay."`
 	Accounts    accountsCommands    `cmd:"" group:"Commands that call the API of a server" help:"Track, list and stop accounts, and show their histories."`
 	Collections collectionsCommands `cmd:"" group:"Commands that call the API of a server" help:"Create and list collections, and change their members."`
-	Download    downloadCommand     `cmd:"" group:"Commands that call the API of a server" help:"Save all videos, accounts, collections or histories as CSV or NDJSON."`
 }
 
 // run parses the command line and runs the command that it names.

@@ -91,7 +91,7 @@ func TestVideosList_fitsTheTerminal(t *testing.T) {
 	t.Cleanup(server.Close)
 	env := map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}
 	user, _, terminal := openTerminal(t)
-	require.Zero(t, runOnTerminal(t, terminal, env, "videos", "list"), user)
+	require.Zero(t, runOnTerminal(t, terminal, env, "list"), user)
 	user.Await(t, startTimeout, "1,200")
 	for line := range strings.Lines(user.String()) {
 		require.LessOrEqual(t, runewidth.StringWidth(strings.TrimRight(line, "\r\n")), 80)
@@ -99,12 +99,12 @@ func TestVideosList_fitsTheTerminal(t *testing.T) {
 	require.NotContains(t, user.String(), "\x1b")
 
 	var file bytes.Buffer
-	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"videos", "list"}, Stdout: &file, Stderr: io.Discard,
+	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"list"}, Stdout: &file, Stderr: io.Discard,
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run))
 	require.Contains(t, file.String(), strings.Repeat("A long title with [2J控制字符 ", 9), "a table in a file is not shortened")
 }
 
-func TestDownload_showsABarOnATerminal(t *testing.T) {
+func TestExport_showsABarOnATerminal(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.Header.Get("Accept"), "text/csv") {
@@ -118,23 +118,23 @@ func TestDownload_showsABarOnATerminal(t *testing.T) {
 	env := map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}
 	user, _, terminal := openTerminal(t)
 	file := filepath.Join(t.TempDir(), "videos.csv")
-	require.Zero(t, runOnTerminal(t, terminal, env, "download", "videos", "--format", "csv-semicolon", "-o", file), user)
+	require.Zero(t, runOnTerminal(t, terminal, env, "export", "videos", "--format", "csv-semicolon", "-o", file), user)
 	require.Eventually(t, func() bool { return strings.Contains(user.String(), "2 of 2 videos") }, startTimeout, 10*time.Millisecond, user)
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "ad_id;title\r\n1;\"two\nlines\"\r\n2;x\r\n", string(written))
 
-	require.Zero(t, runOnTerminal(t, terminal, env, "download", "collections", "-o", file), user)
-	require.Eventually(t, func() bool { return strings.Contains(user.String(), "download 2 collections") }, startTimeout, 10*time.Millisecond, "the total is unknown: %s", user)
+	require.Zero(t, runOnTerminal(t, terminal, env, "export", "collections", "-o", file), user)
+	require.Eventually(t, func() bool { return strings.Contains(user.String(), "export 2 collections") }, startTimeout, 10*time.Millisecond, "the total is unknown: %s", user)
 
 	rows, _, screen := openTerminal(t)
-	require.Zero(t, runOnTerminal(t, screen, env, "download", "videos"), rows)
+	require.Zero(t, runOnTerminal(t, screen, env, "export", "videos"), rows)
 	rows.Await(t, startTimeout, "2;x")
 	require.NotContains(t, rows.String(), "of 2 videos", "the rows themselves show the progress")
 
 	var out, lines bytes.Buffer
-	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"download", "videos"}, Stdout: &out, Stderr: &lines,
+	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"export", "videos"}, Stdout: &out, Stderr: &lines,
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run))
-	require.Contains(t, lines.String(), `"msg":"task ended","task":"download"`)
+	require.Contains(t, lines.String(), `"msg":"task ended","task":"export"`)
 	require.NotContains(t, lines.String(), "\x1b")
 }

@@ -103,8 +103,8 @@ type videosTrack struct {
 // Help returns the text below the first line of the help.
 func (videosTrack) Help() string {
 	return "The exit status is 1 if any link was not saved.\n\n" +
-		"Examples: reeltally videos track https://youtu.be/dQw4w9WgXcQ\n" +
-		"or: reeltally videos track --collection Spring < links.txt"
+		"Examples: reeltally track https://youtu.be/dQw4w9WgXcQ\n" +
+		"or: reeltally track --collection Spring < links.txt"
 }
 
 // Run tracks the videos.

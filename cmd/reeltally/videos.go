@@ -18,17 +18,6 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// videosCommands are the commands for videos. They call the API.
-type videosCommands struct {
-	Track   videosTrack   `cmd:"" help:"Track videos by their links."`
-	List    videosList    `cmd:"" help:"List videos with their latest counts."`
-	Show    videosShow    `cmd:"" help:"Show one video."`
-	History videosHistory `cmd:"" help:"Show the daily counts of a video as a chart."`
-	Watch   videosWatch   `cmd:"" help:"Print a line whenever the counts of a video, or of the videos of a collection, change."`
-	Refresh videosRefresh `cmd:"" help:"Request new counts of videos before their next scheduled fetch."`
-	Stop    videosStop    `cmd:"" help:"Stop tracking videos. Their histories stay."`
-}
-
 // maxLinks is the largest number of links or ids in one request of the API.
 const maxLinks = 500
 
@@ -93,7 +82,7 @@ type videosList struct {
 
 // Help returns the text below the first line of the help.
 func (videosList) Help() string {
-	return "Examples: reeltally videos list --order-by latest_views --limit 10\nor: reeltally videos list --platform tiktok --limit 0 --json"
+	return "Examples: reeltally list --order-by latest_views --limit 10\nor: reeltally list --platform tiktok --limit 0 --json"
 }
 
 // maxPage is the largest number of entries of a page of the API.
@@ -293,7 +282,7 @@ func (c *videosWatch) read(ctx context.Context, api *client.ReelTally) (videos [
 // videoCounts has the known counts of a video. The key is the name of the metric, such as "views".
 type videoCounts map[string]int64
 
-// watchedMetrics are the metrics that `reeltally videos watch` prints, in this order.
+// watchedMetrics are the metrics that `reeltally watch` prints, in this order.
 var watchedMetrics = []string{"views", "likes", "comments", "shares", "bookmarks"}
 
 // countsOf returns the known counts of a video.
