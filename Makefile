@@ -183,7 +183,7 @@ statements: ## record the SQL statements of the store's tests, check each withou
 evidence: probes statements restarts outages kills webhooks-killed full-rate spreadsheets fuzz-contract hostile hostile-requests simulate simulate-killed ## write all pages of docs/evidence that tests write (many hours)
 
 .PHONY: spreadsheets
-spreadsheets: ## download 100,000 videos as CSV, open them in Gnumeric, import them and write docs/evidence/spreadsheets.md (10 minutes)
+spreadsheets: ## download 100,000 videos as CSV, open them in Gnumeric, import them and write docs/evidence/spreadsheets.md (10 minutes, 50 on a busy machine)
 	@$(NEED_GNUMERIC)
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=2h -run '^TestDownload_csvOpensInASpreadsheetAndCanBeImported$$' $(ARGS) -args -csv.videos=100000 -csv.out=$(CURDIR)/docs/evidence/spreadsheets.md

@@ -1419,9 +1419,6 @@ type FetchStatusParameter = FetchStatus
 // HistoryEnd defines model for HistoryEnd.
 type HistoryEnd = openapi_types.Date
 
-// HistoryIncludeParameter defines model for HistoryInclude.
-type HistoryIncludeParameter = []HistoryInclude
-
 // HistoryStart defines model for HistoryStart.
 type HistoryStart = openapi_types.Date
 
@@ -1430,6 +1427,9 @@ type IdempotencyKey = string
 
 // IfMatch defines model for IfMatch.
 type IfMatch = string
+
+// Include defines model for Include.
+type Include = []HistoryInclude
 
 // IncludeChildren defines model for IncludeChildren.
 type IncludeChildren = bool
@@ -1496,9 +1496,9 @@ type TrackAccountsParams struct {
 
 // GetAccountHistoryParams defines parameters for GetAccountHistory.
 type GetAccountHistoryParams struct {
-	StartDate *HistoryStart           `form:"start_date,omitempty" json:"start_date,omitempty"`
-	EndDate   *HistoryEnd             `form:"end_date,omitempty" json:"end_date,omitempty"`
-	Include   HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
+	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
+	EndDate   *HistoryEnd   `form:"end_date,omitempty" json:"end_date,omitempty"`
+	Include   Include       `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // ListAccountVideosParams defines parameters for ListAccountVideos.
@@ -1678,9 +1678,9 @@ type TrackVideosParams struct {
 
 // GetVideoHistoryParams defines parameters for GetVideoHistory.
 type GetVideoHistoryParams struct {
-	StartDate *HistoryStart           `form:"start_date,omitempty" json:"start_date,omitempty"`
-	EndDate   *HistoryEnd             `form:"end_date,omitempty" json:"end_date,omitempty"`
-	Include   HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
+	StartDate *HistoryStart `form:"start_date,omitempty" json:"start_date,omitempty"`
+	EndDate   *HistoryEnd   `form:"end_date,omitempty" json:"end_date,omitempty"`
+	Include   Include       `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // CreateWebhookParams defines parameters for CreateWebhook.

@@ -2753,9 +2753,6 @@ type FetchStatusParameter = FetchStatus
 // HistoryEnd defines model for HistoryEnd.
 type HistoryEnd = openapi_types.Date
 
-// HistoryIncludeParameter defines model for HistoryInclude.
-type HistoryIncludeParameter = []HistoryInclude
-
 // HistoryStart defines model for HistoryStart.
 type HistoryStart = openapi_types.Date
 
@@ -2764,6 +2761,9 @@ type IdempotencyKey = string
 
 // IfMatch defines model for IfMatch.
 type IfMatch = string
+
+// Include defines model for Include.
+type Include = []HistoryInclude
 
 // IncludeChildren defines model for IncludeChildren.
 type IncludeChildren = bool
@@ -2880,7 +2880,7 @@ type GetAccountHistoryParams struct {
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
 
 	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
-	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
+	Include Include `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // ListAccountVideosParams defines parameters for ListAccountVideos.
@@ -3272,7 +3272,7 @@ type GetVideoHistoryParams struct {
 	EndDate *HistoryEnd `form:"end_date,omitempty" json:"end_date,omitempty"`
 
 	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
-	Include HistoryIncludeParameter `form:"include,omitempty" json:"include,omitempty"`
+	Include Include `form:"include,omitempty" json:"include,omitempty"`
 }
 
 // CreateWebhookParams defines parameters for CreateWebhook.

@@ -57,6 +57,16 @@ func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	return &ReelTally{Raw: raw}, err
 }
 
+// Must returns value. If err is not nil, Must panics. It shortens programs that cannot go on after an error:
+//
+//	top := client.Must(c.ListVideos(ctx, client.ListVideosOptions{Limit: 5}))
+func Must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
 // Error is the error for a response whose status is not a success.
 type Error struct {
 	StatusCode int // HTTP status code

@@ -222,7 +222,7 @@ type GetAccountHistoryOptions struct {
 	EndDate HistoryEnd
 
 	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
-	Include HistoryIncludeParameter
+	Include Include
 }
 
 // GetAccountHistory sends GET /accounts/{account_id}/history: Read the daily points of an account.
@@ -313,7 +313,7 @@ type GetVideoHistoryOptions struct {
 	EndDate HistoryEnd
 
 	// Include The additional members of each point. `quality` adds the members `quality`, `source` and `fetched_at`.
-	Include HistoryIncludeParameter
+	Include Include
 }
 
 // GetVideoHistory sends GET /videos/{ad_id}/history: Read the daily points of a video.

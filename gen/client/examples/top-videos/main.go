@@ -4,27 +4,19 @@ package main
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/reeltally/reeltally/gen/client"
 )
 
 func main() {
-	ctx, c := context.Background(), must(client.New("", "")) // reads REELTALLY_URL and REELTALLY_TOKEN
-	top := must(c.ListVideos(ctx, client.ListVideosOptions{OrderBy: client.VideoOrderLatestViews, Limit: 5}))
+	ctx, c := context.Background(), client.Must(client.New("", "")) // reads REELTALLY_URL and REELTALLY_TOKEN
+	top := client.Must(c.ListVideos(ctx, client.ListVideosOptions{OrderBy: client.VideoOrderLatestViews, Limit: 5}))
 	for _, video := range top.Data {
 		fmt.Println(video.AdLink)
-		for _, point := range must(c.GetVideoHistory(ctx, video.AdID.String(), client.GetVideoHistoryOptions{})) {
+		for _, point := range client.Must(c.GetVideoHistory(ctx, video.AdID.String(), client.GetVideoHistoryOptions{})) {
 			if point.Views != nil { // nil is unknown, not zero
 				fmt.Println(point.Date, *point.Views)
 			}
 		}
 	}
-}
-
-func must[T any](value T, err error) T {
-	if err != nil {
-		log.Fatal(err)
-	}
-	return value
 }
