@@ -7,9 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
-	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store/migrations"
@@ -22,7 +23,8 @@ func buildNextVersion(t *testing.T) (folder string, migration int64) {
 	t.Helper()
 	files, err := fs.ReadDir(migrations.Files, "postgres")
 	require.NoError(t, err)
-	newest, err := goose.NumericComponent(files[len(files)-1].Name())
+	number, _, _ := strings.Cut(files[len(files)-1].Name(), "_")
+	newest, err := strconv.ParseInt(number, 10, 64)
 	require.NoError(t, err)
 	migration = newest + 1
 	dir := t.TempDir()

@@ -96,7 +96,7 @@ func address(databaseURL string) (host string, port int, err error) {
 func execute(databaseURL string, statements ...string) error {
 	return on(databaseURL, func(db *sql.DB) error {
 		for _, statement := range statements {
-			if _, err := db.ExecContext(context.Background(), statement); err != nil {
+			if _, err := db.ExecContext(context.Background(), statement); err != nil { //nolint:gosec // the names of databases and nodes come from the operator of the tests
 				return fmt.Errorf("%s: %w", statement, err)
 			}
 		}

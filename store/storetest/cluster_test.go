@@ -13,8 +13,6 @@ import (
 
 // The cluster of this test consists of two PostgreSQL servers. Each of their databases has the stand-in for Citus, and a row that says that
 // the extension exists. The coordinator has one worker. The functions that join nodes record their calls.
-//
-//nolint:paralleltest // t.Setenv allows no parallel tests
 func TestNewURL_createsDatabasesOnEveryNodeOfACluster(t *testing.T) {
 	storetest.SkipIfShort(t)
 	coordinator, worker := storetest.NewServer(t).URL(), storetest.NewServer(t).URL()
