@@ -22,7 +22,7 @@ type benchCase struct {
 }
 
 // step does the work that is measured and returns how long the work took, without its preparations. The benchmark runs each step many
-// times. round counts these runs from 0, so that a step can use other data each time.
+// times. The parameter round counts these runs from 0, so that a step can use other data each time.
 type step func(ctx context.Context, round int) (time.Duration, error)
 
 func timed(f func(ctx context.Context, round int) error) step {

@@ -112,8 +112,8 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	return ""
 }
 
-// pastNextSlot is how far the tests advance the clock, which starts at noon, so that every account is due again: its next fetch is at a
-// fixed time of the next day.
+// pastNextSlot is the time by which the tests advance the clock to make every account due again. The clock starts at noon, and the next
+// fetch of an account is at a fixed time of the next day.
 const pastNextSlot = 37 * time.Hour
 
 func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// display returns the source of TikTok's Display API. The source serves one account of the sandbox, which has authorized it.
+// display returns the source of TikTok's Display API. The source serves only the one account of the sandbox that has authorized it.
 func (w *testSystem) display() source.Source {
 	w.t.Helper()
 	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,

@@ -71,7 +71,7 @@ type delayedTransport struct {
 	calls  []recordedCall
 }
 
-// recordedCall is an HTTP call with its start and end. text is its URL and body.
+// recordedCall is an HTTP call with its start and end. The field text contains the URL and the body of the call.
 type recordedCall struct {
 	text       string
 	began, end time.Time

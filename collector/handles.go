@@ -54,9 +54,9 @@ func (all searches) of(t source.Target) *search {
 // notFound contains the classes of answers after which a search tries another handle.
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// next decides how the search goes on after the call whose result is r. t is the video as it was requested from the source src, with one
-// handle. If the video was not found and further handles from callers' links are left, again is the request with the next handle. Otherwise
-// again is nil, and final is the result of the whole search.
+// next decides how the search continues after a call with the result r. The parameter t is the request of this call, with one handle, to
+// the source src. If the video was not found and further handles from callers' links are left, the result again is the request with the
+// next handle. Otherwise again is nil, and the result final is the result of the whole search.
 func (s *search) next(src source.Source, t source.Target, r source.Result) (final source.Result, again *source.Target) {
 	rest := t
 	switch {

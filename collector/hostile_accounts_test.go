@@ -24,7 +24,7 @@ type accountScenario struct {
 	tamper tamperFunc
 	// known and unfetched are the expected outcomes of fetching the known and the unfetched account.
 	known, unfetched outcome
-	listsOnly        bool // changes only the answers that list the videos of an account, for sources that get the list by separate calls
+	listsOnly        bool // if true, only the answers with an account's list of videos are changed; for sources that request this list by separate calls
 	onlyIf           func(testedSource) bool
 }
 

@@ -19,8 +19,8 @@ type scenario struct {
 	// want has the expected outcomes for all sources that are not in wantBySource.
 	want         outcomes
 	wantBySource map[string]outcomes
-	// alsoRight has outcomes that are correct too, by name of the source. The source "youtube" asks for videos that were fetched before either
-	// together with new videos, by the method that returns titles, or by the method that returns only counts.
+	// alsoRight has outcomes that are correct too, by name of the source. The source "youtube" has two ways to request videos that were
+	// fetched before: together with new videos, by the method that returns titles, or by the method that returns only counts.
 	alsoRight map[string]outcomes
 	// missing are the names of the counts that the changed answer does not contain. Their stored values stay unchanged.
 	missing []string
@@ -28,7 +28,7 @@ type scenario struct {
 	// bothKnown is true if the platform changes its answers about the videos known and unaffected, which were both fetched before. If it is
 	// false, the platform changes its answers about the videos known and unfetched.
 	bothKnown  bool
-	otherCalls bool          // changes only the answers to calls that contain no id of a video, such as calls for access tokens
+	otherCalls bool          // if true, only the answers to calls without a video id are changed, such as calls for access tokens
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 

@@ -125,8 +125,8 @@ func visitNodes(root any, change func(key string, v any) any) any {
 // null is returned by callbacks of visitNodes to write a JSON null. The result nil would leave the node unchanged.
 var null = raw("null")
 
-// replace returns a random replacement of the JSON node v. If single is true, the caller must not change any other node of the answer,
-// because a second change could make wrong counts plausible.
+// replace returns a random replacement of the JSON node v. If the result single is true, the caller must not change any other node of the
+// answer, because a second change could make wrong counts plausible.
 func (g *generator) replace(key string, v any) (with any, single bool) {
 	switch inner := v.(type) {
 	case object:

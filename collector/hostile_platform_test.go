@@ -52,8 +52,8 @@ type tampering struct {
 	tamperedIDs    []string // ids of the videos, or ids and handles of the accounts, whose answers are changed
 	tamper         tamperFunc
 	listedIDs      []string // ids of the videos in the lists of the tampered accounts
-	otherCalls     bool     // change only answers to calls without a tampered id, such as calls for access tokens
-	listsOnly      bool     // change only answers that contain an id in listedIDs
+	otherCalls     bool     // if true, only answers to calls without a tampered id are changed, such as calls for access tokens
+	listsOnly      bool     // if true, only answers that contain an id in listedIDs are changed
 	changedAnswers atomic.Int64
 
 	mu     sync.Mutex
@@ -85,7 +85,7 @@ type response struct {
 	write func(http.ResponseWriter, *http.Request)
 }
 
-// tamperFunc changes the answer s of the platform. b says which videos or accounts are affected.
+// tamperFunc changes the answer s of the platform. The parameter b says which videos or accounts are affected.
 type tamperFunc func(b *tampering, s *response)
 
 // newHostileTest starts a platform that answers correctly at first, and a collector that fetches from it.
@@ -147,8 +147,8 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.body) // the client may have closed the connection
 }
 
-// applies returns true if the request or its correct answer contains a tampered id, or if the answer contains an id in listedIDs. If
-// listsOnly is set, only listedIDs count.
+// applies returns true if the request or its correct answer contains a tampered id, or if the answer contains an id in listedIDs. If the
+// field listsOnly is true, only ids in listedIDs are considered.
 func (b *tampering) applies(request string, correct []byte) bool {
 	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(correct, []byte(id)) })
 	if listed || b.listsOnly {

@@ -23,8 +23,8 @@ const longestDefer = 5 * time.Minute
 var lastingClasses = []source.Class{source.AuthFailed, source.BadRequest, source.Missing, source.OtherOwner, source.Unsupported, source.Unconfirmed}
 
 // refusalRules has a rule for each class of answers with which a source refuses a target. Refusals whose rules have the same name are
-// counted together. waits are the delays before the next fetch: one after the first consecutive refusal, one after the second, and so on.
-// The field confirmed is a number: after so many consecutive refusals, the target gets the state in the field state.
+// counted together. The field waits has the delays before the next fetch: one after the first consecutive refusal, one after the second,
+// and so on. The field confirmed is the number of consecutive refusals after which the target gets the state in the field state.
 var refusalRules = map[source.Class]struct {
 	name      string
 	waits     schedule.Waits
@@ -126,7 +126,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 }
 
 // detailsOutcome returns the outcome at the end of an attempt in which one source gave the counts of a video and further sources were asked
-// for its missing details. r is the result of the source that was asked last.
+// for its missing details. The parameter r is the result of the source that was asked last.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	o := unchanged(t)
 	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}

@@ -25,7 +25,7 @@ import (
 // scriptedSource is a source of TikTok videos. Its function answer decides which calls fail.
 type scriptedSource struct {
 	batch  int
-	answer func(batch []source.Target) error // error of the call for a batch, nil if the call succeeds; it may also panic
+	answer func(batch []source.Target) error // returns the error of the call for a batch, or nil if the call succeeds; answer may also panic
 
 	mu    sync.Mutex
 	calls [][]string // requested video ids of each call

@@ -87,7 +87,7 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 }
 
 // round claims the targets of one call, fetches them and stores the answers. It returns busy = false if no target was due. In this case, if
-// poll is true, it waits for the poll interval before it returns.
+// the parameter poll is true, it waits for the poll interval before it returns.
 func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	claim, err := w.claim(ctx, poll)
 	if err != nil || len(claim.Targets) == 0 {
@@ -120,7 +120,7 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 }
 
 // claim leases the targets of one call to this collector, and counts the worker as busy until workerGroup.release is called. If no target
-// is due, the returned claim is empty. In this case, if poll is true, claim waits for the poll interval.
+// is due, the returned claim is empty. In this case, if the parameter poll is true, claim waits for the poll interval.
 func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
@@ -322,7 +322,7 @@ func (w *worker) addToBatch(batches [][]source.Target, t source.Target) [][]sour
 	return append(batches, []source.Target{t})
 }
 
-// panicError is the error for a recovered panic. value is the argument of panic.
+// panicError is the error for a recovered panic. The field value is the argument of panic.
 type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }

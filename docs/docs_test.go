@@ -50,7 +50,7 @@ type testFunc struct {
 // marker matches the comment above a test that lists the requirements that the test checks.
 var marker = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
-// tests returns all test functions and fuzz targets of the repository. faults describes invalid comments that list requirements.
+// tests returns all test functions and fuzz targets of the repository. The result faults describes invalid comments that list requirements.
 var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -72,7 +72,7 @@ var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	return found, faults
 })
 
-// testsOf returns the test functions and fuzz targets of a file. faults describes invalid comments that list requirements.
+// testsOf returns the test functions and fuzz targets of a file. The result faults describes invalid comments that list requirements.
 func testsOf(path string) (found []testFunc, faults []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)

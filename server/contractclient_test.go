@@ -31,7 +31,7 @@ type contract struct {
 	seen map[string]map[int]bool // maps an operation id to the set of response statuses that the tests received
 }
 
-// contractOperation is an operation of openapi.yaml. segments is the path template, split at slashes.
+// contractOperation is an operation of openapi.yaml. The field segments is the path template, split at slashes.
 type contractOperation struct {
 	*routers.Route
 	id       string

@@ -180,8 +180,8 @@ func (w *convertedResponse) Write(part []byte) (int, error) {
 	return w.json.Write(part)
 }
 
-// finish tells the converter that the JSON has ended, waits for the conversion and returns its error. operationErr is the error of the
-// operation, or nil.
+// finish tells the converter that the JSON has ended, waits for the conversion and returns its error. The parameter operationErr is the
+// error of the operation, or nil.
 func (w *convertedResponse) finish(operationErr error) error {
 	if w.json == nil {
 		return nil

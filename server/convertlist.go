@@ -217,7 +217,7 @@ func toFirstEntry(decoder *json.Decoder) error {
 }
 
 // columnsOf returns the sorted names of the columns of a table: the required members in the schema row, and the optional members that the
-// first entry of the list has. firstEntry is nil if the list is empty.
+// first entry of the list has. The parameter firstEntry is nil if the list is empty.
 func columnsOf(row *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
 	var columns []string
 	for name := range row.Properties {

@@ -109,8 +109,8 @@ func (w *xlsxRows) write(parts ...string) {
 // hexEscape matches a text that spreadsheet programs would read as one escaped character, such as _x0041_ for A.
 var hexEscape = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
-// writeText writes a cell that contains text. It cuts the text after maxCellText UTF-16 units. cellRef is the position of the cell, such as
-// B2.
+// writeText writes a cell that contains text. It cuts the text after maxCellText UTF-16 units. The parameter cellRef is the position of the
+// cell, such as B2.
 func (w *xlsxRows) writeText(cellRef, text string) {
 	text = cutText(text)
 	if strings.Contains(text, "_x") {

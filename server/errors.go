@@ -354,13 +354,13 @@ func wholeSeconds(d time.Duration) int {
 func inSeconds(d time.Duration) string { return counted(wholeSeconds(d), "second", "") }
 
 // counted returns n with a noun, for example "1 entry" or "2048 characters". If plural is empty, the plural is formed by the regular rules
-// of English. n has no thousands separators, so that programs can read it.
+// of English. The parameter n has no thousands separators, so that programs can read it.
 func counted(n int, singular, plural string) string {
 	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, plural)
 }
 
 // unencodedLink returns an error response with the code url_not_encoded if the path contains a link that is not percent-encoded. Otherwise
-// it returns nil. r must be a request that matches no route.
+// it returns nil. The parameter r must be a request that matches no route.
 func unencodedLink(r *http.Request) *Error {
 	resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !strings.Contains(rest, "/") || !strings.Contains(rest, ".") {

@@ -73,8 +73,9 @@ func visiblePoints[P any](points []P, view View) []P {
 	return points
 }
 
-// historyRange returns the first and the last day of a history. startDate and endDate are the parameters start_date and end_date of the
-// request, which can be nil. historyRange fails if startDate is earlier than the caller's tier allows, or if endDate is before startDate.
+// historyRange returns the first and the last day of a history. The parameters startDate and endDate are the parameters start_date and
+// end_date of the request, which can be nil. historyRange fails if startDate is earlier than the caller's tier allows, or if endDate is
+// before startDate.
 func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.Date) (from, to store.Date, err error) {
 	today := store.DateOf(s.now())
 	from, to = today-defaultHistoryDays, today

@@ -16,7 +16,7 @@ var FullView = View{}
 // MaskedView is the View that replaces all metrics by null.
 var MaskedView = View{masked: true}
 
-// Count returns the count n, or nil if v masks metrics. n can be nil, which means that the count is unknown.
+// Count returns the count n, or nil if v masks metrics. The parameter n can be nil, which means that the count is unknown.
 func (v View) Count(n *int64) *int64 {
 	if v.masked {
 		return nil
@@ -24,7 +24,7 @@ func (v View) Count(n *int64) *int64 {
 	return n
 }
 
-// Ratio returns the ratio f, or nil if v masks metrics. f can be nil, which means that the ratio is unknown.
+// Ratio returns the ratio f, or nil if v masks metrics. The parameter f can be nil, which means that the ratio is unknown.
 func (v View) Ratio(f *float64) *float64 {
 	if v.masked {
 		return nil
@@ -32,7 +32,7 @@ func (v View) Ratio(f *float64) *float64 {
 	return f
 }
 
-// Text returns s, or nil if v masks metrics. s is a text that belongs to the metrics, for example the time of the last fetch.
+// Text returns s, or nil if v masks metrics. The parameter s is a text that belongs to the metrics, for example the time of the last fetch.
 func (v View) Text(s *string) *string {
 	if v.masked {
 		return nil

@@ -136,8 +136,8 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 	panic(fmt.Sprintf("%s: 50 generated texts did not match the schema of %q", op.id, name))
 }
 
-// mustBeLink returns true if a field accepts only links, and refuses all other texts. s is the schema of the field, and kinds are the kinds
-// of text that the field accepts.
+// mustBeLink returns true if a field accepts only links, and refuses all other texts. The parameter s is the schema of the field, and kinds
+// are the kinds of text that the field accepts.
 func mustBeLink(s *openapi3.Schema, kinds []textKind) bool {
 	return s.Format == "uri" || len(kinds) == 1 && (kinds[0] == videoLink || kinds[0] == accountLinks) && s.MaxLength != nil && *s.MaxLength == 2048
 }
@@ -183,7 +183,8 @@ func (g *generator) itemText(m textKind) string {
 	return oneOf(g.random, of[m])
 }
 
-// link returns a link of a video or an account in a random form. m is videoLink or accountLinks. A video link can be a short link.
+// link returns a link of a video or an account in a random form. The parameter m is videoLink or accountLinks. A video link can be a short
+// link.
 func (g *generator) link(m textKind) string {
 	if m == videoLink && g.chance(4) {
 		return oneOf(g.random, g.shortLinks)

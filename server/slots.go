@@ -23,8 +23,8 @@ type organisationSlots struct {
 	users int           // number of running and waiting tasks of the organisation
 }
 
-// newSlots returns a slots value. perOrganisation is the maximum number of running tasks of each organisation, and total is the maximum of
-// all organisations together. If total is 0, only the tasks of each organisation are limited.
+// newSlots returns a slots value. The parameter perOrganisation is the maximum number of running tasks of each organisation, and total is
+// the maximum of all organisations together. If total is 0, only the tasks of each organisation are limited.
 func newSlots(perOrganisation, total int) *slots {
 	s := &slots{perOrganisation: perOrganisation, organisations: map[uuid.UUID]*organisationSlots{}}
 	if total > 0 {

@@ -232,13 +232,13 @@ ON CONFLICT (organisation_id) DO UPDATE SET bytes = idempotency_usage.bytes + ex
 	return len(sum) == 1, err
 }
 
-// addKeyBytes adds n bytes to the total size of the organisation's keys. n can be negative.
+// addKeyBytes adds n bytes to the total size of the organisation's keys. The parameter n can be negative.
 func addKeyBytes(tx *gorm.DB, org uuid.UUID, n int64) error {
 	return tx.Exec(`UPDATE idempotency_usage SET bytes = bytes + ? WHERE organisation_id = ?`, n, org).Error
 }
 
-// deleteKeys deletes the organisation's keys that match a condition. n is the size of these keys in bytes, which deleteKeys subtracts from
-// the total.
+// deleteKeys deletes the organisation's keys that match a condition. The parameter n is the size of these keys in bytes, which deleteKeys
+// subtracts from the total.
 func deleteKeys(tx *gorm.DB, org uuid.UUID, n int64, condition string, args ...any) error {
 	if err := db.Scoped(tx, "idempotency_keys", org).Where(condition, args...).Delete(&idempotencyRow{}).Error; err != nil {
 		return err

@@ -174,7 +174,7 @@ func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte,
 	return row.Report, document, nil
 }
 
-// reportRow returns a report, or ErrNotFound. q is a query for the organisation's reports, which can leave out the document.
+// reportRow returns a report, or ErrNotFound. The parameter q is a query for the organisation's reports, which can leave out the document.
 func (o *Org) reportRow(q *gorm.DB, id uuid.UUID) (reportRow, error) {
 	found := make([]reportRow, 0, 1)
 	err := q.Where("reports.id = ?", id).Limit(1).Find(&found).Error

@@ -31,7 +31,8 @@ type meter struct {
 	metrics    string // URL of the server's metrics
 }
 
-// startMetered starts the server of s and returns a meter for its process. postmaster is the process id of PostgreSQL's main process.
+// startMetered starts the server of s and returns a meter for its process. The parameter postmaster is the process id of PostgreSQL's main
+// process.
 func startMetered(t *testing.T, s *stack, postmaster int) *meter {
 	t.Helper()
 	s.startServer(t)

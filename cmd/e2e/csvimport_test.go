@@ -85,7 +85,7 @@ type csvFile struct {
 	took               time.Duration
 	server, client     int64 // how much the memory of the server grew, and the highest memory of the program that downloads, in bytes
 	cells, formulas    int
-	numbers, otherwise int // cells of numeric columns that are numbers, and that are something else
+	numbers, otherwise int // number of cells in numeric columns that are numbers, and number of the other cells in these columns
 }
 
 // maxDownloadMemory is the maximum memory that a download may take from the server and from the program that downloads, whatever the number of videos.

@@ -57,8 +57,8 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	return c
 }
 
-// addCreated stores links or ids of objects that the run created. kind says what they are, such as "tokens". takeCreated returns them
-// later.
+// addCreated stores links or ids of objects that the run created. The parameter kind says what they are, such as "tokens". takeCreated
+// returns them later.
 func (c *customer) addCreated(kind string, values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,8 +56,8 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 	return b.String()
 }
 
-// growth writes the section of docs/evidence/full-rate.md that shows how much the tables of the database grew. minutes is the length of the
-// run.
+// growth writes the section of docs/evidence/full-rate.md that shows how much the tables of the database grew. The parameter minutes is the
+// length of the run.
 func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
 	fmt.Fprintf(b, `
 ## Growth of the database

@@ -146,8 +146,8 @@ func startSandbox(t *testing.T) *box {
 	return b
 }
 
-// setFault makes the sandbox answer all calls to a source with a fault, such as a spent quota, until clearFaults is called. retryAfter is
-// in seconds; 0 means no Retry-After header.
+// setFault makes the sandbox answer all calls to a source with a fault, such as a spent quota, until clearFaults is called. The parameter
+// retryAfter is the value of the Retry-After header in seconds; 0 means no such header.
 func (b *box) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}

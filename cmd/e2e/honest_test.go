@@ -91,7 +91,8 @@ func (h *honest) run(ctx context.Context, base string) []timing {
 	}
 }
 
-// send sends one request of a kind for one organisation. kind is an index into honestKinds, and organisation is an index into h.tokens.
+// send sends one request of a kind for one organisation. The parameter kind is an index into honestKinds, and organisation is an index into
+// h.tokens.
 func (h *honest) send(ctx context.Context, base string, kind, organisation int) timing {
 	method, path, body := http.MethodGet, "/videos/"+h.videos[organisation], []byte(nil)
 	switch kind {

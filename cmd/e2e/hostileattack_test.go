@@ -89,7 +89,7 @@ func (a *attack) record(res *http.Response, err error) {
 	a.responses[name]++
 }
 
-// request returns a request with the token of the attack. headers are pairs of name and value.
+// request returns a request with the token of the attack. The strings in headers are alternately the name and the value of a header.
 func (a *attack) request(method, path string, body io.Reader, headers ...string) *http.Request {
 	a.Helper()
 	r, err := http.NewRequestWithContext(a.Context(), method, a.base+path, body)
@@ -110,19 +110,20 @@ func (a *attack) do(r *http.Request) {
 	a.record(a.client.Do(r))
 }
 
-// get sends a GET request and counts the response. headers are pairs of name and value.
+// get sends a GET request and counts the response. The strings in headers are alternately the name and the value of a header.
 func (a *attack) get(path string, headers ...string) {
 	a.Helper()
 	a.do(a.request(http.MethodGet, path, nil, headers...))
 }
 
-// send sends a request with a JSON body and counts the response. headers are pairs of name and value.
+// send sends a request with a JSON body and counts the response. The strings in headers are alternately the name and the value of a header.
 func (a *attack) send(method, path, body string, headers ...string) {
 	a.Helper()
 	a.do(a.request(method, path, strings.NewReader(body), headers...))
 }
 
-// post sends a POST request with a JSON body and counts the response. headers are pairs of name and value.
+// post sends a POST request with a JSON body and counts the response. The strings in headers are alternately the name and the value of a
+// header.
 func (a *attack) post(path, body string, headers ...string) {
 	a.Helper()
 	a.send(http.MethodPost, path, body, headers...)
@@ -143,8 +144,8 @@ func (a *attack) dial() net.Conn {
 	return conn
 }
 
-// head returns the request line and the headers of an HTTP/1.1 request, including the blank line at the end. headers are pairs of name and
-// value.
+// head returns the request line and the headers of an HTTP/1.1 request, including the blank line at the end. The strings in headers are
+// alternately the name and the value of a header.
 func (a *attack) head(method, path string, headers ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: hostile\r\nAuthorization: Bearer %s\r\n", method, path, a.token)

@@ -16,9 +16,9 @@ import (
 // hostileCase is a test case that tries to overload the server with one request, or with several requests one after the other.
 type hostileCase struct {
 	name string
-	// large is whether a response has up to 5,000 rows. Then the requests may exceed the limits of processor time and memory.
+	// large is true if a response has up to 5,000 rows. The requests may then exceed the limits of processor time and memory.
 	large bool
-	// flat is whether the requests must stay within the limit of memory even if large is true, because the response is streamed.
+	// flat is true if the requests must stay within the limit of memory even if large is true, because the response is streamed.
 	flat    bool
 	prepare func(a *attack) // sends requests before the measurement; can be nil
 	run     func(a *attack)
@@ -29,7 +29,7 @@ const (
 	bulk     = "/videos/bulk"
 )
 
-// bulkBody returns the body of a request for POST /videos/bulk. links is a JSON array of links.
+// bulkBody returns the body of a request for POST /videos/bulk. The parameter links is a JSON array of links.
 func bulkBody(links string) string { return `{"links":` + links + `}` }
 
 // post returns a function for the field run of a hostileCase. It sends a POST request with the given body to path.
@@ -37,7 +37,8 @@ func post(path, body string) func(a *attack) {
 	return func(a *attack) { a.post(path, body) }
 }
 
-// get returns a function for the field run of a hostileCase. It sends a GET request to path. headers are pairs of name and value.
+// get returns a function for the field run of a hostileCase. It sends a GET request to path. The strings in headers are alternately the
+// name and the value of a header.
 func get(path string, headers ...string) func(a *attack) {
 	return func(a *attack) { a.get(path, headers...) }
 }

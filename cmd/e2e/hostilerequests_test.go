@@ -265,8 +265,8 @@ func (s *stack) collection(t *testing.T, name, parent string) string {
 	return made.ID
 }
 
-// addMembers adds the videos or accounts with the given ids to a collection, 100 in each request. path is "/videos" or "/accounts", and
-// member is the name of the list in the request body.
+// addMembers adds the videos or accounts with the given ids to a collection, 100 in each request. The parameter path is "/videos" or
+// "/accounts", and the parameter member is the name of the list in the request body.
 func (s *stack) addMembers(t *testing.T, collection, path, member string, ids []string) {
 	t.Helper()
 	for some := range slices.Chunk(ids, 100) {

@@ -27,7 +27,7 @@ var (
 )
 
 const (
-	killedWriters  = 4 // organisations that write at the same time
+	killedWriters  = 4 // number of organisations that write at the same time
 	blocksOfWriter = 2 // number of blocks of each organisation; a block is the links of one bulk request
 )
 
@@ -60,11 +60,11 @@ func (b *killedBlock) members() []string { return b.ids[:min(100, len(b.ids))] }
 type killedCounts struct {
 	engine                                  string
 	kills                                   int
-	requests, writes                        atomic.Int64 // acknowledged requests, and the links, members and collections in them
+	requests, writes                        atomic.Int64 // number of acknowledged requests, and number of the links, members and collections in them
 	tracked, stopped, added, taken, created atomic.Int64
-	unanswered, applied                     int // requests that were interrupted by a kill, and how many of them had their whole effect
-	checked                                 int // videos and members that were compared after kills
-	replayed                                int // repeated requests with an Idempotency-Key that were answered
+	unanswered, applied                     int // number of requests that were interrupted by a kill, and number of those that had their whole effect
+	checked                                 int // number of videos and members that were compared after kills
+	replayed                                int // number of repeated requests with an Idempotency-Key that were answered
 	duration                                time.Duration
 }
 
@@ -262,7 +262,8 @@ func (k *killedRun) acknowledge(t *testing.T, b *killedBlock, a response, writes
 	}
 }
 
-// expect marks the test as failed if ok is false. The writers use it, because only the goroutine of the test may end the test.
+// expect marks the test as failed if the parameter ok is false. The writers use it, because only the goroutine of the test may end the
+// test.
 func expect(t *testing.T, ok bool, format string, args ...any) {
 	t.Helper()
 	if !ok {

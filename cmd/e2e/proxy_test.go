@@ -228,8 +228,8 @@ func (p *proxied) try(method, target, body string, headers ...string) (response,
 	return response{resp.StatusCode, resp.Header, text}, err
 }
 
-// send sends a request through the proxy and requires that the response has the given status. target is the percent-encoded path with the
-// query.
+// send sends a request through the proxy and requires that the response has the given status. The parameter target is the percent-encoded
+// path with the query.
 func (p *proxied) send(status int, method, target, body string, headers ...string) response {
 	p.t.Helper()
 	a, err := p.try(method, target, body, headers...)
@@ -269,7 +269,8 @@ func TestProxy_documentedConfigurationPreservesRequests(t *testing.T) {
 	}
 }
 
-// requirePreserved requires that requests and answers pass the proxy unchanged. tooLarge is the media type of the answer to a body of 5 MiB.
+// requirePreserved requires that requests and answers pass the proxy unchanged. The parameter tooLarge is the media type of the answer to a
+// body of 5 MiB.
 func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
 	t.Helper()
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)

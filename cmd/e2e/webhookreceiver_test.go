@@ -15,7 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// The faults of an eventReceiver.
+// These are the faults with which an eventReceiver answers attempts to send an event.
 const (
 	faultRefused    = "answered with 503"
 	faultRedirected = "answered with a redirect to another server on a loopback address"
@@ -56,7 +56,7 @@ type eventReceiver struct {
 	faults     map[string]int                  // number of times that the receiver had each fault
 	requests   int
 	redirected int      // number of requests that followed a redirect
-	wrong      []string // what was wrong in requests
+	wrong      []string // descriptions of what was wrong in requests
 }
 
 // newEventReceiver starts a receiver. The caller sets the field verifiers before the first event is sent.

@@ -31,8 +31,9 @@ var (
 // webhookBulk is the number of links in one request of a webhookRun.
 const webhookBulk = 25
 
-// webhookRun is a system of servers and a collector, whose processes are killed while events are recorded and sent. On PostgreSQL, it has two servers. On SQLite, it has
-// one, because SQLite is for one server: several programs that write all the time can keep another one from starting.
+// webhookRun is a system of servers and a collector, whose processes are killed while events are recorded and sent. On PostgreSQL, it has
+// two servers. On SQLite, it has one, because SQLite is for one server: several programs that write all the time can prevent another
+// program from starting.
 type webhookRun struct {
 	*stack
 	receiver *eventReceiver
@@ -56,7 +57,7 @@ type webhookOwner struct {
 type webhookResult struct {
 	engine                   string
 	videos, events, requests int
-	repeated                 int            // requests with an event that the receiver had received before
+	repeated                 int            // number of requests with an event that the receiver had received before
 	kills                    map[string]int // number of kills, by the name of the process
 	faults                   map[string]int // number of faults, by the name of the fault
 	duration                 time.Duration
@@ -305,7 +306,8 @@ func (w *webhookRun) awaitDeliveries(t *testing.T) {
 	}
 }
 
-// check compares the received events with the changes and with the event feeds, and returns the row for the page.
+// check compares the received events with the changes and with the event feeds, and returns a row of the table in
+// docs/evidence/webhooks.md.
 func (w *webhookRun) check(t *testing.T) webhookResult {
 	t.Helper()
 	r := w.receiver

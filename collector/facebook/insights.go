@@ -32,7 +32,7 @@ var insightErrors = func() graph.ErrorClasses {
 }()
 
 const (
-	notEnoughViewers = "not enough viewers" // text in the message of an error whose code also means a missing permission
+	notEnoughViewers = "not enough viewers" // text in the message of this error; the code of the error alone could also mean a missing permission
 	// warnInterval is the minimum time between two warnings that the insights of a page were refused. Without it, each video of the page
 	// would cause a warning.
 	warnInterval = 24 * time.Hour

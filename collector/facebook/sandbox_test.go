@@ -33,8 +33,8 @@ type sandboxed struct {
 
 func startSandbox(t *testing.T) sandboxed { return startSandboxWith(t, nil) }
 
-// startSandboxWith starts a sandbox and returns a source for it. If change is not nil, it is called before the source is created and can
-// change the options and the sandbox's data.
+// startSandboxWith starts a sandbox and returns a source for it. If the function change is not nil, it is called before the source is
+// created and can change the options and the sandbox's data.
 func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.World)) sandboxed {
 	t.Helper()
 	now := func() time.Time { return sourcetest.Now }

@@ -16,8 +16,8 @@ const MaxRetryAfter = 24 * time.Hour
 // ClassOf never returns a class that concerns one target only, such as Gone, because a 404 can also mean a wrong base URL. An AuthFailed of
 // ClassOf does not prove that the credential is wrong; see NamesCredential.
 //
-// isJSON is true if the body is JSON, which shows that the platform itself answered. An HTML page usually comes from a proxy, a load
-// balancer or a login portal. A 403 or 404 without JSON therefore gets the class Temporary.
+// The parameter isJSON is true if the body is JSON, which shows that the platform itself answered. An HTML page usually comes from a proxy,
+// a load balancer or a login portal. A 403 or 404 without JSON therefore gets the class Temporary.
 func ClassOf(status int, isJSON bool) source.Class {
 	switch {
 	case status >= 200 && status < 300 && isJSON:

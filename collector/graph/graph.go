@@ -178,7 +178,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// These are error codes of the Graph API. Codes with first and last are the limits of a range.
+// These are error codes of the Graph API. A pair of names that contain first and last gives the limits of a range of codes.
 const (
 	codeUnknown        = 1
 	codeService        = 2
@@ -324,8 +324,8 @@ func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*Targe
 // timeLayout is the layout of RFC 3339, but without a colon in the time zone.
 const timeLayout = "2006-01-02T15:04:05-0700"
 
-// Time parses an upload time in an answer of the Graph API. It returns nil if text is nil or malformed, or if a video cannot have this
-// upload time, such as a time in the future.
+// Time parses an upload time in an answer of the Graph API. It returns nil if the parameter text is nil or malformed, or if a video cannot
+// have this upload time, such as a time in the future.
 func Time(text *string, now time.Time) *time.Time {
 	if text == nil {
 		return nil

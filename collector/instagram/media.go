@@ -163,8 +163,8 @@ func codeOf(code string, permalink *string) string {
 	return l.ID
 }
 
-// findPosts searches for posts by their codes in the list of the account whose handle is the parameter name. If name is "", it searches the
-// list of the operator's account, whose profile is ownProfile. It returns the result of each post, by code.
+// findPosts searches for posts by their codes in the list of the account whose handle is the parameter name. If the parameter name is "",
+// it searches the list of the operator's account, whose profile is ownProfile. It returns the result of each post, by code.
 func (s *Source) findPosts(ctx context.Context, budget *source.CallBudget, name string, codes []string, ownProfile profile) (map[string]source.Result, error) {
 	found := make(map[string]source.Result, len(codes))
 	missing := slices.Clone(codes)

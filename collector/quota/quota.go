@@ -58,8 +58,8 @@ func (reply Reply) withResult(r source.Result) Reply {
 	return reply
 }
 
-// pausedResult returns the result for a target whose source s is paused. f is the failure that caused the pause, and f.RetryAt is the end
-// of the pause.
+// pausedResult returns the result for a target whose source s is paused. The parameter f is the failure that caused the pause, and
+// f.RetryAt is the end of the pause.
 func pausedResult(s source.Source, f source.Failure) source.Result {
 	return source.Result{Class: Paused, Detail: s.Name() + " is paused until " + f.RetryAt.UTC().Format(time.RFC3339), Failed: &f}
 }

@@ -36,7 +36,7 @@ var faultSources = []string{
 	sourceYouTube, sourceTikTokDisplay, sourceTikTokResearch, sourceVendor, string(link.TikTok), string(link.Instagram), string(link.Facebook), sourceShortLinks,
 }
 
-// rule is an active fault: which wrong or delayed answer the calls to a source get, and how many of them.
+// rule is an active fault: which wrong or delayed answer the calls to a source get, and how many calls get this answer.
 type rule struct {
 	Source     string `json:"source"`
 	Fault      string `json:"fault"`
@@ -69,7 +69,7 @@ func (f *faults) set(r rule) {
 	f.rules[r.Source] = &r
 }
 
-// clear removes the rule of the given source, or every rule if source is "".
+// clear removes the rule of the given source, or every rule if the parameter source is "".
 func (f *faults) clear(source string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -25,7 +25,8 @@ type graphField struct {
 // graphName matches the name of a field or modifier at the start of a text.
 var graphName = regexp.MustCompile(`^[a-z][a-z0-9_]*`)
 
-// parseGraphFields parses the parameter "fields". If its syntax is wrong, ok is false and position is the index of the error in the text.
+// parseGraphFields parses the parameter "fields". If its syntax is wrong, the result ok is false, and the result position is the index of
+// the error in the text.
 func parseGraphFields(text string) (fields []graphField, position int, ok bool) {
 	rest := text
 	fields, ok = parseGraphList(&rest)
@@ -116,8 +117,8 @@ func (n graphNode) project(fields []graphField) (object, *reply) {
 
 // graphPage returns one page of the list of the given ids. It begins at cursor and has at most limit entries. Each entry has the requested
 // fields of the object that node returns. The parameter listURL is the URL of the list without the cursor, or "" for a list inside another
-// object. If shown is not nil, entries for which the function shown returns false are removed. The page can then be short or empty although
-// more pages follow.
+// object. If the function shown is not nil, entries for which the function shown returns false are removed. The page can then be short or
+// empty although more pages follow.
 func graphPage(ids []string, limit, cursor, listURL string, fields []graphField, shown func(id string) bool, node func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {

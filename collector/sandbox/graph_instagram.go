@@ -118,8 +118,8 @@ func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode 
 	return n
 }
 
-// instagramMedia returns a post as a node of the Graph API. If discovered is true, the node has the views but no hidden likes. Otherwise it
-// has the hidden likes but no views.
+// instagramMedia returns a post as a node of the Graph API. If the parameter discovered is true, the node has the views but no hidden
+// likes. Otherwise it has the hidden likes but no views.
 func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNode {
 	t, _ := s.world.Video(link.Instagram, code, c.now) // always found, because the code is from a list of posts
 	n := graphNode{kind: "ShadowIGMedia", fields: object{

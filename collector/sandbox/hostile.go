@@ -48,8 +48,8 @@ func hostileVariants() []hostileVariant {
 	}
 }
 
-// hostileJSON returns the wrong or harmful answer to a call with the fault "hostile". It changes a copy of good, the correct answer. n is
-// the number of earlier calls with this fault. It selects the kind of change.
+// hostileJSON returns the wrong or harmful answer to a call with the fault "hostile". It changes a copy of good, the correct answer. The
+// parameter n is the number of earlier calls with this fault, and selects the kind of change.
 func hostileJSON(n int, good reply) reply {
 	variants := hostileVariants()
 	return variants[n%len(variants)].apply(good)
@@ -193,8 +193,8 @@ func withImpossibleCounts(good reply) reply {
 }
 
 // hostileRedirect returns the answer to a request for a short link with the fault "hostile": a redirect to a URL that a resolver must not
-// request. n is the number of earlier calls with this fault. It selects the URL. The parameter good is the correct answer. If it is not a
-// redirect, hostileRedirect returns it unchanged.
+// request. The parameter n is the number of earlier calls with this fault, and selects the URL. The parameter good is the correct answer.
+// If it is not a redirect, hostileRedirect returns it unchanged.
 func hostileRedirect(n int, good reply) reply {
 	targets := []string{
 		"http://127.0.0.1:22/", "http://169.254.169.254/latest/meta-data/", "https://www.tiktok.com.evil.example/@a/video/7106594312292453675",

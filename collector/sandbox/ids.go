@@ -150,7 +150,7 @@ func publicShortcode(code string) string {
 	return code
 }
 
-// shortcodeNumber returns the number that a shortcode encodes. ok is false if the number does not fit into 64 bits.
+// shortcodeNumber returns the number that a shortcode encodes. The result ok is false if the number does not fit into 64 bits.
 func shortcodeNumber(code string) (uint64, bool) {
 	if len(code) > 11 {
 		return 0, false

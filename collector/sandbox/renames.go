@@ -25,8 +25,8 @@ var (
 	errTaken     = errors.New("an account already has this handle")
 )
 
-// Rename changes the handle of an account to newHandle. The data of the account's videos then contain newHandle. If reuse is true, the old
-// handle then belongs to another account. If reuse is false, the old handle then belongs to no account.
+// Rename changes the handle of an account to newHandle. The data of the account's videos then contain newHandle. If the parameter reuse is
+// true, the old handle then belongs to another account. If the parameter reuse is false, the old handle then belongs to no account.
 func (w *World) Rename(p link.Platform, handle, newHandle string, reuse bool) error {
 	old, ok := foldHandle(p, handle)
 	if !ok {

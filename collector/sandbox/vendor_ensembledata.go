@@ -100,7 +100,8 @@ func ensembleOK(data any, units int) reply {
 	return reply{status: http.StatusOK, body: object{"data": data}}.with("units_charged", strconv.Itoa(units))
 }
 
-// ensembleUnavailable returns nil if a video is public, and otherwise EnsembleData's error. If ok is false, there is no such video.
+// ensembleUnavailable returns nil if a video is public, and otherwise EnsembleData's error. If the parameter ok is false, there is no such
+// video.
 func ensembleUnavailable(t VideoTruth, ok bool) *reply {
 	var rep reply
 	switch {

@@ -159,8 +159,8 @@ func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	return creatorsOK(members)
 }
 
-// creatorsAccount returns nil if an account is available, and otherwise ScrapeCreators' error. If ok is false, there is no such account. If
-// list is true, the request is for the account's videos, which are not available if the account is private.
+// creatorsAccount returns nil if an account is available, and otherwise ScrapeCreators' error. If the parameter ok is false, there is no
+// such account. If list is true, the request is for the account's videos, which are not available if the account is private.
 func creatorsAccount(t AccountTruth, ok, list bool) *reply {
 	var rep reply
 	switch {

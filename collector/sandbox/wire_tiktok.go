@@ -131,5 +131,5 @@ func tiktokClockworks(t VideoTruth, author AccountTruth) object {
 	return item
 }
 
-// isoTime returns a time in ISO 8601 format with milliseconds. t must be in UTC.
+// isoTime returns a time in ISO 8601 format with milliseconds. The parameter t must be in UTC.
 func isoTime(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z") }

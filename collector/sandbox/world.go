@@ -414,7 +414,7 @@ func (w *World) song(p link.Platform, owner identity, d *rng) *Song {
 	return &s
 }
 
-// songID returns a song id in the format of the platform. n is a random number from which the id is derived.
+// songID returns a song id in the format of the platform. The parameter n is a random number from which the id is derived.
 func songID(p link.Platform, n uint64) string {
 	if p == link.TikTok {
 		return strconv.FormatUint(7_000_000_000_000_000_000+n%400_000_000_000_000_000, 10)

@@ -11,7 +11,7 @@ import (
 // again for all further events.
 type Waits []time.Duration
 
-// Nth returns the waiting time after the nth consecutive event. n counts from 1.
+// Nth returns the waiting time after the nth consecutive event. The parameter n counts from 1.
 func (w Waits) Nth(n int) time.Duration { return w[max(0, min(n-1, len(w)-1))] }
 
 var (

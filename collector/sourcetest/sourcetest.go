@@ -186,8 +186,8 @@ func (a Answer) handler(header http.Header) http.HandlerFunc {
 	}
 }
 
-// outcome has the results or the error of one call of Fetch, and what Fetch logged. err is a *source.Failure, which is then also in
-// failure, or the error of the context.
+// outcome has the results or the error of one call of Fetch, and what Fetch logged. The field err is a *source.Failure, which is then also
+// in failure, or the error of the context.
 type outcome struct {
 	results []source.Result
 	err     error

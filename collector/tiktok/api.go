@@ -58,7 +58,7 @@ func newApp(sourceName, base, key, secret string, client *fetch.Client, now func
 	return app{api: api, key: key, secret: secret, now: now}, nil
 }
 
-// request is one call of an API method. body is nil for a GET request.
+// request is one call of an API method. The field body is nil for a GET request.
 type request struct {
 	path   string
 	fields string

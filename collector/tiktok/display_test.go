@@ -206,7 +206,7 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	})
 }
 
-// request is the recorded part of a request that the test server received. line is the method and the URI.
+// request is the recorded part of a request that the test server received. The field line is the method and the URI.
 type request struct{ line, auth, contentType, body string }
 
 // recordRequests serves requests with a handler and records them.

@@ -52,8 +52,8 @@ type userTokens struct {
 	retryRenew time.Time // after a failed exchange, the old access token is used until this time
 }
 
-// unsavedTokens are encrypted tokens that TikTok has returned and that are not in the database yet. row is the database row that they
-// replace.
+// unsavedTokens are encrypted tokens that TikTok has returned and that are not in the database yet. The field row is the database row that
+// they replace.
 type unsavedTokens struct {
 	row    queue.SourceToken
 	sealed []byte

@@ -110,8 +110,8 @@ func checkPeriod(p *problems, member string, period Period) {
 
 var notPlain = regexp.MustCompile(`^$|^\.|@|\||(^|\.)!|^[{\[]`)
 
-// checkPath adds an error if path is not a simple gjson path. With a modifier, gjson could parse a JSON text inside the answer without a
-// limit on its nesting. Alternative.Inside is the safe way to read such a text.
+// checkPath adds an error if the parameter path is not a simple gjson path. With a modifier, gjson could parse a JSON text inside the
+// answer without a limit on its nesting. Alternative.Inside is the safe way to read such a text.
 func checkPath(p *problems, member, path string) {
 	if notPlain.MatchString(path) {
 		p.add(member, "must be a path such as data.items without modifiers, pipes and multipaths, not %q", path)

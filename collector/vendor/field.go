@@ -105,8 +105,8 @@ var accountFacts = factNames{
 // entryFacts are the facts that a video can have in the list of an account's videos.
 var entryFacts = factNames{"id": idFact, "uploaded_at": timeFact}
 
-// check adds an error if name is not a key of allowed, or if an alternative of the field is not valid for the type of the fact. The
-// parameter member is the place of the field in the vendor description.
+// check adds an error if the parameter name is not a key of allowed, or if an alternative of the field is not valid for the type of the
+// fact. The parameter member is the place of the field in the vendor description.
 func (f Field) check(p *problems, member, name string, allowed factNames) {
 	kind, ok := allowed[name]
 	if !ok {

@@ -167,8 +167,8 @@ func (b *batchSize) reduce(refused int, now time.Time) int {
 	return b.reduced
 }
 
-// chunk has the targets of a batch that are requested with one call, without duplicates. call is the index of the call in the vendor
-// description.
+// chunk has the targets of a batch that are requested with one call, without duplicates. The field call is the index of the call in the
+// vendor description.
 type chunk struct {
 	call    int
 	targets []source.Target

@@ -33,7 +33,8 @@ import (
 var threeValued = []string{"AdInfoShop", "Enabled"}
 
 // goOperations returns the source of a Go file in which the type ReelTally has a method for each operation. The methods use the types and
-// functions that oapi-codegen has generated from openapi.yaml. client is the path of the file that contains these types and functions.
+// functions that oapi-codegen has generated from openapi.yaml. The parameter client is the path of the file that contains these types and
+// functions.
 func goOperations(client string, operations []operation) (string, error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, client, nil, parser.ParseComments)

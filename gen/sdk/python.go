@@ -202,7 +202,8 @@ class ReelTally(Client):
 	return out.String()
 }
 
-// qualified adds the prefix "types." to the names of schemas in the source text of a Python type. named has the names of all schemas.
+// qualified adds the prefix "types." to the names of schemas in the source text of a Python type. The parameter named has the names of all
+// schemas.
 func qualified(text string, named map[string]bool) string {
 	var out strings.Builder
 	for _, part := range splitNames(text) {

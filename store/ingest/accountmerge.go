@@ -12,9 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// merge merges the records a and other of one account into one tracked record, and returns that record. a is the record of the fetched
-// target. compareForMerge decides which record is kept. The videos, daily points and collection memberships of the deleted record move to
-// the kept record. The tracking type and the start of tracking come from other if other was tracked earlier than a, and from a otherwise.
+// merge merges the records a and other of one account into one tracked record, and returns that record. The parameter a is the record of
+// the fetched target. compareForMerge decides which record is kept. The videos, daily points and collection memberships of the deleted
+// record move to the kept record. The tracking type and the start of tracking come from other if other was tracked earlier than a, and from
+// a otherwise.
 func (d discovery) merge(a, other *store.Account) (*store.Account, error) {
 	into, from, tracking := a, other, *a
 	if compareForMerge(other, a) < 0 {

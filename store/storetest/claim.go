@@ -66,8 +66,9 @@ func DueTargets(t *testing.T, db *DB) []string {
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// RunBefore runs the function f concurrently, once, just before the next statement that contains the fragment. f gets a second Store, like
-// another process. The statement continues when f has returned or waits for a lock. The function finish waits until f has returned.
+// RunBefore runs the function f concurrently, once, just before the next statement that contains the fragment. The function f gets a second
+// Store, like another process. The statement continues when f has returned or waits for a lock. The function finish waits until f has
+// returned.
 func RunBefore(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
 	other, done := db.Open(t), make(chan struct{})

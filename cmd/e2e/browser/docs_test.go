@@ -26,8 +26,8 @@ func (b *tab) authorise(token string) {
 		chromedp.Click(".modal-ux .btn-done"))
 }
 
-// execute sends a request for an operation with its default parameters from the page /docs, and waits for the response. operation is the
-// CSS selector of the operation's section of the page.
+// execute sends a request for an operation with its default parameters from the page /docs, and waits for the response. The parameter
+// operation is the CSS selector of the operation's section of the page.
 func (b *tab) execute(operation string) {
 	b.t.Helper()
 	b.do(chromedp.Click(operation+".opblock-summary-control"),

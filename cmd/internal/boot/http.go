@@ -36,8 +36,8 @@ func (e *PortInUseError) Error() string {
 		e.Address, e.Flag, e.Variable)
 }
 
-// Listen listens on the TCP address that a setting has. flag and variable are the names of the setting's flag and environment variable, for
-// the errors. If the port is in use, the error is a *PortInUseError.
+// Listen listens on the TCP address that a setting has. The parameters flag and variable are the names of the setting's flag and
+// environment variable, which the errors contain. If the port is in use, the error is a *PortInUseError.
 func Listen(ctx context.Context, flag, variable, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {

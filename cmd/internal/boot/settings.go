@@ -99,8 +99,8 @@ func addVariable(app *kong.Application, err error) error {
 	return fmt.Errorf("%s", text) //nolint:err113 // kong's error with the variable's name added
 }
 
-// InvalidSetting returns a UsageError for a setting with an invalid value. allowed describes the valid values. If value is a Secret, the error
-// does not show it.
+// InvalidSetting returns a UsageError for a setting with an invalid value. The parameter allowed describes the valid values. If value is a
+// Secret, the error does not show it.
 func InvalidSetting(flag, variable string, value any, allowed string) error {
 	return UsageError{fmt.Errorf("--%s (%s) is %q; it must be %s", flag, variable, fmt.Sprint(value), allowed)}
 }

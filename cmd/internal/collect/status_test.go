@@ -96,7 +96,7 @@ reeltally_collectors 1
 	})
 }
 
-func TestReadStatus_knowsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
+func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		sources := []source.Source{budgetSource{}}

@@ -122,7 +122,7 @@ func saved[T any](dir, name string, compute func() (T, error)) (out T, err error
 	text, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
 	if err == nil {
 		if err := json.Unmarshal(text, &out); err != nil {
-			return out, fmt.Errorf("%s is damaged: delete the folder and start again: %w", path, err)
+			return out, fmt.Errorf("the file %s is damaged: delete the folder and start again: %w", path, err)
 		}
 		return out, nil
 	}
@@ -270,7 +270,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if info, err := f.Stat(); err != nil || info.Size() < d.state.Offset {
-		return errors.Join(err, fmt.Errorf("%s is shorter than the histories that were written: delete the folder and start again", d.histories))
+		return errors.Join(err, fmt.Errorf("the file %s is shorter than the histories that were written: delete the folder and start again", d.histories))
 	}
 	if err := f.Truncate(d.state.Offset); err != nil { // removes a history that was written only in part
 		return err

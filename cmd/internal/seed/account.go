@@ -91,8 +91,8 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 }
 
 // account generates an account with some of its uploads. The parameter first is one of these uploads, and the account is the uploader of
-// this video. If first is nil, account takes a random video of the platform p instead. Random TikTok and Instagram videos are years old, so
-// that their histories have the full length of Plan.Days.
+// this video. If the parameter first is nil, account takes a random video of the platform p instead. Random TikTok and Instagram videos are
+// years old, so that their histories have the full length of Plan.Days.
 //
 // If the account has no uploads, is gone, is private or was generated before, the result has no videos.
 func (g *generator) account(p link.Platform, first *firstVideo) (backfill.LoadAccount, error) {

@@ -172,8 +172,8 @@ func (c Config) listen(ctx context.Context) (net.Listener, error) {
 	return boot.Listen(ctx, "listen", "REELTALLY_LISTEN", c.Listen)
 }
 
-// New opens the listener and creates the server. The schema of the store must be current. status is the handler of /status, whose response
-// the dashboard shows on its page of operations. The caller must call Run or Close.
+// New opens the listener and creates the server. The schema of the store must be current. The parameter status is the handler of /status,
+// whose response the dashboard shows on its page of operations. The caller must call Run or Close.
 func New(ctx context.Context, c Config, st *store.Store, status http.Handler, registry *prometheus.Registry, logger *slog.Logger) (*API, error) {
 	proxies, err := c.trustedProxies()
 	if err != nil {

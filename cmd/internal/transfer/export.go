@@ -218,8 +218,8 @@ func (e Export) description() string {
 }
 
 // WriteFile writes the export to the file path. Until the file is complete, its name is path.part. If path.part exists from an interrupted
-// export, WriteFile continues this file if resume is true, and returns an error if resume is false. If the progress cannot be saved,
-// WriteFile calls onStateError and continues the export.
+// export, WriteFile continues this file if the parameter resume is true, and returns an error if resume is false. If the progress cannot be
+// saved, WriteFile calls onStateError and continues the export.
 func (e Export) WriteFile(ctx context.Context, path string, resume bool, onStateError func(error)) (Exported, error) {
 	part := path + ".part"
 	stateFile := &stateFile{Path: path + ".part-state", OnError: onStateError}

@@ -66,8 +66,8 @@ type evidence struct {
 	any           string // a value of any kind
 }
 
-// add records a value of the column. kind points to the member of e for this kind of value. It is nil if the value means the same in both
-// formats.
+// add records a value of the column. The parameter kind points to the member of e for this kind of value. It is nil if the value means the
+// same in both formats.
 func (e *evidence) add(text string, kind *string) {
 	if e.any == "" {
 		e.any = text
@@ -148,7 +148,8 @@ const groupSigns = " '’\u00a0\u2009\u202f"
 // suffixes are the suffixes of rounded counts, such as the K of "12.3K", with the number of zeros that each one stands for.
 var suffixes = map[byte]int{'K': 3, 'M': 6, 'B': 9}
 
-// cutSuffix splits a count into its digits and the number of zeros that its suffix K, M or B stands for. Without a suffix, zeros is 0.
+// cutSuffix splits a count into its digits and the number of zeros that its suffix K, M or B stands for. Without a suffix, the result zeros
+// is 0.
 func cutSuffix(text string) (digits string, zeros int) {
 	if text == "" {
 		return "", 0
@@ -164,8 +165,8 @@ func cutSuffix(text string) (digits string, zeros int) {
 // maxCount is the largest accepted count. It is far above all real counts, so a larger number is a mistake.
 const maxCount = 1_000_000_000_000
 
-// parseCount parses a count in the given format. It returns nil for an empty text, which means that the count is unknown. rounded is true
-// if the text has one of the suffixes K, M and B.
+// parseCount parses a count in the given format. It returns nil for an empty text, which means that the count is unknown. The result
+// rounded is true if the text has one of the suffixes K, M and B.
 func parseCount(text string, format NumberFormat) (n *int64, rounded bool, err error) {
 	if text == "" {
 		return nil, false, nil

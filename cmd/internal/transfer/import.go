@@ -32,8 +32,8 @@ type Import struct {
 	Bad func(BadRow) error
 	// TempDir is the folder for temporary files; "" means the system's default.
 	TempDir string
-	// Progress is called often. done and total are numbers of bytes in the stages Guessing and Reading, and numbers of videos in the stages
-	// Checking and Writing.
+	// Progress is called often. Its parameters done and total are numbers of bytes in the stages Guessing and Reading, and numbers of
+	// videos in the stages Checking and Writing.
 	Progress func(stage Stage, done, total int64)
 }
 
