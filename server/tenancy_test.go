@@ -23,6 +23,7 @@ import (
 // `make probes` sends more pairs of requests.
 var (
 	tenancyProbes = flag.Int("tenancy.probes", 9000, "number of pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends at least")
+	tenancySeed   = flag.Int("tenancy.seed", 7, "seed of the first round of TestTenancy_hidesDataOfOtherOrganisations; each round has the next seed")
 	tenancyTime   = flag.Duration("tenancy.time", 3*time.Hour, "time after which TestTenancy_hidesDataOfOtherOrganisations starts no more rounds")
 	tenancyOut    = flag.String("tenancy.out", "", "path of the page that TestTenancy_hidesDataOfOtherOrganisations writes")
 )
@@ -55,7 +56,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 			if time.Since(start) > *tenancyTime {
 				return
 			}
-			p := newProber(t, newApp(t, storetest.New(t, round.engine)), round, uint64(i)+7)
+			p := newProber(t, newApp(t, storetest.New(t, round.engine)), round, uint64(*tenancySeed+i))
 			before := rowsOf(t, p.app.DB, p.other)
 			for _, op := range sharedContract().operations {
 				fields := textFields(op)

@@ -52,6 +52,10 @@ func (r *probeReport) page(duration time.Duration, machine string) string {
 		operation, _, _ := strings.Cut(field, " ")
 		operations[operation] = true
 	}
+	ended := ""
+	if r.sent() < *tenancyProbes {
+		ended = fmt.Sprintf(" and ended at its time limit, before it had sent %s probes", thousands(*tenancyProbes))
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Probes of other organisations' data
 
@@ -77,7 +81,7 @@ and body, so that a caller cannot even detect that the item exists. One probe of
 	fmt.Fprintf(&b, `
 Probes with a success are, for example, lists that a hashtag of the other organisation filters, and bulk requests whose answer has a result for each id. The other probes mostly get 404.
 
-The run took %s. %s
+The run took %s%s. %s
 
 The command was `+"`make probes PROBES=%d`"+`. `+"`make check`"+` runs this test with %s probes or more. The test is in `+"`server/tenancy_test.go`"+`. Each round has a new server and a new database, and the requests are handled
 in the process of the test. The contract of the API checks each request and response.
@@ -86,7 +90,7 @@ in the process of the test. The contract of the API checks each request and resp
 
 `+"`TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown`"+` in `+"`store/tenancy_test.go`"+` takes each SQL statement of the store and removes one condition on the organisation at a time. The check of statements
 (`+"`storetest.CheckStatement`"+`), which inspects every statement in all tests, must refuse each of the changed statements. [The list of statements](statements.md) has the counts.
-`, duration.Round(time.Second), machine, *tenancyProbes, thousands(9000))
+`, duration.Round(time.Second), ended, machine, *tenancyProbes, thousands(9000))
 	return b.String()
 }
 

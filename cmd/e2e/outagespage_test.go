@@ -22,7 +22,9 @@ func outagesPage(results []outageCounts, machine string) string {
 | What happens | Database | Outages | Acknowledged videos | Lost | Doubled | Successful reads | Refused writes | Refused reads | Slowest answer | Longest time until a write succeeded again |
 | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |
 `, outageWriters)
+	limited := 0
 	for _, r := range results {
+		limited += r.limited
 		fmt.Fprintf(&b, "| %s | %s | %d | %s | 0 | 0 | %s | %s | %s | %s | %s |\n", r.name, r.engine, r.outages, thousands(r.writes), thousands(r.reads), thousands(r.refusedWrites), thousands(r.refusedReads),
 			r.slowest.Round(time.Millisecond), r.recovery.Round(time.Millisecond))
 	}
@@ -30,14 +32,14 @@ func outagesPage(results []outageCounts, machine string) string {
 - Every request was answered: by success, or by 503 with Retry-After, which the table counts as refused. Requests of `+"`/livez`"+` always succeeded. No connection was broken.
 - While a disk is full, reads succeed and writes are refused. An outage of a disk or of Redis ends after %d answers of each kind.
 - PostgreSQL is started again at once. After the kill, it first recovers its data from the write-ahead log.
-- While Redis does not run, no request is refused: the server counts requests for rate limits in its own memory. Here, refused writes are answers with 429, because rate limits are on.
+- While Redis does not run, no request is refused: the server counts requests for rate limits in its own memory. Only here, rate limits are on: %s requests got 429, which the table does not count.
 - At the end of each run, the list of videos must contain each acknowledged video exactly once.
 
 %s
 
 The disks are file systems in memory of 32 MiB (SQLite) and 64 MiB (tables of PostgreSQL), which the test fills with a file. The write-ahead log of PostgreSQL is on another disk: PostgreSQL stops if the disk of its log is full.
 The command was `+"`make outages OUTAGES=%d`"+`, as root. `+"`make check`"+` runs this test with 2 outages and without full disks, which need root. The test is in `+"`cmd/e2e/outages_test.go`"+`.
-`, requestsOfOutage, machine, *outagesCount)
+`, requestsOfOutage, thousands(limited), machine, *outagesCount)
 	return b.String()
 }
 
