@@ -84,7 +84,7 @@ func TestDist_filesOfAReleaseAreCompleteAndRun(t *testing.T) {
 		}
 	}
 	requireRuns(t, filepath.Join(unpacked, "reeltally"), r.version)
-	requireUp(t, filepath.Join(unpacked, "reeltally"), r.version)
+	requireUp(t, filepath.Join(out, archive+".tar.gz"), r)
 
 	var bom cdx.BOM
 	decode(t, filepath.Join(out, "sbom.cdx.json"), &bom)
@@ -150,13 +150,24 @@ func requireRuns(t *testing.T, program, version string) {
 	}
 }
 
-// requireUp starts `reeltally up` as the README says, with a new folder for its data. It fails the test unless the API answers a request
-// with the printed token, and the program stops when it gets a signal.
-func requireUp(t *testing.T, program, version string) {
+// requireUp runs the first commands of README.md in a new folder with the archive: they unpack it and start `reeltally up`. It fails the test
+// unless the API answers a request with the printed token, and the program stops when it gets a signal.
+func requireUp(t *testing.T, archive string, r release) {
 	t.Helper()
-	up := exec.Command(program, "up", "--listen", "127.0.0.1:0")
-	up.Dir = t.TempDir()
-	up.Env = []string{"HOME=" + up.Dir}
+	_, commands, _ := strings.Cut(string(must[[]byte](t)(os.ReadFile(filepath.Join(r.source, "README.md")))), "```sh\n")
+	commands, _, _ = strings.Cut(commands, "```")
+	if !strings.Contains(commands, "\n./reeltally up ") || !strings.Contains(commands, "_linux_amd64.tar.gz ") {
+		t.Fatalf("the first commands of README.md do not start reeltally up from an archive:\n%s", commands)
+	}
+	folder := t.TempDir()
+	packed := must[[]byte](t)(os.ReadFile(archive))
+	if err := os.WriteFile(filepath.Join(folder, filepath.Base(archive)), packed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	commands = strings.NewReplacer("amd64", runtime.GOARCH, "./reeltally up", "exec ./reeltally up").Replace(commands) // with exec, the program gets the signal
+	up := exec.Command("bash", "-e", "-c", commands)
+	up.Dir = folder
+	up.Env = []string{"HOME=" + up.Dir, "PATH=" + os.Getenv("PATH"), "REELTALLY_LISTEN=127.0.0.1:0"}
 	printed := must[io.ReadCloser](t)(up.StdoutPipe())
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
@@ -178,7 +189,7 @@ func requireUp(t *testing.T, program, version string) {
 	body := string(must[[]byte](t)(io.ReadAll(response.Body)))
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK || !strings.Contains(body, `"latest_views"`) || response.Header.Get("ReelTally-Sandbox") != "true" {
-		t.Errorf("up of version %s answers with %d: %s", version, response.StatusCode, body)
+		t.Errorf("up of version %s answers with %d: %s", r.version, response.StatusCode, body)
 	}
 	if err := up.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
