@@ -53,7 +53,7 @@ var pinnedImage = regexp.MustCompile(`^(\$\{\w+:-)?[a-z]+(/[a-z]+)?:\d+\.\d+[.\d
 
 func TestCompose_servicesAreBoundedAndStartInOrder(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"docker-compose.yml", "docker-compose.citus.yml"} {
+	for _, name := range []string{"docker-compose.yml", "docker-compose.citus.yml", "docker-compose.demo.yml"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file, text := readCompose(t, name)
@@ -91,6 +91,29 @@ func TestCompose_servicesAreBoundedAndStartInOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The compose file of the demo needs no key and no other service. The test starts its command with its settings, with the folder /data in the
+// folder of the test.
+func TestCompose_demoStartsWithoutSettings(t *testing.T) {
+	t.Parallel()
+	file, text := readCompose(t, "docker-compose.demo.yml")
+	require.NotContains(t, text, ":?", "a required variable")
+	require.NotContains(t, text, "env_file")
+	require.Len(t, file.Services, 1)
+	require.Empty(t, file.Volumes)
+	demo := file.Services["demo"]
+	require.Equal(t, []string{"up"}, demo.Command)
+	require.Equal(t, "sqlite:/data/demo.db", demo.Environment["REELTALLY_DATABASE_URL"])
+	env := map[string]string{}
+	for name, value := range demo.Environment {
+		env[name] = strings.NewReplacer("/data/", t.TempDir()+"/", "${REELTALLY_PORT:-8080}", "8080").Replace(value)
+	}
+	u := startUp(t, env)
+	require.Contains(t, u.Stdout.String(), "MADE UP by the sandbox")
+	require.Contains(t, u.Stdout.String(), env["REELTALLY_APP_URL"]+"/login/")
+	require.Contains(t, getText(t, u.base+"/videos?limit=1", u.token), `"data":[{`)
+	require.Zero(t, u.Stop())
 }
 
 // The compose file of Citus has a coordinator and two workers. The programs start after the tables were divided between the workers.
