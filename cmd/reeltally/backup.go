@@ -133,8 +133,8 @@ type backupSummary struct {
 	SHA256  string    `json:"sha256"`
 }
 
-// printBackup prints the summary of a backup, as JSON or as sentences. event says what the command did with the file, such as "was
-// written".
+// printBackup prints the summary of a backup, as JSON or as sentences. The parameter event says what the command did with the file, such as
+// "was written".
 func printBackup(p boot.Process, asJSON bool, file, event string, s backup.Summary) error {
 	if asJSON {
 		return writeJSON(p.Stdout, backupSummary{s.Program, s.Engine, s.Schema, s.TakenAt, s.Tables, s.Rows, s.SHA256})

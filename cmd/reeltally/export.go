@@ -40,9 +40,9 @@ var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSe
 // isCSV reports whether the file has one of the two CSV formats.
 func (c *exportCommand) isCSV() bool { return c.Format != "ndjson" }
 
-// export calls write, which requests the entries from the server, and saves what write writes to the file or to standard output. what is
-// the plural of the entries, such as "videos". The function count returns the number of entries for the progress bar; nil means that the
-// number is unknown.
+// export calls write, which requests the entries from the server, and saves what write writes to the file or to standard output. The
+// parameter what is the plural of the entries, such as "videos". The function count returns the number of entries for the progress bar; nil
+// means that the number is unknown.
 func (c *exportCommand) export(ctx context.Context, p boot.Process, what string, count func(*client.ReelTally) (int64, error), write func(*client.ReelTally, io.Writer) error) error {
 	api, err := c.connect()
 	if err != nil {

@@ -25,7 +25,7 @@ type exportDatabase struct {
 	Resume         bool   `help:"Resume an interrupted export from FILE.part."`
 }
 
-// day is a command-line argument with a UTC day, such as 2026-01-31. set says whether the argument was given.
+// day is a command-line argument with a UTC day, such as 2026-01-31. The field set says whether the argument was given.
 type day struct {
 	store.Date
 	set bool

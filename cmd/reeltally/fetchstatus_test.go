@@ -199,8 +199,8 @@ func (s *statusSystem) video(id string) map[string]any {
 	return s.request(http.MethodGet, "/videos/"+id, nil)
 }
 
-// fault makes the sandbox answer all calls to a source with a kind of failure, such as a spent quota. If kind is "", all sources work
-// normally again.
+// fault makes the sandbox answer all calls to a source with a kind of failure, such as a spent quota. If the parameter kind is "", all
+// sources work normally again.
 func (s *statusSystem) fault(source, kind string) {
 	s.t.Helper()
 	method, body := http.MethodPut, `{"source":"`+source+`","fault":"`+kind+`"}`

@@ -120,8 +120,8 @@ type chartPoint struct {
 	interpolated bool
 }
 
-// writeChart writes a history as a chart, the oldest day first. points has the history in the order of the API, the newest day first. The
-// function convert selects the metric of the chart from a point.
+// writeChart writes a history as a chart, the oldest day first. The parameter points has the history in the order of the API, the newest
+// day first. The function convert selects the metric of the chart from a point.
 func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) chartPoint) error {
 	var chart []chartPoint
 	for _, point := range slices.Backward(points) {

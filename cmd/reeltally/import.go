@@ -108,8 +108,8 @@ func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// print prints the summary of an import, without counts that are 0. If columns is not empty, as in a dry run, print also says how the
-// import reads each column.
+// print prints the summary of an import, without counts that are 0. If the parameter columns is not empty, as in a dry run, print also says
+// how the import reads each column.
 func (c *importCommand) print(p boot.Process, org store.Organisation, keep store.Retention, s transfer.Summary, columns []transfer.ColumnFormat) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, struct {

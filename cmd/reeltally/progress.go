@@ -32,8 +32,8 @@ type progress struct {
 // logInterval is the shortest time between two log lines about the progress of a task.
 const logInterval = 10 * time.Second
 
-// newProgress starts to show the progress of a task. total is the number of units of the whole task, or 0 if it is unknown. If w is a
-// terminal, the progress is a bar on w, and otherwise it is logged.
+// newProgress starts to show the progress of a task. The parameter total is the number of units of the whole task, or 0 if it is unknown.
+// If w is a terminal, the progress is a bar on w, and otherwise it is logged.
 func newProgress(w io.Writer, logger *slog.Logger, task, unit string, total int64) *progress {
 	p := &progress{log: logger, task: task, unit: unit, start: time.Now(), lastLog: time.Now(), total: total}
 	if boot.IsTerminal(w) {
@@ -69,8 +69,8 @@ func (p *progress) timeLeft(done int64) time.Duration {
 	return (time.Duration(float64(time.Since(p.start)) * float64(p.total-done) / float64(done))).Round(time.Second)
 }
 
-// set shows how far the task is. The parameter done is the number of its finished units. points is the number of history points written so
-// far for the current organisation, or 0 if the task does not count them.
+// set shows how far the task is. The parameter done is the number of its finished units. The parameter points is the number of history
+// points written so far for the current organisation, or 0 if the task does not count them.
 func (p *progress) set(ctx context.Context, done int64, points int) {
 	p.points.Store(int64(p.pointsBefore + points))
 	switch {
@@ -82,7 +82,8 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 	}
 }
 
-// setTotal does the same as the method set, for a task whose total was unknown at its start. done and total are numbers of units.
+// setTotal does the same as the method set, for a task whose total was unknown at its start. The parameters done and total are numbers of
+// units.
 func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	if p.total == 0 {
 		if p.total = total; p.bar != nil {

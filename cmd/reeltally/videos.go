@@ -132,7 +132,7 @@ func direction(ascending bool) client.OrderDirection {
 	return ""
 }
 
-// limited returns the first entries, as many as the parameter limit says, or all entries if limit is 0.
+// limited returns the first entries, as many as the parameter limit says, or all entries if the parameter limit is 0.
 func limited[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		n := 0
