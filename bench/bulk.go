@@ -14,8 +14,8 @@ const (
 	bulkAccounts = 25  // number of accounts among which the links are divided
 )
 
-// A series is a set of links whose video ids are in a range of their own. Each case, which is one comparison of the benchmark, tracks its
-// own series. So no other case has tracked these links before.
+// A series is a set of links. The video ids of two series differ, and each measured step tracks its own series. So no other step has
+// tracked the links of a step before.
 const (
 	seriesNew = iota + 1
 	seriesComparison

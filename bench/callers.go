@@ -58,7 +58,8 @@ type collecting struct {
 	err  error
 }
 
-// collectUntil stores batches of answers of sources, as a collector does, until the context end is cancelled. It stores at least one batch.
+// collectUntil stores batches of answers of sources, as a collector does, until the context in the parameter end is cancelled. It stores at
+// least one batch.
 func (b *bench) collectUntil(ctx, end context.Context) (c collecting) {
 	for len(c.took) == 0 || end.Err() == nil {
 		took, err := stores(b.pg, b.batchSize())(ctx, 0)
@@ -71,8 +72,8 @@ func (b *bench) collectUntil(ctx, end context.Context) (c collecting) {
 	return c
 }
 
-// readers returns the organisations whose pages the callers read. They are several, because the server handles at most four requests of one
-// organisation at the same time.
+// readers returns the organisations whose pages the callers read. There are several organisations, because the server handles at most four
+// requests of one organisation at the same time.
 func (b *bench) readers() []*organisation {
 	return append([]*organisation{b.pg.writes}, b.pg.others...)
 }

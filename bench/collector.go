@@ -36,8 +36,8 @@ func stores(i *instance, size int) step {
 	}
 }
 
-// batchDay returns the time of the store's clock, which the benchmark sets itself. It is the time of the last stored batch. Each batch is
-// stored at noon of the day after the last batch.
+// batchDay returns the time of the store's clock, which is the time of the last batch. For each batch, nextBatch sets this clock to noon of
+// the next day.
 func (i *instance) batchDay() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
 // nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims videos of

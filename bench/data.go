@@ -76,8 +76,8 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 // readVideos returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
 func (o options) readVideos() int { return int(100_000 * o.scale) }
 
-// writeVideos returns how many videos an organisation of the write measurements has. These organisations are the one in the field writes,
-// for which the benchmark stores answers of a source, and those in the field others.
+// writeVideos returns the number of videos of each organisation in the fields writes and others. For the organisation in the field writes,
+// the benchmark stores answers of a source.
 func (o options) writeVideos() int { return min(10_000, o.readVideos()) }
 
 // batchSize returns the number of videos whose answers the collector stores in one batch.

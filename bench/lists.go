@@ -39,14 +39,14 @@ func (l listing) sql(columns string, o *organisation) string {
 		columns, l.table, o.id, l.where, l.order, l.rows)
 }
 
-// ordered returns the first page, of the given number of rows, of all videos. The videos are in descending order of the column that the
-// parameter order names.
+// ordered describes the first page of the list of all videos, in descending order of the column that the parameter order names. The
+// parameter rows is the number of videos on the page.
 func ordered(order string, rows int) listing {
 	return listing{name: "by " + order, query: "order_by=" + order, table: "bench_videos", order: order, rows: rows}
 }
 
-// filtered returns the first pages of three lists: the videos of one username, those of a range of upload dates, and those of one
-// collection. Each page has the given number of rows.
+// filtered describes the first pages of three lists: the videos of one username, the videos of a range of upload dates, and the videos of
+// one collection. Each page has the given number of rows.
 func filtered(rows int) []listing {
 	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly) }
 	const newest, oldest = 2, 3 * 365 // days since the upload

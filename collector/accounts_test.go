@@ -78,8 +78,8 @@ func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	}
 }
 
-// waitForCheck waits until the account was last fetched successfully at the time earliest or later. If earliest is 0, any successful fetch
-// is enough.
+// waitForCheck waits until the last successful fetch of the account was at the time earliest or later. If earliest is 0, any successful
+// fetch is enough.
 func (w *testSystem) waitForCheck(ref store.AccountRef, earliest store.Instant) {
 	w.t.Helper()
 	w.waitFor("the account is checked", func() bool {
@@ -198,8 +198,8 @@ func TestTrackedAccount_allPagesOfItsVideoListAreFetched(t *testing.T) {
 				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest200)
 
-				// Another organisation tracks all videos of the account, while its video list is fetched for the first organisation or
-				// afterwards.
+				// Another organisation tracks all videos of the same account. It starts to track them while the list of the account's
+				// videos is fetched for the first organisation, or after that.
 				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
 				second := &testSystem{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
@@ -286,7 +286,7 @@ func (w *testSystem) requireStates(want string) {
 	}
 }
 
-func TestCollector_parksATargetThatNoSourceCanFetch(t *testing.T) {
+func TestCollector_makesNoCallForATargetThatNoSourceCanFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)

@@ -19,7 +19,8 @@ import (
 )
 
 // budgetSource is a source of TikTok accounts with one budget. The field limit is the number of units a day, and the field units is the
-// number of units that each call reserves. The function spends uses some of the reserved units and returns the error of the call.
+// number of units that each call reserves. The field spends is a function that Fetch calls: it uses some of the reserved units and returns
+// the error of Fetch.
 type budgetSource struct {
 	limit, units int64
 	spends       func(budget *source.CallBudget) error
@@ -112,7 +113,8 @@ func (b *budgetTest) pauses() map[string]queue.Pause {
 	return p
 }
 
-// spendCalls returns a function for budgetSource.spends. The function spends up to n units of its call budget and then returns err.
+// spendCalls returns a function for the field budgetSource.spends. The returned function spends up to n units of its call budget and then
+// returns err.
 func spendCalls(n int64, err error) func(*source.CallBudget) error {
 	return func(budget *source.CallBudget) error {
 		budget.Meter()
@@ -207,7 +209,7 @@ func (unsupportedSource) Fetch(_ context.Context, batch []source.Target, _ *sour
 	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not supported"}}, nil
 }
 
-func TestBudget_targetThatWaitsForUnitsIsNotParked(t *testing.T) {
+func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 	t.Parallel()
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 250, spends: spendCalls(2, nil)})
 	b.Sources = append(b.Sources, unsupportedSource{&budgetSource{units: 1}})

@@ -133,7 +133,7 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
 		w.waitForLog("source paused", "class=rate_limited")
 		w.waitFor("the target is deferred for minutes", func() bool {
-			db.Clock.Advance(50 * time.Millisecond) // the target may first be retried after less than a second
+			db.Clock.Advance(50 * time.Millisecond) // the first retry may come after less than a second
 			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+otherAccount)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
 		})
@@ -143,7 +143,7 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 	})
 }
 
-func TestFallback_targetThatNoSourceSupportsIsParked(t *testing.T) {
+func TestFallback_targetThatNoSourceSupportsIsTriedOnlyRarely(t *testing.T) {
 	t.Parallel()
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)

@@ -38,7 +38,8 @@ import (
 // Options are the dependencies and the settings of a collector.
 type Options struct {
 	Store *store.Store
-	// Sources are the configured sources. They are asked for a target in this order, until one source gives the target's numbers.
+	// Sources are the configured sources. To fetch a target, the collector asks them in this order, until one source gives the target's
+	// numbers.
 	Sources []source.Source
 	// Now returns the current time. Tests set it to a simulated clock.
 	Now    func() time.Time

@@ -141,7 +141,8 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	})
 }
 
-// waitFor waits until the function holds returns true. If that takes longer than three minutes, the test fails with the text description.
+// waitFor calls the function holds again and again until holds returns true. If that takes longer than three minutes, the test fails, and
+// the parameter description is part of the error message.
 func (w *testSystem) waitFor(description string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
@@ -296,8 +297,8 @@ func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// The call on the next day requests only counts. It goes to a new sandbox, which has not seen the link and therefore makes up another
-		// author for the same video id than the author in the link.
+		// The call on the next day requests only counts. It goes to a new sandbox, which has not seen the link. For the same video id, this
+		// sandbox therefore makes up another author than the author in the link.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())

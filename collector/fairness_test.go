@@ -154,7 +154,7 @@ func (w *delayedTransport) callsNaming(words []string, start, end time.Time) (ca
 	return calls, inFlight
 }
 
-// fairnessTest runs a collector that asks the own API of each platform first and a vendor second, with delayed calls.
+// fairnessTest runs a collector that asks each platform's own API first and then a vendor. The calls can be delayed.
 type fairnessTest struct {
 	*testSystem
 	transport *delayedTransport
@@ -289,7 +289,7 @@ func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult
 		words = append(words, v.Username)
 	}
 	if correct, ok := w.sandbox.World().Video(p, v.ExternalID, began); ok {
-		words = append(words, correct.Account.ID) // a source may also send a call with the id of the account
+		words = append(words, correct.Account.ID) // a call for the account of the video contains this id
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()

@@ -42,8 +42,8 @@ type search struct {
 // searches contains one search for each video of a batch. The keys are the external ids of the videos.
 type searches map[string]*search
 
-// of returns the search for the video of the target t, which contains the handles that were tried for it. The first call for a target
-// creates an empty search.
+// of returns the search for the video of the target t. The search contains the handles that were already tried for this video. If there is
+// no search for the video yet, of creates an empty one.
 func (all searches) of(t source.Target) *search {
 	if all[t.ExternalID] == nil {
 		all[t.ExternalID] = &search{}
@@ -55,8 +55,8 @@ func (all searches) of(t source.Target) *search {
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
 // next decides how the search continues after a call with the result r. The parameter t is the request of this call, with one handle, to
-// the source src. If the video was not found and further handles from callers' links are left, the result again is the request with the
-// next handle. Otherwise again is nil, and the result final is the result of the whole search.
+// the source src. If the video was not found and further handles from callers' links are left, the result named again is the request with
+// the next handle. Otherwise it is nil, and the result named final is the result of the whole search.
 func (s *search) next(src source.Source, t source.Target, r source.Result) (final source.Result, again *source.Target) {
 	rest := t
 	switch {

@@ -25,8 +25,8 @@ type scenario struct {
 	// missing are the names of the counts that the changed answer does not contain. Their stored values stay unchanged.
 	missing []string
 	onlyIf  func(testedSource) bool // returns true for the sources with which the scenario runs; nil means all sources
-	// bothKnown is true if the platform changes its answers about the videos known and unaffected, which were both fetched before. If it is
-	// false, the platform changes its answers about the videos known and unfetched.
+	// bothKnown is true if the platform changes its answers about the two videos that were fetched before (called known and unaffected, see
+	// outcomes). If bothKnown is false, the platform changes its answers about the videos that are called known and unfetched.
 	bothKnown  bool
 	otherCalls bool          // if true, only the answers to calls without a video id are changed, such as calls for access tokens
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
@@ -54,7 +54,7 @@ func (s scenario) wantIn(l testedSource) outcomes {
 
 var (
 	allOK         = outcomes{"ok", "ok", "ok"}
-	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the answers about the videos known and unfetched are invalid
+	itemsFail     = outcomes{"temporary", "temporary", "ok"}        // only the answers about the first two videos are invalid
 	allFail       = outcomes{"temporary", "temporary", "temporary"} // the whole answer is invalid, so that all three videos fail
 	itemsHeldBack = outcomes{heldBack, heldBack, "ok"}
 	allWith       = func(f outcome) outcomes { return outcomes{f, f, f} }

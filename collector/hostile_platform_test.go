@@ -331,8 +331,8 @@ func scalarText(v any) string {
 	return ""
 }
 
-// eachList replaces each JSON list that contains an object with an id in tampering.tamperedIDs by the result of the function change. The
-// parameter isTampered of change is a function that reports whether an element of the list contains such an object.
+// eachList finds each JSON list with an object whose id is in tampering.tamperedIDs, and replaces the list by the result of the function
+// change. The parameter isTampered of change is a function that reports whether an element of the list contains such an object.
 func (b *tampering) eachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
 	isTampered := func(v any) bool {
 		found := false
@@ -356,8 +356,8 @@ func (b *tampering) eachList(s *response, change func(list []any, isTampered fun
 	s.encode(walk(s.decoded()))
 }
 
-// eachCount calls the function change for each count of each video in an answer whose id is in tampering.tamperedIDs. Its parameter name is
-// the name of the count, such as "views". The value of the count in the answer is parent[key].
+// eachCount calls the function change for each count of the tampered videos in an answer (see tampering.tamperedIDs). The parameter name of
+// change is the name of the count, such as "views". The value of the count in the answer is parent[key].
 func (b *tampering) eachCount(s *response, change func(id, name string, parent object, key string)) {
 	b.eachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {

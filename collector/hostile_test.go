@@ -27,9 +27,9 @@ const (
 	notNewer outcome = "not newer" // the source returned counts that are older than the stored counts
 )
 
-// outcomes are the outcomes of three videos that are fetched together. The videos known and unaffected were fetched before, but the video
-// unfetched was not. Unless a scenario says otherwise, the platform changes its answers about known and unfetched, and answers correctly
-// about unaffected.
+// outcomes are the outcomes of three videos that are fetched together. The videos are called known, unfetched and unaffected. Only known
+// and unaffected were fetched before. Unless a scenario says otherwise, the platform changes its answers about known and unfetched, but not
+// its answers about unaffected.
 type outcomes struct{ known, unfetched, unaffected outcome }
 
 // scenarioRun is the state of a test that runs one scenario.
@@ -37,7 +37,7 @@ type scenarioRun struct {
 	*hostileTest
 	t         *testing.T
 	org       *store.Org
-	videos    [3]sandbox.VideoTruth // the videos known, unfetched and unaffected, in this order
+	videos    [3]sandbox.VideoTruth // the videos that are called known, unfetched and unaffected, in this order
 	callTimes []time.Time           // times at which targets were fetched
 	tampering *tampering
 	before    map[string]counts // stored counts before the platform changes its answers, by id of the video

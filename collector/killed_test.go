@@ -190,8 +190,8 @@ func newKillTest(t *testing.T, name string, collectors int) *killTest {
 	return k
 }
 
-// serveWithFaults answers a call to a platform in the same way as the sandbox. Each call decreases k.countdown by one. The call that makes
-// it 0 also causes the next fault.
+// serveWithFaults answers a call to a platform in the same way as the sandbox. Each call decreases k.countdown by one. The call that
+// decreases k.countdown to 0 also causes the next fault.
 func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	k.called.Add(1)
 	if k.countdown.Add(-1) != 0 {

@@ -153,7 +153,7 @@ func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) i
 }
 
 // lastOutcome returns the outcome after no source could answer for a target. If a call to an earlier source failed, or if an earlier source
-// is paused, the target does not count as refused, because that source will be asked again.
+// is paused, the target does not count as refused, because the earlier source will be asked again.
 func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed := a.find(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
@@ -194,7 +194,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 		o.State = queue.StateParked
 	default: // the class Temporary and the classes of all other failures
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
-		if o.Attempts >= schedule.FailedParked && r.Class != source.AuthFailed { // AuthFailed does not park the target, because the credential can be the cause
+		if o.Attempts >= schedule.FailedParked && r.Class != source.AuthFailed { // not for AuthFailed, which the credential can cause
 			o.State = queue.StateParked
 		}
 		lasting, delay = lastingClasses, schedule.FailureWaits.Nth(o.Attempts)

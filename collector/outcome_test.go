@@ -64,7 +64,8 @@ func TestOutcome_olderCountsOfALaggingSourceAreIgnored(t *testing.T) {
 	require.NotNil(t, of(999, true, yesterday).Facts)
 }
 
-// A failed call before or between refusals does not count as a refusal, so it does not make a target gone or parked earlier.
+// A failed call before or between refusals does not count as a refusal. So a target needs the same number of refusals to
+// become gone or parked, with or without failed calls.
 func TestOutcome_refusalsAreCountedSeparatelyFromOutages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -103,7 +104,7 @@ func TestOutcome_refusalsAreCountedSeparatelyFromOutages(t *testing.T) {
 	}
 }
 
-func TestOutcome_targetIsParkedAfterRepeatedRefusals(t *testing.T) {
+func TestOutcome_targetIsTriedOnlyRarelyAfterRepeatedRefusals(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.Private, source.Restricted} {
 		target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, ExternalID: "1", Pace: queue.PaceFast}

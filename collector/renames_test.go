@@ -113,8 +113,8 @@ func (w *testSystem) deferDetails(duration time.Duration) {
 	w.db.Exec(w.t, "UPDATE fetch_targets SET details_at = ? WHERE kind = 'video'", store.InstantOf(w.db.Clock.Now().Add(duration)))
 }
 
-// requireOtherAccount tracks the account with the given handle, which was the handle of the account ref before. It checks that the tracked
-// account is not ref, and that the stored followers of ref do not change.
+// requireOtherAccount tracks the account that now has the given handle. Before the rename, the account ref had this handle.
+// requireOtherAccount checks that the tracked account is not ref, and that the stored followers of ref do not change.
 func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
 	a := w.account(ref)

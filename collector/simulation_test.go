@@ -101,7 +101,7 @@ func (s *simulation) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// ServeHTTP passes a request to the sandbox, and counts the units of the budget that the request uses.
+// ServeHTTP passes a request to the sandbox. It also adds one unit to the used units of the request's budget.
 func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	budget, window := "tiktok", s.clock.Now().UTC().Format(time.DateOnly)
 	switch {

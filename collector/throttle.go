@@ -99,8 +99,8 @@ func (c *Collector) supply(now time.Time) map[string]float64 {
 	return supply
 }
 
-// needs groups demand, the numbers of targets in the queue, by platform and kind of target. For each group, it adds what it costs to fetch
-// one of the targets.
+// needs returns one Need for each group of targets (the videos or the accounts of one platform). A Need contains the numbers of targets in
+// the queue, from the parameter demand, and the cost of fetching one target of the group.
 func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
 	for _, d := range demand {
@@ -116,9 +116,9 @@ func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need 
 	return needs
 }
 
-// costs returns what it costs to fetch one target like sample. Each source can offer several lists of calls for this (Source.Plan), and the
-// result has one map for each list, in the order in which they are tried. A map has the units that one target takes from each budget, by
-// the key of the budget. All targets of a full batch share the units of a call evenly.
+// costs returns the alternative costs of fetching one target like sample, in the order in which they are tried. There is one cost for each
+// list of calls that a source offers (Source.Plan). A cost maps the key of a budget to the units that one target takes from this budget.
+// All targets of a full batch share the units of a call evenly.
 func (c *Collector) costs(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64

@@ -25,7 +25,8 @@ const (
 	claimTimeout = 30 * time.Second
 	// leaseMargin is added to the timeout of a fetch to get the length of the lease, so that the lease also covers storing the answers.
 	leaseMargin = time.Minute
-	// accountTimeout is the timeout of the fetch of one account. It is long because some sources list thousands of videos ten at a time.
+	// accountTimeout is the timeout of the fetch of one account. It is long because some sources return thousands of videos in pages of
+	// ten.
 	accountTimeout = time.Hour
 	// minCandidates is the smallest value of workerGroup.candidates, the number of due targets from which the targets of one call are chosen.
 	minCandidates = 10
@@ -39,8 +40,8 @@ type worker struct {
 }
 
 // workerGroup is the state that all workers of one source share. If only one worker is free, it claims only targets for which an
-// organisation waits, and only of organisations that have no other claimed target in the queue of the source. The targets of one
-// organisation therefore never occupy all workers of a slow source.
+// organisation waits, and only if the organisation has no other claimed target in the queue of the source. The targets of one organisation
+// therefore never occupy all workers of a slow source.
 type workerGroup struct {
 	workers  int
 	claiming sync.Mutex    // held while a worker claims or waits for the next poll, so that an idle source causes few queries
@@ -71,8 +72,8 @@ func (c *Collector) workers(s source.Source) []*worker {
 	return workers
 }
 
-// run calls round again and again until ctx ends. It calls stop if the numbers of the source must not be stored in the database, because
-// either the numbers or the database are made up by a sandbox.
+// run repeatedly calls the method round until ctx ends. It calls stop if the numbers of the source must not be stored in the database,
+// because either the numbers or the database are made up by a sandbox.
 func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		err := w.safely(ctx, func() error { _, err := w.round(ctx, true); return err }, "source", w.source.Name())

@@ -35,10 +35,10 @@ func TestDocuments_nameTestsThatExist(t *testing.T) {
 	}
 }
 
-// lastPoint is the number of the last row, A33, of the table in contract.md.
+// lastPoint is the number of the last row of the table in contract.md. The id of this row is A33.
 const lastPoint = 33
 
-func TestContract_everyRowNamesTest(t *testing.T) {
+func TestContract_everyRowNamesATest(t *testing.T) {
 	t.Parallel()
 	point := 0
 	for line := range strings.Lines(read(t, "contract.md")) {

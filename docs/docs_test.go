@@ -47,10 +47,11 @@ type testFunc struct {
 	rows []string // ids of the requirements in the comment above the test
 }
 
-// marker matches the comment above a test that lists the requirements that the test checks.
+// marker matches a line of the comment above a test. The line lists the requirements that the test checks.
 var marker = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
-// tests returns all test functions and fuzz targets of the repository. The result faults describes invalid comments that list requirements.
+// tests returns all test functions and fuzz targets of the repository. The result faults has an error message for each list of requirements
+// that is not above a test, and for a failure to read the repository.
 var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -72,7 +73,8 @@ var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	return found, faults
 })
 
-// testsOf returns the test functions and fuzz targets of a file. The result faults describes invalid comments that list requirements.
+// testsOf returns the test functions and fuzz targets of a file. The result faults has an error message for each list of requirements that
+// is not above a test.
 func testsOf(path string) (found []testFunc, faults []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)

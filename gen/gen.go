@@ -2,7 +2,7 @@
 // client libraries for TypeScript and Python.
 //
 // `make gen` generates all of them, and `make gen-check` fails if they are out of date. The Go code is generated from a part of
-// openapi.yaml: api/overlay.yaml and client/overlay.yaml list the parts of openapi.yaml that are removed before.
+// openapi.yaml: api/overlay.yaml and client/overlay.yaml list the other parts, which are removed before the code is generated.
 package gen
 
 import "embed"

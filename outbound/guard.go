@@ -37,15 +37,15 @@ const (
 	// Public means that the host may resolve only to public addresses. It is for hosts on the internet.
 	Public
 	// Operated means that the host may resolve to public, loopback and private addresses. It is for hosts that the operator configured. If
-	// the operator configured an IP address instead of a host name, it can be any address, for example a link-local address.
+	// the operator configured an IP address instead of a host name, the IP address can be any address, for example a link-local address.
 	Operated
 )
 
 // Guard is a dialer that connects only to allowed hosts. The zero value allows no host. A Guard must not be changed after its first use. It
 // is safe for concurrent use.
 type Guard struct {
-	// Reach returns to which IP addresses a host may resolve. The parameter address is the "host:port" in lower case. If Reach is nil, no
-	// host is allowed.
+	// Reach returns the kind of IP addresses to which a host may resolve. The parameter address is the "host:port" in lower case. If Reach
+	// is nil, no host is allowed.
 	Reach func(address string) Reach
 	// Lookup returns the IP addresses of a host. If Lookup is nil, [net.Resolver.LookupNetIP] of the default resolver is used.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)

@@ -95,8 +95,8 @@ func TestIsPublic_returnsFalseForIPv6FormsOfLocalAddresses(t *testing.T) {
 	})
 }
 
-// fixedLookup returns a function for Guard.Lookup that always returns the given addresses. The result calls is the number of calls of this
-// function.
+// fixedLookup returns a function for Guard.Lookup that always returns the given addresses. The second result counts the calls of the
+// returned function.
 func fixedLookup(addresses []netip.Addr) (lookup func(context.Context, string, string) ([]netip.Addr, error), calls *atomic.Int64) {
 	calls = new(atomic.Int64)
 	return func(context.Context, string, string) ([]netip.Addr, error) {
@@ -297,7 +297,7 @@ func TestGuard_limitsConnectTimeOfEachAddressExceptLast(t *testing.T) {
 	require.InDelta(t, 10*time.Second, timeouts[1], float64(time.Second))
 }
 
-func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // it changes environment variables
+func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // not parallel, because the test changes environment variables
 	proxy := outboundtest.NewLocalListener(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
 		t.Setenv(name, "http://"+proxy.Address())

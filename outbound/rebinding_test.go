@@ -40,7 +40,7 @@ var attacks = map[string]func(n int64) outboundtest.Answer{
 	},
 }
 
-// rotate returns values[n], and begins again with the first value after the last.
+// rotate returns values[n]. After the last value, it begins again with the first value.
 func rotate(n int64, values ...string) string { return values[n%int64(len(values))] }
 
 // answerOf returns an answer with IP addresses.

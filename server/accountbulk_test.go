@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackAccounts sends POST /accounts/bulk and requires the given status. The parameter members adds further members to the JSON of the
-// request: their names and values, in turn.
+// trackAccounts sends POST /accounts/bulk and requires the given status. The parameter members has the names and values of further members
+// of the request body, in turn.
 func (c *caller) trackAccounts(status int, links []string, members ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
@@ -188,7 +188,7 @@ func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 	})
 }
 
-func TestBulkTrackAccounts_fetchesOnly5AccountsOfARequestWithoutASubscription(t *testing.T) {
+func TestBulkTrackAccounts_fetchesOnly5AccountsOfARequestIfTheOrganisationHasNoSubscription(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)

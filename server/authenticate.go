@@ -36,8 +36,8 @@ func toAPIScopes(scopes []store.Scope) api.Scopes {
 	return out
 }
 
-// rateLimits returns the rate limits of a tier. Operations are counted together in rate groups, such as all read operations. For each
-// group, the result has the limit and the ids of the operations.
+// rateLimits returns the rate limits of a tier. All operations of a rate group, such as all read operations, have the same limit, but each
+// operation is counted separately. For each group, the result has the limit and the ids of the operations.
 func (s *Server) rateLimits(facts tierFacts) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {

@@ -23,8 +23,8 @@ const immediateLinks = 50
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.
 type bulkEntry struct {
 	parsedLink
-	url       string      // first link in the request to this video or account
-	positions []int32     // indexes of all links to this video or account in the request, counted from 0, ascending
+	url       string      // the first link in the request that leads to this video or account
+	positions []int32     // indexes of all links in the request that lead to this video or account, counted from 0, ascending
 	item      trackedItem // result of tracking the video or account; zero if the link was refused
 }
 
@@ -34,7 +34,7 @@ type bulkResult struct {
 	summary  api.TrackSummary
 	enqueued bool // true if all accepted videos or accounts are fetched with the highest priority
 	warnings []string
-	pending  []api.PendingItem // videos or accounts that are tracked but not fetched, because the organisation has no subscription
+	pending  []api.PendingItem // newly tracked videos or accounts that are not fetched, because the organisation has no subscription
 }
 
 // status returns the HTTP status of the response: 200 if every entry succeeded, 422 if every entry failed, and otherwise 207.
@@ -48,8 +48,8 @@ func (r bulkResult) status() int {
 	return http.StatusMultiStatus
 }
 
-// pendingQueue returns the tracked videos or accounts that are not fetched because the organisation has no subscription. It returns nil if
-// the organisation has a subscription. The parameter kind says whether the request tracks videos or accounts.
+// pendingQueue returns the newly tracked videos or accounts that are not fetched because the organisation has no subscription. It returns
+// nil if the organisation has a subscription. The parameter kind says whether the request tracks videos or accounts.
 func (r bulkResult) pendingQueue(ctx context.Context, kind link.Kind) *api.PendingQueue {
 	if CallerFrom(ctx).Organisation.Subscription != store.SubscriptionNone {
 		return nil
@@ -125,7 +125,7 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 // order of urls. All links to the same video or account become one entry. All refused links with the same text also become one entry.
 func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
-	seen := make(map[[2]string]int, len(urls)) // index in entries by platform and id, or by the text of a refused link
+	seen := make(map[[2]string]int, len(urls)) // index in the slice entries, by platform and id, or by the text of a refused link
 	for i, r := range parsed {
 		key := [2]string{string(r.link.Platform), r.link.ID}
 		switch {
@@ -149,7 +149,7 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 // merges the later entry into the earlier one and reduces the counts of plan.
 func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	kept := make([]bulkEntry, 0, len(entries))
-	seen := make(map[uuid.UUID]int, len(items)) // index in kept by the id of the video or account
+	seen := make(map[uuid.UUID]int, len(items)) // index in the slice kept, by the id of the video or account
 	for _, e := range entries {
 		if e.failure == nil {
 			e.item, items = items[0], items[1:]
@@ -167,8 +167,8 @@ func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bu
 	return kept, plan
 }
 
-// fetchPlan says how many videos or accounts of a tracking request are fetched. If not all of them are fetched, those of the first accepted
-// links are.
+// fetchPlan says how many videos or accounts of a tracking request are fetched. If only some are fetched, they are the videos or accounts
+// of the first accepted links.
 type fetchPlan struct {
 	accepted  int // number of videos or accounts whose links were not refused
 	enqueue   int // number of videos or accounts that are fetched
@@ -194,8 +194,8 @@ func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPla
 	return p
 }
 
-// summarise returns the result of a bulk request: its entries, their counts by status, the warnings, and the videos or accounts that are
-// not fetched.
+// summarise returns the result of a bulk request: its entries, their counts by status, the warnings, and the newly tracked videos or
+// accounts that are not fetched.
 func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 	r := bulkResult{entries: entries, enqueued: plan.accepted > 0 && plan.immediate == plan.accepted, warnings: s.warnings(entries, plan),
 		pending: []api.PendingItem{}}
@@ -222,8 +222,8 @@ func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
 	return r
 }
 
-// warnings returns the warnings of the response, each a sentence. They say that some videos or accounts are not fetched, that smaller
-// requests are fetched before this large one, or that links were sent more than once.
+// warnings returns the warnings of the response. Each warning is one or two sentences. There are three possible warnings: some videos or
+// accounts are not fetched, smaller requests are fetched before this large one, or some links were sent more than once.
 func (s *Server) warnings(entries []bulkEntry, plan fetchPlan) []string {
 	notes := []string{}
 	if plan.enqueue < plan.accepted {

@@ -184,7 +184,7 @@ func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 4.4-07, 4.4-08, 4.4-09, 4.4-16, 5-03
-func TestBulkTrackVideos_fetchesOnly5VideosOfARequestWithoutASubscription(t *testing.T) {
+func TestBulkTrackVideos_fetchesOnly5VideosOfARequestIfTheOrganisationHasNoSubscription(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierLimited)

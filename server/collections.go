@@ -247,7 +247,7 @@ func ToAPICollection(c store.Collection, view View, counts bool) api.Collection 
 	return out
 }
 
-// toAPINullable converts a pointer to the value of a JSON member that can be absent or null. It converts nil to null.
+// toAPINullable returns *v as a JSON member that can be absent or null. If v is nil, the member is null.
 func toAPINullable[T any](v *T) nullable.Nullable[T] {
 	if v == nil {
 		return nullable.NewNullNullable[T]()

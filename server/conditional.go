@@ -62,7 +62,7 @@ type conditional struct {
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	later       func()   // computes tag just before the status is sent; only set if the ETag cannot be known before the data is read
+	later       func()   // computes tag just before the status is sent; only set if the ETag is not known before the data is read
 	matched     string   // the ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
 	unbuffered  bool     // true if the status was sent already, so that the body is sent without buffering
 }
@@ -261,7 +261,7 @@ func withoutEncoding(tag string) string {
 	return tag
 }
 
-// matching searches the values of If-Match or If-None-Match (fields) for one of the ETags in tags. It returns the ETag that it found,
+// matching searches fields, the values of If-Match or If-None-Match, for one of the ETags in tags. It returns the ETag that it found,
 // without the prefix W/ of a weak ETag, but with an encoding suffix such as -gzip. If a value is *, it returns the first ETag in tags. The
 // second result is false if no ETag was found.
 func matching(fields []string, tags ...string) (string, bool) {

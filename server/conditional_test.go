@@ -62,7 +62,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 		for _, user := range []*caller{c, otherToken} {
 			user.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)
 		}
-		a.server.Close() // waits until the last use of both tokens is stored: it changes the ETag of GET /tokens
+		a.server.Close() // waits until the last use of both tokens is stored, because the last use changes the ETag of GET /tokens
 		for path, item := range sharedContract().doc.Paths.Map() {
 			if item.Get == nil {
 				continue
@@ -81,7 +81,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).requireStatus(http.StatusOK)
 			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // a token with only the scope read gets 403 from operations of admins, and GET /authenticate returns the token itself
+			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // operations of admins refuse the other token, and GET /authenticate returns the token itself
 				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
 			}
 		}

@@ -315,7 +315,7 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 	}
 }
 
-// isMetric returns true if a member of a JSON response with the given name is a metric, such as views.
+// isMetric returns true if the given name is the name of a metric in the JSON of responses, such as views.
 func isMetric(name string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	return slices.ContainsFunc([]string{"latest_", "increase_", "mean_", "median_", "most_", "percent_", "total_", "unknown_", "views_"}, begins) && name != "total_pages" ||
@@ -333,7 +333,7 @@ func withMetrics(v any) []map[string]any {
 	case map[string]any:
 		for name, e := range v {
 			if name == "filters" {
-				continue // the object filters repeats query parameters that are named like metrics, but contains no metrics
+				continue // the object "filters" repeats query parameters, which have the names of metrics but are no metrics
 			}
 			out = append(out, withMetrics(e)...)
 			if _, list := e.([]any); isMetric(name) && !list || name == "metrics_masked" {

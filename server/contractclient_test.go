@@ -269,9 +269,9 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 	}
 }
 
-// internalTexts has texts that reveal internals of the server, such as SQL, names of drivers, errors of Go and file paths. If the value of
-// a text is nil, no response may contain the text. Otherwise, no response may match the value, a pattern. Each response is first searched
-// for the text, because that is much faster than matching the pattern.
+// internalTexts has texts that reveal internals of the server, such as SQL, names of drivers, errors of Go and file paths. The key is a
+// text, and the value is a pattern or nil. If the value is nil, no response may contain the text. Otherwise, a response may contain the
+// text, but must not match the pattern. The text is searched first, because this is much faster than matching the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),

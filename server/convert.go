@@ -22,7 +22,7 @@ type converter struct {
 	convert     func(to io.Writer, from io.Reader, row *openapi3.Schema) error
 }
 
-// These are the media types of lists and histories other than JSON.
+// The media types of the formats other than JSON. Lists and histories can have these formats.
 const (
 	mediaCSV    = "text/csv"
 	mediaNDJSON = "application/x-ndjson"

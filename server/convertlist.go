@@ -70,8 +70,8 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	return readRest(decoder, from)
 }
 
-// decimalPattern is the pattern in the contract of members that contain a number as a string, such as video_length. In a table, their cells
-// are numbers. As a text, 12.5 would be a date in a spreadsheet that writes decimals with a comma: the 12th of May.
+// decimalPattern is the pattern that the contract requires for members with a number in a string, such as video_length. In a table, their
+// cells are numbers. If the cell were a text, a spreadsheet that writes decimals with a comma would read 12.5 as a date: the 12th of May.
 const decimalPattern = `^\d+(\.\d+)?$`
 
 // cellOf returns the cell for a JSON value. The parameter value is empty if the list entry lacks the member. The cell of an absent or null
@@ -180,8 +180,8 @@ func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 	return readRest(decoder, from)
 }
 
-// readRest reads and discards the JSON after the list, such as the pagination. Without it, the operation would wait forever, because it
-// writes the JSON to a pipe.
+// readRest reads and discards the JSON after the list, such as the pagination. This is necessary because the operation writes the JSON to a
+// pipe, and would wait forever if nothing read it.
 func readRest(decoder *json.Decoder, from io.Reader) error {
 	_, err := io.Copy(io.Discard, io.MultiReader(decoder.Buffered(), from))
 	return err

@@ -61,8 +61,8 @@ func cellOf(t *testing.T, value any) string {
 	return string(text)
 }
 
-// foreignTexts are captions of videos that are dangerous in a spreadsheet: it could run some of them as formulas, or split them into
-// several cells.
+// foreignTexts are video captions that are dangerous in a spreadsheet: the spreadsheet could run some of them as formulas, or split them
+// into several cells.
 var foreignTexts = []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted", "x;=1+1", "_x0041_ & <b>", " 1.5 ", "12,5"}
 
 // withForeignTexts returns a caller with a video for each of foreignTexts, and the paths of all lists and histories.

@@ -144,7 +144,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// problem returns an Error with this code, whose Detail is formatted as by fmt.Sprintf.
+// problem returns an Error with the given code. Its Detail is formatted as by fmt.Sprintf.
 func problem(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
@@ -200,7 +200,7 @@ const internalDetail = "The server failed to answer. Quote the request id when y
 // unavailableRetryAfter is the value of the header Retry-After in responses with status 503.
 const unavailableRetryAfter = 5 * time.Second
 
-// toError converts any error of a request into the error response. An error of an unknown type becomes the code internal, and its text is
+// toError converts any error of a request into the error response. An error of an unknown type gets the code internal, and its text is
 // logged but not sent to the caller.
 func toError(err error) *Error {
 	var (

@@ -55,8 +55,8 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 }
 
 // checkFeedPosition returns an error if the caller would miss events. The parameter cursor is the position in the feed after which the
-// caller wants to read, or nil if the request has no cursor. The server no longer has the events up to the position lastMissing, because
-// they were deleted or never recorded. So it refuses a cursor before lastMissing.
+// caller wants to read, or nil if the request has no cursor. The events up to the position lastMissing were deleted or never recorded. So a
+// cursor before lastMissing is refused.
 func checkFeedPosition(cursor *store.Position, lastMissing int64) error {
 	if cursor == nil {
 		return nil
@@ -74,8 +74,7 @@ type feedMembers struct {
 }
 
 // feedMembers returns the members of a response with the given events. If there are no events, the next cursor is the position at which
-// this page starts, so that a later request continues there. The server no longer has the events up to the position lastMissing, because
-// they were deleted or never recorded.
+// this page starts, so that a later request continues there. The events up to the position lastMissing were deleted or never recorded.
 func (s *Server) feedMembers(page pageRequest, events *store.List[store.Event], lastMissing int64) (feedMembers, error) {
 	after := store.EventPosition(lastMissing, uuid.Nil)
 	if page.after != nil {

@@ -78,8 +78,8 @@ type app struct {
 	log       *syncBuffer
 }
 
-// newApp starts a server that uses the database db. The functions in the parameter change modify the options of the server. By default, the
-// server has no rate limits.
+// newApp starts a server that uses the database db. Each function in the slice named change modifies the options of the server. By default,
+// the server has no rate limits.
 func newApp(t *testing.T, db *storetest.DB, change ...func(*server.Options)) *app {
 	t.Helper()
 	p := newPlatforms(t)
@@ -362,8 +362,8 @@ func (c *caller) track(raw string) uuid.UUID {
 	return decode[client.TrackVideoResult](a).VideoID
 }
 
-// fetch does the work of a collector: it advances the clock by a second and takes all videos that are due to be fetched from the queue. For
-// each video, it calls the function facts and stores the returned value as the result of the fetch.
+// fetch does the work of a collector. It advances the clock by a second, and takes from the queue all videos that are due to be fetched.
+// For each video, it calls the function facts and stores the returned value as the result of the fetch.
 func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	a.t.Helper()
 	a.Clock.Advance(time.Second)

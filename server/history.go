@@ -105,8 +105,8 @@ func asksForQuality(include []api.HistoryInclude) bool {
 	return slices.Contains(include, api.HistoryIncludeQuality)
 }
 
-// toAPIProvenance converts how a history point was obtained to the JSON types of the API: its quality (for example measured or
-// interpolated), its source and its fetch time. If view is MaskedView, all results are nil.
+// toAPIProvenance converts the provenance of a history point to the JSON types of the API. The results are the quality of the point (for
+// example measured or interpolated), its source and its fetch time. If view is MaskedView, all results are nil.
 func toAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
 	if view.masked {
 		return nil, nil, nil

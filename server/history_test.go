@@ -24,8 +24,8 @@ func (c *caller) videoHistory(ref, query string) []client.VideoHistoryPoint {
 // daysAgo returns the date n days before the current time of the test clock, as YYYY-MM-DD.
 func (a *app) daysAgo(n int) string { return a.Clock.Now().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// withVideoHistory creates an organisation that tracks one video. The parameter days is the number of days, up to today, on each of which
-// the video was fetched once. The second result is the video id.
+// withVideoHistory creates an organisation that tracks one video. The video was fetched once a day; the last fetch was today. The parameter
+// days is the number of fetches. The second result is the video id.
 func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
 	t.Helper()
 	c := a.newCaller(t, tier)

@@ -23,7 +23,7 @@ const (
 	// maxIdentities is the maximum number of entries in each cache of tokens. A full cache drops the least recently used entry.
 	maxIdentities = 10_000
 	// maxNewLookUps is the maximum number of concurrent database look-ups of tokens that this server has not accepted before. So callers
-	// without a valid token use at most this many database connections. The connection pool has at least eight.
+	// without a valid token use at most this many database connections. The connection pool has at least eight connections.
 	maxNewLookUps = 2
 	// lookUpTimeout is the time limit for one look-up of a token in the database.
 	lookUpTimeout = 5 * time.Second
@@ -45,7 +45,7 @@ type identities struct {
 	known      *lru.Cache[tokenHash, knownIdentity] // results for valid tokens, by the hash of the token
 	refused    *lru.Cache[tokenHash, refusedToken]  // results for invalid tokens, in a separate cache so that they do not evict valid tokens
 	used       *lru.Cache[uuid.UUID, time.Time]     // for each token id, the last use of the token that was written to the database
-	inFlight   singleflight.Group                   // look-ups in progress, so that requests with the same token share one look-up
+	inFlight   singleflight.Group                   // look-ups in progress, so that requests with the same token and address share one look-up
 	newLookUps chan struct{}                        // semaphore with maxNewLookUps slots for look-ups of tokens not accepted before
 }
 

@@ -226,9 +226,9 @@ func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. It replaces ids by new ids. In the other texts, it replaces the digits of
-// the number first, without the last digit, by the digits of newFirst. Each new text has the same form and the same position in every sort
-// order as the text that it replaces.
+// unknownItems returns an inventory of items that do not exist. It replaces each id by a new id. In each cursor, ETag and share hash, it
+// changes one character. In all other texts, it replaces the digits of the parameter first by the digits of newFirst, both without the last
+// digit. Each new text has the same form as the text that it replaces, and nearly the same position in every sort order.
 func (items inventory) unknownItems(first, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

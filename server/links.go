@@ -35,9 +35,9 @@ const (
 // isDeadLink returns true if the refused link is a short link to a video or account that no longer exists.
 func (f *linkFailure) isDeadLink() bool { return f.Code == failedNotFound }
 
-// problem returns the error response for a request that contains only this link. If the failure is retryable and no internal error, the
-// response has the code link_unresolved instead of f.Code. For example, the code rate_limited would tell the caller that the caller sent
-// too many requests, although the server sent too many requests to the platform.
+// problem returns the error response for a request that contains only this link. If the failure is retryable and is not an internal error,
+// the response has the code link_unresolved instead of f.Code. A code such as rate_limited would be misleading: it would mean that the
+// caller sent too many requests. In fact, the server sent too many requests to the platform.
 func (f *linkFailure) problem() *Error {
 	switch {
 	case f.Code == failedInternal:

@@ -171,8 +171,8 @@ const (
 	profile      = "https://www.tiktok.com/@northwind.studio"
 )
 
-// createMCPItems creates two collections, and tracks two videos and an account. Their titles and bio contain instructions to an AI
-// assistant.
+// createMCPItems creates two collections and a report, and tracks two videos and an account. The titles of the videos and the bio of the
+// account contain instructions to an AI assistant.
 func (c *caller) createMCPItems() mcpItems {
 	c.t.Helper()
 	w := mcpItems{since: c.app.daysAgo(30), video: c.track(tiktokLink)}
@@ -198,7 +198,7 @@ func (c *caller) createMCPItems() mcpItems {
 }
 
 // calls returns one call for each operation that has an MCP tool. The calls must run in the returned order, because later calls depend on
-// earlier calls. The first readCalls calls change no videos, accounts and collections.
+// earlier calls. The constant readCalls is the number of calls at the beginning that change no videos, accounts and collections.
 func (w mcpItems) calls() []call {
 	return []call{
 		{"authenticate", nil},

@@ -32,7 +32,7 @@ func TestMCP_listOfToolsIsShort(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.7-02, 11.7-03
-func TestMCP_listToolsReturnShortPagesByDefault(t *testing.T) {
+func TestMCP_toolsForListsReturnShortPagesByDefault(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

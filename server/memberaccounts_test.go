@@ -30,7 +30,7 @@ func (c *caller) trackAccountLink(raw string) uuid.UUID {
 	return tracked[0].AccountID
 }
 
-// fetchProfiles does the work of a collector: it takes all accounts from the queue that are due to be fetched and have the highest priority
+// fetchProfiles does the work of a collector. It takes from the queue all accounts that are due to be fetched and have the highest priority
 // (the lane interactive). For each account, it calls the function facts and stores the returned value as the result of the fetch.
 func (a *app) fetchProfiles(facts func(target queue.Target) ingest.AccountFacts) {
 	a.t.Helper()

@@ -122,8 +122,8 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // madeUp returns true if the numbers in the database are made up by the sandbox. While the database contains no numbers, madeUp reads the
-// database again for each successful request with a valid token. Made-up and real numbers are never mixed, so the result no longer changes
-// as soon as the database contains numbers.
+// database again for each successful request with a valid token. As soon as the database contains numbers, the result stays the same,
+// because made-up and real numbers are never mixed.
 func (s *Server) madeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
 	if _, identified := ctx.Value(callerKey{}).(Caller); identified && c.Response().Status < http.StatusBadRequest && !s.dataKnown.Load() {

@@ -131,7 +131,7 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 	case "any":
 	default:
 		if o.scope = store.Scope(scope); !slices.Contains(store.Scopes, o.scope) {
-			return nil, fmt.Errorf("x-scope %q is not one of any, read, write, admin", scope)
+			return nil, fmt.Errorf("x-scope %q is unknown; it must be any, read, write or admin", scope)
 		}
 	}
 	o.notStored, _ = op.Extensions["x-not-stored"].(string)

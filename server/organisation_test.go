@@ -34,8 +34,8 @@ func (c *caller) statistics(kind string) client.Statistics {
 	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+kind, nil).requireStatus(http.StatusOK))
 }
 
-// withDailyHistory creates an organisation that tracks an account with two videos. The parameter days is the number of days, up to today,
-// on each of which the account and the videos were fetched once.
+// withDailyHistory creates an organisation that tracks an account with two videos. The account and the videos were fetched once a day; the
+// last fetch was today. The parameter days is the number of days with a fetch.
 func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	t.Helper()
 	c := a.newCaller(t, tier)

@@ -184,7 +184,7 @@ func TestDashboardPages_showTheNumbersThatTheAPIReturns(t *testing.T) {
 		}
 
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+collection.String()+"/statistics", nil).requireStatus(http.StatusOK))
-		// The page shows the last 30 days. The API's default period also includes the day before these, when the collection was empty.
+		// The page shows the last 30 days. The default period of the API begins one day earlier, when the collection was empty.
 		shown := numbersIn(v.visit("/collection/" + collection.String()).document())
 		require.Equal(t, []string{digits(statistics.ViewsGained), digits(statistics.Views), digits(statistics.Engagements), digits(statistics.Videos)}, shown[:4])
 		require.NotEqual(t, "0", shown[0])
@@ -301,7 +301,7 @@ func TestDashboardPages_refuseChangesIfTheTokenLacksTheScope(t *testing.T) {
 	}
 }
 
-func TestSettingsPage_createsTestsDisablesAndDeletesWebhooks(t *testing.T) {
+func TestSettingsPage_managesWebhooks(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)

@@ -83,7 +83,7 @@ func (pageBackend) ErrorCodes() []web.ErrorCode {
 // pageBackend implements web.Backend: the functions of the server that the pages call.
 type pageBackend struct{ s *Server }
 
-// Identify returns the token and the organisation of the session with this secret.
+// Identify returns the token and the organisation of a session. The parameter session is the secret of the session.
 func (b pageBackend) Identify(ctx context.Context, session string) (store.Identity, error) {
 	id, err := b.s.sessions.find(ctx, session, addressOf(ctx))
 	return id, b.problem(ctx, err)
@@ -170,7 +170,7 @@ func (b pageBackend) setupError(ctx context.Context, err error) error {
 	return b.problem(ctx, err)
 }
 
-// SignOut ends the session with this secret.
+// SignOut ends a session. The parameter session is the secret of the session.
 func (b pageBackend) SignOut(ctx context.Context, session string) error {
 	err := b.s.store.EndSession(ctx, session)
 	b.s.sessions.forget(session)

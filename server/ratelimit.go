@@ -35,8 +35,9 @@ func (s *Server) limitOrganisation(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // countCall counts a call by an organisation and sets the RateLimit headers. The parameter name is the name of the rate limit in the
-// headers: mcpCalls or an operation id, with a prefix such as pages_ if the calls of pages are counted separately. If the organisation has
-// made more than limit calls with this name in the current minute, countCall returns an error response with the code rate_limited.
+// headers: mcpCalls, or an operation id. Calls of the dashboard's pages and of share pages are counted separately, so their names begin
+// with pages_ or share_. If the organisation has made more than limit calls with this name in the current minute, countCall returns an
+// error response with the code rate_limited.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
 	quota, err := s.rates.Take(c.Request().Context(), callsKey(org, name), limit, rateWindow)
 	if err != nil {

@@ -94,8 +94,8 @@ func (r *RedisRateStore) count(ctx context.Context, op func(context.Context, Rat
 	return op(ctx, r.local)
 }
 
-// shouldTry says whether a request uses Redis (the result use) and whether it does so to test if Redis is available again (the result
-// retry). While Redis is unavailable, only one request in each redisRetryInterval uses Redis, as such a test.
+// shouldTry decides whether a request uses Redis. The result use is false while Redis is unavailable, except for one request in each
+// redisRetryInterval. That request tests whether Redis is available again, and its result retry is true.
 func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,8 +146,8 @@ func (r *RedisRateStore) connect(ctx context.Context) (RateStore, error) {
 }
 
 // recordResult records whether Redis is available, and logs a line when this changes. The parameter err is the error of a request to Redis,
-// or nil. The parameter retry is true if the request tested whether Redis is available again. Only a successful test ends the
-// unavailability: any other successful request may have started before Redis failed.
+// or nil. The parameter retry is true if the request tested whether Redis is available again. While Redis is recorded as unavailable, only
+// a successful test changes the record. Any other successful request may have started before Redis failed.
 func (r *RedisRateStore) recordResult(ctx context.Context, err error, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

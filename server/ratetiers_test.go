@@ -78,8 +78,8 @@ var specifiedLimits = map[string]limitPerTier{
 	"POST /collections/{collection_id}/reports":   {5, 15, 30},
 	"GET /reports/{report_id}":                    {5, 15, 30},
 
-	// The following operations were added later. Those that read have the limits of other reads, and those that write have the limits of
-	// tracking.
+	// The following operations were added later. Operations that read have the same limits as the other operations that read. Operations
+	// that write have the same limits as the operations that track videos and accounts.
 	"GET /tokens":               {5, 15, 30},
 	"POST /tokens":              {5, 15, 120},
 	"DELETE /tokens/{token_id}": {5, 15, 120},

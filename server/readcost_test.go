@@ -49,7 +49,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 			{"/videos?limit=100", 2, 3200, 610},
 			{"/videos?limit=100&username=someone", 2, 3300, 680},
 			{"/videos?limit=100&collections=Launch", 2, 3700, 780},
-			{"/videos/" + video + "/history?start_date=" + day, 3, 460, 420}, // one statement more than a list, to find the last point before start_date
+			{"/videos/" + video + "/history?start_date=" + day, 3, 460, 420}, // needs one statement more than a list, to find the last point before start_date
 			{"/organisation/history?start_date=" + day, 2, 360, 330},
 			{"/accounts?limit=100", 2, 670, 530},
 		} {

@@ -99,7 +99,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	return api.CreateReport201JSONResponse(toAPIReportSummary(made, FullView)), nil
 }
 
-// inBody changes the faults in err that name query parameters: they then name the body members with the same names.
+// inBody changes the faults in err. Instead of a query parameter, a fault then names the body member with the same name.
 func inBody(err error) error {
 	e := toError(err)
 	for i, f := range e.Faults {
@@ -223,14 +223,14 @@ func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObje
 	return api.GetReport200JSONResponse(out), nil
 }
 
-// skipped is a member of a JSON object that is not decoded.
+// skipped is the type of a JSON value that is read but not decoded.
 type skipped struct{}
 
 // UnmarshalJSON implements json.Unmarshaler and ignores the value.
 func (skipped) UnmarshalJSON([]byte) error { return nil }
 
-// toAPIReportSummary converts the description of a report, without its numbers, to the JSON type of the API. It ignores its View, because a
-// summary contains no metrics that could be masked.
+// toAPIReportSummary converts the description of a report, without its numbers, to the JSON type of the API. It ignores the parameter of
+// type View, because a summary contains no metrics that could be masked.
 func toAPIReportSummary(r store.Report, _ View) api.ReportSummary {
 	return api.ReportSummary{ID: r.ID, Number: r.Number, CollectionID: r.CollectionID, CollectionName: r.CollectionName, IncludeChildren: r.IncludeChildren,
 		StartDate: toAPIDate(r.StartDate), EndDate: toAPIDate(r.EndDate), CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),

@@ -191,7 +191,7 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 		for _, id := range c.collections {
 			c.send(http.MethodDelete, "/collections/"+id.String(), nil).requireStatus(http.StatusOK)
 		}
-		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // delete all daily history points, like the removal of old points does
+		a.Exec(t, "DELETE FROM snapshots_daily WHERE organisation_id = ?", c.org.ID) // delete all daily history points, as the removal of old points would do
 		_, err := a.Migrate(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, first.body, c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body)

@@ -13,7 +13,8 @@ import (
 )
 
 // faults contains functions that put one fault into a valid request and set the expected response. A function returns nil if requests of
-// the operation cannot have its fault. The test chooses functions at random. A function that is listed several times is chosen more often.
+// the operation cannot contain the fault. The test chooses functions at random. A function that is listed several times is chosen more
+// often.
 var faults = []func(g *generator, r *generatedRequest) *generatedRequest{
 	wrongParameter, wrongParameter, wrongParameter, wrongPath, wrongPath, wrongBody, wrongBody, wrongBody, wrongBody,
 	brokenQuery, unknownParameter, repeatedParameter, brokenBody, brokenBody, repeatedMember, wrongMedia, bodyTooLarge,
@@ -91,8 +92,8 @@ type node struct {
 	set     func(any)
 }
 
-// nodesOf returns a node for value, and one for each member and entry in value that has a schema. The function set puts another value in
-// the place of value.
+// nodesOf returns a node for value, which has the schema s. It also returns a node for each member and entry inside of value that has a
+// schema. The function set puts another value in the place of value.
 func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []node {
 	out := []node{{pointer, s, value, set}}
 	switch value := value.(type) {

@@ -21,7 +21,7 @@ import (
 type verbatim string
 
 // suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. A response may repeat a text of the request,
-// but must not contain internalTexts. So none of the suspiciousTexts contains one of these.
+// but must not contain one of the internalTexts. So no text in suspiciousTexts contains one of the internalTexts.
 var suspiciousTexts = []string{
 	"Launch", "summer launch", "Ünïcødé", "日本語", "😀", "👩‍👩‍👧‍👦", "مرحبا", "e\u0301", "ﬁ", "İ", "ß", "a\u200bb", "\u202eabc", "\u00a0", "a\u00a0b", "a\tb", "a\nb", "\r\n",
 	" padded ", "a'b", `"quoted"`, `back\slash`, "100%", "%41", "%2F", "_", "%", "'; DROP TABLE videos; --", "<script>alert(1)</script>", "{{7*7}}", "${x}",

@@ -55,7 +55,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 
 		s.idempotency,         // must run after validate, because idempotency hashes the body that validate decodes
 		s.answerConditionally, // must run after idempotency, so that the ETag depends only on the operation's response
-		s.linkNextPage,        // must run before the operation, which adds the Link header
+		s.linkNextPage,        // must run before the operation, because the operation calls the function that linkNextPage puts into the context
 	)
 	api.RegisterHandlers(withHead{e}, api.NewStrictHandler(s, nil))
 	// The routes below are not operations of the OpenAPI contract.
@@ -105,7 +105,7 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 // readyTimeout is the time limit of the database check of GET /readyz. With it, the server answers within two seconds.
 const readyTimeout = 1500 * time.Millisecond
 
-// errDraining is why GET /readyz answers with status 503 while the server is about to end.
+// errDraining is the reason why GET /readyz answers with status 503 while the server is about to end.
 var errDraining = errors.New("the server is about to end")
 
 // ready answers GET /readyz. The status is 503 if the database is not available or the server is about to end, and 200 otherwise.

@@ -239,7 +239,7 @@ func TestSDKs_goExamplesRunWithoutErrors(t *testing.T) {
 // codeBlock matches a block of code in Markdown. Its groups are the language and the code.
 var codeBlock = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```")
 
-// goFragment is a Go program into which a block of Go code that is not a whole program is put.
+// goFragment is a Go program with a placeholder. A block of Go code that is not a whole program is inserted at the placeholder.
 const goFragment = `package main
 
 import (

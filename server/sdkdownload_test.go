@@ -25,8 +25,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// cuttingServer answers the first request with a body that ends too early. It forwards the other requests to the server of a. requests counts
-// all requests.
+// cuttingServer starts a server that answers the first request with a body that ends too early. It forwards all other requests to the
+// server of a. The result requests counts all requests.
 func (a *app) cuttingServer(t *testing.T) (address string, requests *atomic.Int32) {
 	t.Helper()
 	requests = new(atomic.Int32)
@@ -136,7 +136,7 @@ func TestSDKs_downloadListsAndHistories(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, rows, 8, name)
 	}
-	a.Clock.Advance(3 * time.Minute) // the export leaves out the newest points until no write can add to them
+	a.Clock.Advance(3 * time.Minute) // an export contains only points that are at least two minutes old
 	for _, format := range []string{client.CSV, client.NDJSON} {
 		files, until := a.download(t, c.token, "/history/export", "limit=2", format)
 		want := 7
@@ -208,7 +208,7 @@ func TestSDKs_goClientDownloadsWithLittleMemory(t *testing.T) {
 	require.Less(t, largest, int64(1<<20), "the answer is written in small parts")
 }
 
-// writerFunc is a writer that calls a function for each part.
+// writerFunc is a writer that calls a function with the bytes of each call of Write.
 type writerFunc func(part []byte)
 
 func (f writerFunc) Write(part []byte) (int, error) {

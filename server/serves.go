@@ -15,14 +15,14 @@ import (
 const servedCache = 5 * time.Second
 
 // servedReader reads from the database which videos and accounts the running collectors can fetch. It reads the database at most once in
-// servedCache.
+// each period of the length servedCache.
 type servedReader struct {
 	queue *queue.Queue
 	now   func() time.Time
 
 	mu     sync.Mutex
 	served queue.Served
-	until  time.Time // time until which served is used
+	until  time.Time // time until which the field served is used
 }
 
 // read returns which videos and accounts the running collectors can fetch. The result can be as old as servedCache.

@@ -25,8 +25,8 @@ var shareViews = addressLimit{"share_views", 120, "requests for share pages"}
 // requests are counted separately, so that visitors of share pages do not use up the rate limits of the organisation's programs and pages.
 const shareReads = 600
 
-// guessLimit limits how many wrong passwords can be sent for a share page: at most as many as the field attempts says, in each period of
-// the length window.
+// guessLimit limits the number of wrong passwords that visitors can send for a share page. In each period of the length guessLimit.window,
+// the limit is guessLimit.attempts.
 type guessLimit struct {
 	attempts int64
 	window   time.Duration

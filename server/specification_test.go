@@ -46,12 +46,13 @@ func TestContract_declaresTheSpecifiedSuccessStatuses(t *testing.T) {
 		if !ok {
 			want = []string{"200"}
 		}
-		require.ElementsMatch(t, want, got, op.id) // TestMain requires that a test receives each declared status
+		require.ElementsMatch(t, want, got, op.id) // TestMain requires that every declared status occurs in a response in some test
 	}
 }
 
 // TestContract_declaresEveryErrorStatus requires that every operation declares the statuses 400, 401, 429, 500 and 503. An operation that
-// requires a scope must declare 403, a path with a parameter 404, and an operation with a body 413 and 415.
+// requires a scope must also declare 403. An operation with a path parameter must also declare 404. An operation with a body must also
+// declare 413 and 415.
 func TestContract_declaresEveryErrorStatus(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {

@@ -67,7 +67,7 @@ func (s *Server) stopOne(ctx context.Context, res resource, text string) error {
 }
 
 // stopReference stops the tracking of one video or account. If it is not tracked, stopReference returns an error response with the code
-// not_found. The parameter text is its id or link, for the error message.
+// not_found. The parameter text is its id or link as the caller sent it, which the error message contains.
 func stopReference(ctx context.Context, res resource, ref reference, text string) error {
 	missing, err := res.stop(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
 	if err == nil && len(missing) > 0 {
@@ -82,7 +82,7 @@ func untracked(kind link.Kind, text string) *Error {
 	return problem(CodeNotFound, "Your organisation tracks no %s %s.", kind, text)
 }
 
-// stopEntry is one video or account in a request to stop many videos or accounts.
+// stopEntry is one video or account in a request to stop the tracking of many videos or accounts.
 type stopEntry struct {
 	id  uuid.UUID
 	url *string // link of the video or account as the caller sent it; nil if the caller sent an id
@@ -169,8 +169,8 @@ func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string)
 	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
 }
 
-// untrackedLinks returns the error response for a request to stop many videos or accounts if links of the request do not lead to tracked
-// ones. The slice faults contains one fault for each of these links.
+// untrackedLinks returns the error response for a request to stop the tracking of many videos or accounts, if some of its links lead to no
+// tracked video or account. The slice faults contains one fault for each of these links.
 func untrackedLinks(faults []api.Fault) *Error {
 	const shown = 10
 	details := make([]string, 0, shown)
@@ -185,8 +185,8 @@ func untrackedLinks(faults []api.Fault) *Error {
 	return e
 }
 
-// toStopResult returns the response to a request to stop many videos or accounts. The slice untrackedRefs has those that were not tracked
-// before the request.
+// toStopResult returns the response to a request to stop the tracking of many videos or accounts. The slice untrackedRefs has the videos or
+// accounts of the request that were not tracked before it.
 func toStopResult(kind link.Kind, entries []stopEntry, untrackedRefs []reference) api.StopResult {
 	failed := make(map[uuid.UUID]bool, len(untrackedRefs))
 	for _, ref := range untrackedRefs {

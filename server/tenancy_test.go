@@ -28,7 +28,7 @@ var (
 	tenancyOut    = flag.String("tenancy.out", "", "path of the page that TestTenancy_hidesDataOfOtherOrganisations writes")
 )
 
-// probesOfRound is a number of pairs of requests that each round of the test exceeds.
+// probesOfRound is a lower limit: each round of the test sends more pairs of requests.
 const probesOfRound = 4400
 
 // TestTenancy_hidesDataOfOtherOrganisations sends pairs of requests. The two requests differ only in ids, links, names, hashtags, cursors,
@@ -81,7 +81,8 @@ type probeRound struct {
 	newer  bool       // true if the data of the callers is newer than the data of the other organisation
 }
 
-// newProbeRound returns the round with the number i. Six successive rounds on one engine have all combinations of the tiers and ages.
+// newProbeRound returns the round with the number i. Six successive rounds on one engine cover each tier with newer and with
+// older data.
 func newProbeRound(i int) probeRound {
 	engine, n := "sqlite", i-(i+1)/3 // n counts the earlier rounds on the same engine
 	if i%3 == 1 {
@@ -101,11 +102,11 @@ type prober struct {
 	missingItems     inventory         // items that do not exist
 	namePlaceholders *strings.Replacer // replaces the texts in which the two responses may differ, such as ids and links
 	sent, succeeded  int               // number of pairs of requests sent so far, and of pairs whose responses had a status below 300
-	fields           map[string]bool   // operations with their fields in which a text was sent
+	fields           map[string]bool   // for each operation, the fields in which a text was sent
 }
 
-// newProber creates the other organisation, and two organisations with equal items. The first of the two sends the first request of each
-// pair, and the second one sends the second request.
+// newProber creates the other organisation, and two organisations with equal items. A caller of the first of these two organisations sends
+// the first request of each pair. A caller of the second one sends the second request.
 func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	t.Helper()
 	p := &prober{t: t, app: a, transport: contractTransport{sharedContract(), inProcess{a.server.Handler()}}, fields: map[string]bool{}}
@@ -131,8 +132,8 @@ func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 	return p
 }
 
-// withoutNames returns a Replacer that replaces the texts of all inventories by placeholders. Each pair has two inventories: texts of the
-// same kind at the same position in them get the same placeholder.
+// withoutNames returns a Replacer that replaces the texts of all inventories by placeholders. Each parameter has two inventories. A text of
+// the first inventory and the text of the same kind and position in the second one get the same placeholder.
 func withoutNames(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {

@@ -18,11 +18,11 @@ import (
 // probeReport counts the pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends.
 type probeReport struct {
 	mu     sync.Mutex
-	rounds map[probeRound]roundCounts // counts of the rounds of the same kind
-	fields map[string]bool            // operations with their fields in which a text was sent
+	rounds map[probeRound]roundCounts // counts for each kind of round
+	fields map[string]bool            // for each operation, the fields in which a text was sent
 }
 
-// roundCounts are the numbers of rounds, of pairs of requests, and of pairs whose responses had a status below 300.
+// roundCounts counts rounds, pairs of requests, and those pairs whose responses had a status below 300.
 type roundCounts struct {
 	rounds, sent, succeeded int
 }
@@ -115,7 +115,7 @@ func TestProbeReport_addsTheRoundsOfEachKind(t *testing.T) {
 	require.NotContains(t, page, "%!")
 }
 
-func TestProbeRound_coversAllKindsOnBothEngines(t *testing.T) {
+func TestNewProbeRound_coversAllTiersAndAgesOnBothEngines(t *testing.T) {
 	t.Parallel()
 	rounds := map[probeRound]bool{}
 	for i := range 18 {

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// resource contains the functions that track videos, stop their tracking and refresh them. A second value of this type has the same
-// functions for accounts.
+// resource contains the functions that track videos, stop their tracking and refresh them, or the same functions for accounts. There is one
+// value of this type for videos and one for accounts.
 type resource struct {
 	kind link.Kind
 	// track tracks the videos or accounts of trackRequest.links and returns them in the order of the links.
@@ -21,8 +21,8 @@ type resource struct {
 	// trackedIDs returns the id of the video or account of each link, in the order of the links. The id is zero if the organisation does
 	// not track the video or account.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
-	// stop stops the tracking of videos or accounts. It returns those that were not tracked before. If allOrNone is true and one of them
-	// was not tracked, it stops none.
+	// stop stops the tracking of videos or accounts. It returns the references to videos or accounts that were not tracked. If allOrNone is
+	// true and one of them was not tracked, it stops none.
 	stop func(o *store.Org, ctx context.Context, refs []reference, allOrNone bool) ([]reference, error)
 	// refresh schedules an immediate fetch of a video or account.
 	refresh func(*store.Org, context.Context, reference) (store.Refreshed, error)
@@ -55,7 +55,7 @@ func (r trackRequest) unsupported(l link.Link) string {
 type trackedItem struct {
 	id       uuid.UUID
 	existing bool // true if the organisation already tracks the video or account, or tracked it at an earlier time
-	already  bool // true if the organisation was tracking the video or account when the request came
+	already  bool // true if the organisation was tracking the video or account when it received the request
 }
 
 var videoResource = resource{

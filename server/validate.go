@@ -37,8 +37,8 @@ const (
 const bodyValue = "body"
 
 // validate is a middleware that checks a request against the OpenAPI contract. If the request is invalid, it answers with status 400 and at
-// most maxFaults faults, or with status 413 or 415 because of the body. Rules that a schema cannot express are checked by the operations,
-// for example that a range must not end before it starts.
+// most maxFaults faults. The status is 413 if the body is too large, and 415 if the Content-Type or Content-Encoding is not supported.
+// Rules that a schema cannot express are checked by the operations, for example that a range must not end before it starts.
 func (s *Server) validate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		op := s.contract.match(c)
@@ -169,7 +169,7 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 type faultCollector struct {
 	faults []api.Fault
 	at     map[string]int // for each parameter or body member with a fault, the index of the fault in faults
-	full   bool           // true if a further fault did not fit into the maximum, so that the search can stop
+	full   bool           // true if a fault was dropped because maxFaults faults were already found; the search can then stop
 }
 
 // add adds a fault. If its parameter or body member already has a fault, or if the collector already has maxFaults faults, the new fault is
@@ -276,8 +276,8 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 }
 
 // fault returns a fault in the request parameter param, or in the request body if param is nil. The parameter path leads to the invalid
-// value inside of it, for example links and 3. The detail of the fault consists of the value's name and the formatted text, for example
-// "limit is missing".
+// value inside the request parameter or the body, for example links and 3. The detail of the fault consists of the value's name and the
+// formatted text, for example "limit is missing".
 func fault(param *openapi3.Parameter, path []string, code, format string, args ...any) api.Fault {
 	text := fmt.Sprintf(format, args...)
 	if param == nil {

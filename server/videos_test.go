@@ -219,8 +219,8 @@ func TestGetVideo_explainsThatALinkInThePathMustBeEncoded(t *testing.T) {
 	}
 }
 
-// withFiveVideos creates an organisation with five tracked videos. Four of the videos were fetched and have titles. Some of these have the
-// same count or the same upload date as another video, or none.
+// withFiveVideos creates an organisation with five tracked videos. Four of the videos were fetched and have titles. Some of these four have
+// the same count as another video, and some lack a count or the upload date.
 func withFiveVideos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
@@ -390,7 +390,7 @@ func TestVideoLists_sortByGrowth(t *testing.T) {
 		numbers, ids, last := map[string]int{}, []string{}, 0
 		for _, step := range []struct {
 			day   int
-			views []int64 // views on this day of the videos 1 to 4, as far as they are tracked
+			views []int64 // views of the videos 1 to 4 on this day; video 4 is tracked only on the last day
 		}{{0, []int64{100, 10, 500}}, {16, []int64{100, 1000, 100}}, {23, []int64{100, 1000, 250}}, {29, []int64{350, 1000, 400}}, {30, []int64{400, 1500, 500, 9000}}} {
 			a.Clock.Advance(time.Duration(step.day-last) * 24 * time.Hour)
 			last = step.day

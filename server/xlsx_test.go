@@ -53,7 +53,7 @@ func requireCell(t *testing.T, file *excelize.File, sheet, cell string, value an
 		require.Equal(t, value, got)
 		require.Equal(t, excelize.CellTypeInlineString, kind)
 	case json.Number:
-		if strings.Contains(value.String(), ".") { // a fraction, of which a spreadsheet stores only 15 digits
+		if strings.Contains(value.String(), ".") { // a spreadsheet stores only 15 digits of a number with a fraction
 			want, err := value.Float64()
 			require.NoError(t, err)
 			number, err := strconv.ParseFloat(got, 64)

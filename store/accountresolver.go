@@ -42,7 +42,7 @@ type accountName struct {
 	name     string
 }
 
-// nameKind says what the name in an accountName is.
+// nameKind says what kind of name an accountName contains: an id of the platform, an id of a source, or a handle.
 type nameKind int
 
 const (
@@ -95,7 +95,8 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 		b.rows = append(b.rows, row)
 		b.MarkChanged(row)
 	}
-	// The account may have been fetched again after this answer was given. This older answer must not restore an old handle or name.
+	// The account may have been fetched again after the fetch or request that named the author. The older author must not restore an old
+	// handle or name.
 	outdated := row.CheckedAt != nil && *row.CheckedAt > b.now
 	if a.Username != "" && !outdated && (row.Username != a.Username || !row.HandleCurrent) {
 		if handleOwner != nil && handleOwner != row {
@@ -214,13 +215,13 @@ func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 // An account can change its handle, and another account can then use the old handle. So the platform's own id identifies an account in the
 // database and in the fetch queue as soon as the id is known. A record with the same handle and another id belongs to another account.
 
-// SourceIDMark is the first character of some account names in the fetch queue: those that are the id that a source uses for the account.
-// An account has such a name in the queue while the platform's own id is unknown.
+// SourceIDMark is the first character of an account's name in the fetch queue if the name is the id that a source uses for the account. An
+// account has such a name while the platform's own id is unknown.
 const SourceIDMark = "~"
 
-// DifferentAccounts returns true if two pairs of ids belong to different accounts. Each pair has the platform's own id and a source's id,
-// and an id is "" if it is unknown. If both platform ids are known, they are compared. Otherwise the sources' ids are compared, but only if
-// they have the same issuer. The issuer is the part of a source's id before the last slash.
+// DifferentAccounts returns true if the ids prove that two accounts are different. For each account, the parameters are the platform's own
+// id and a source's id, and an id is "" if it is unknown. If both platform ids are known, they are compared. Otherwise the sources' ids are
+// compared, but only if they have the same issuer. The issuer is the part of a source's id before the last slash.
 func DifferentAccounts(id, sourceID, otherID, otherSourceID string) bool {
 	if id != "" && otherID != "" {
 		return id != otherID

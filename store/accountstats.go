@@ -211,9 +211,9 @@ type DayStamp struct {
 	Source    *string     // source of the fetch; nil if the statistics changed without a fetch
 }
 
-// AccountDayWrites returns the statements that write the accounts' current statistics to their rows of the day stamp.Day in account_days.
-// If an account already has a row of a later day, the account's last row is updated instead. The current statistics then include fetches of
-// that later day. An updated row keeps the source of its newest fetch.
+// AccountDayWrites returns the statements that write the accounts' current statistics to the table account_days, in the rows of the day
+// stamp.Day. If an account already has a row of a later day, the account's last row is updated instead, because the current statistics then
+// include fetches of that later day. An updated row keeps the source of its newest fetch.
 func AccountDayWrites(tx *gorm.DB, accounts []db.RowKey, stamp DayStamp) []db.Write {
 	if len(accounts) == 0 {
 		return nil

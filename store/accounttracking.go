@@ -23,8 +23,8 @@ type TrackAccountsRequest struct {
 	CollectionNames []string    // names of root collections to which the accounts are added; a missing collection is created
 	CreatedBy       uuid.UUID   // id of the API token that is stored as the creator of new collections
 	Lane            queue.Lane  // priority of the accounts' scheduled fetches
-	// Immediate is how many of the accounts, counted from the first, are fetched with the highest priority, the interactive lane. Enqueue is
-	// how many of the accounts, counted from the first, are added to the fetch queue. The accounts after these are saved but not fetched.
+	// Immediate is how many of the accounts, counted from the first, are fetched with the highest priority, the interactive lane. Enqueue
+	// is how many of the accounts, counted from the first, are added to the fetch queue. All other accounts are saved but not fetched.
 	Immediate, Enqueue int
 	// Preview is how many videos of each account are fetched while the organisation has no paid subscription. If Preview is 0,
 	// DefaultPreview is used.
@@ -216,9 +216,9 @@ func (o *Org) unsubscribedAccounts(tx *gorm.DB) ([]Account, error) {
 	return slices.DeleteFunc(accounts, func(a Account) bool { return fetched[a.ID] }), err
 }
 
-// StopAccounts stops the tracking of accounts. It also stops their videos, except videos that were added by their own links. It returns
-// those refs that name no tracked account, in their order. If the parameter all is true and one of the refs names no tracked account,
-// StopAccounts stops nothing.
+// StopAccounts stops the tracking of accounts. It also stops their videos, except videos that were added by their own links. The result
+// unmatched has the refs that name no tracked account, in the order of refs. If the parameter all is true and one of the refs names no
+// tracked account, StopAccounts stops nothing.
 func (o *Org) StopAccounts(ctx context.Context, refs []AccountRef, all bool) (unmatched []AccountRef, err error) {
 	err = o.change(ctx, func(tx *gorm.DB) error {
 		unmatched = nil

@@ -354,13 +354,13 @@ func TestRefresh_returnsNotFoundIfTheRecordIsNotTracked(t *testing.T) {
 
 func TestAcknowledgeAccounts_ignoresAnOrganisationThatStartsTrackingDuringTheWrite(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t, "postgres") // not on SQLite, which has only one writer at a time
+	db := storetest.New(t, "postgres") // not on SQLite, where two writes cannot run at the same time
 	l := storetest.ParseLink(t, "https://www.tiktok.com/@someone")
 	first, late := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 	storetest.Follow(t, first, store.TrackNewOnly, l)
 	c := storetest.ClaimOne(t, db, link.TikTok, queue.KindAccount)
 	var before store.Version
-	db.Guard.Before("UPDATE organisation_totals SET version", func() { // this function runs after the subscriptions were read
+	db.Guard.Before("UPDATE organisation_totals SET version", func() { // runs during AcknowledgeAccounts, after it has read the subscriptions
 		storetest.Follow(t, late, store.TrackNewOnly, l)
 		var err error
 		before, err = late.Version(t.Context())
@@ -374,6 +374,6 @@ func TestAcknowledgeAccounts_ignoresAnOrganisationThatStartsTrackingDuringTheWri
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 
-	storetest.DeliverAccount(t, db, facts) // the account is already due again
+	storetest.DeliverAccount(t, db, facts) // fetches the account again, because it is already due again
 	require.EqualValues(t, 7, *storetest.AccountByLink(t, late, l).LatestFollowersCount)
 }

@@ -65,9 +65,9 @@ type CampaignDay struct {
 	ViewsGained    int64 // sum of the changes of the videos' views; the change of a video is counted from the last earlier day on which its views were known
 	ViewsCorrected int64 // the part of ViewsGained that comes from videos whose views fell; at most 0
 	ViewsFromAdded int64 // views of the videos that were added on this day
-	// ViewsFromKnown is the part of the change of Views since the day before that is not in ViewsGained and ViewsFromAdded. For a video
-	// whose views were unknown the day before, its views are added. For a video whose views are unknown now, its views of the day before
-	// are subtracted.
+	// ViewsFromKnown is the change of Views since the day before, minus ViewsGained and ViewsFromAdded. It comes from videos whose views
+	// become known or unknown. If the views of a video become known, they are added, except for the part that is in ViewsGained. If the
+	// views of a video become unknown, its views of the day before are subtracted.
 	ViewsFromKnown int64
 }
 
@@ -76,7 +76,7 @@ type CampaignVideo struct {
 	ID      uuid.UUID
 	Link    string
 	Removed bool
-	AddedAt db.Instant // when the video began to be in the collection
+	AddedAt db.Instant // time since which the video is in the collection
 
 	StartDay     *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
 	StartViews   *int64   `gorm:"-"` // the views of the day before the period, or else the first known views in the period
@@ -111,8 +111,8 @@ func (e *TooManyPointsError) Error() string {
 
 // campaignVideos is a SQL query for the videos in the collections @in. The column added_at is the time since which a video is a member. For
 // a video that was added directly, this is the time when it was added. For a video of an added account, it is the time when the account was
-// added. For a video with a hashtag of the collection, it is the time when the hashtag was added. If the video was tracked later than that,
-// it is the time when the video was tracked. If a video is a member in several ways, the earliest time counts.
+// added, or when the video was tracked if that was later. For a video with a hashtag of the collection, it is the time when the hashtag was
+// added, or when the video was tracked if that was later. If a video is a member in several ways, the earliest time counts.
 const campaignVideos = `SELECT v.id, v.link, v.removed, j.added_at FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
@@ -299,9 +299,9 @@ func (r *pointRow) point() Point {
 	return p
 }
 
-// restsOn returns copies of the points from which the counts of the days from..to are computed. In the copies, Quality is set, which says
-// for example whether the counts were measured or interpolated. These points are all points between the two days, the last point on or
-// before the day from, and the first point on or after the day to. The parameter points has all points of the video, the oldest first.
+// restsOn returns copies of the points from which the counts of the days from..to are computed. These are all points between the two days,
+// the last point on or before the day from, and the first point on or after the day to. restsOn sets the Quality of each copy. The
+// parameter points has all points of the video, the oldest first.
 func restsOn(points []Point, from, to db.Date) []Point {
 	kept := slices.Clone(points)
 	fill(Counts{}, kept, from, from)

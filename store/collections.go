@@ -35,8 +35,8 @@ var (
 // MaxCollectionDepth is the highest number of nested levels of collections, including the root.
 const MaxCollectionDepth = 16
 
-// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. A video can have every collection
-// as a label, so this limit also limits how large a video is in an answer.
+// DefaultMaxCollections is how many collections an organisation can have if Options.MaxCollections is 0. Every collection can be a label of
+// the same video, so this limit also bounds the size of a video in an answer of the API.
 const DefaultMaxCollections = 1000
 
 // hashLength is the number of random characters in the address of a share page: the length of Collection.Hash.
@@ -299,8 +299,8 @@ func (c *Collection) share(tx *gorm.DB) error {
 	return tx.Create(&sharePage{Hash: hash, OrganisationID: c.OrganisationID, CollectionID: c.ID}).Error
 }
 
-// saveHashtags stores c.Hashtags, in the form that FoldTag returns and sorted. It deletes the hashtags that were stored for the collection
-// before. A hashtag that the collection had before keeps its AddedAt.
+// saveHashtags replaces the stored hashtags of the collection by c.Hashtags. It first converts c.Hashtags with FoldTag and sorts them. A
+// hashtag that was already stored keeps its AddedAt.
 func (o *Org) saveHashtags(tx *gorm.DB, c *Collection) error {
 	for i, tag := range c.Hashtags {
 		c.Hashtags[i] = FoldTag(tag)

@@ -168,7 +168,7 @@ func TestCollections_refuseCyclesAndMoreThan16Levels(t *testing.T) {
 	})
 }
 
-func TestUpdateCollection_refusesACycleOfTwoConcurrentMoves(t *testing.T) {
+func TestUpdateCollection_refusesAMoveThatMakesACycleWithAConcurrentMove(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -277,7 +277,7 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 	})
 }
 
-func TestCollection_containsVideosThatWereAddedOrMatchByAccountOrHashtag(t *testing.T) {
+func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// maxCounts is the maximum number of lists whose number of rows a Store has in its cache.
+// maxCounts is the maximum number of lists for which a Store caches the number of rows.
 const maxCounts = 10_000
 
 // listKey identifies a list in the caches of a Store. It has the version of the organisation's data, and a hash of the SQL statement that
@@ -31,8 +31,8 @@ func keyOfList(v Version, q *gorm.DB, more ...any) (listKey, error) {
 	return listKey{sha256.Sum256(text), v.Version}, err
 }
 
-// count returns the number of rows of the query q. The parameter v is the organisation's version, which the caller has read before. count
-// caches the number until the version changes. Counting the rows of a list with a filter can take longer than reading a page of the list.
+// count returns the number of rows of the query q. The parameter v is the organisation's version, as the caller has read it. count caches
+// the number until the version changes. Counting the rows of a list with a filter can take longer than reading a page of the list.
 func (o *Org) count(ctx context.Context, v Version, q *gorm.DB) (n int64, err error) {
 	q = q.Select("COUNT(*)")
 	key, err := keyOfList(v, q)

@@ -94,8 +94,9 @@ func enqueueWebhook(tx *gorm.DB, org, id uuid.UUID, now db.Instant) error {
 		Create(&webhookQueueEntry{OrganisationID: org, WebhookID: id, DueAt: now}).Error
 }
 
-// makeDue sets the due time of webhooks to now, unless they are due already. It also locks the rows of webhooks that are due already. So a
-// transaction that ends a claim of such a webhook waits for this transaction. It then finds the deliveries that this transaction has added.
+// makeDue sets the due time of webhooks to now, unless they are due already. It also locks the rows of webhooks that are due already.
+// Another transaction that ends a claim of such a webhook has to wait for the lock, and then finds the deliveries that this transaction has
+// added.
 func makeDue(tx *gorm.DB, now db.Instant, webhooks []db.RowKey) error {
 	list, args := db.Keys(webhooks).With(tx)
 	return tx.Exec(list+`UPDATE webhook_queue SET due_at = CASE WHEN webhook_queue.due_at > ? THEN ? ELSE webhook_queue.due_at END FROM wanted
@@ -280,7 +281,7 @@ func (w *Webhook) count(attempts []Attempt) *DisabledReason {
 	return reason
 }
 
-// saveAttempts stores the results of attempts in the deliveries to a webhook.
+// saveAttempts records, in the rows of a webhook's deliveries, the results of attempts to send them.
 func (o *Org) saveAttempts(tx *gorm.DB, webhook uuid.UUID, attempts []Attempt) error {
 	ids := make([]uuid.UUID, len(attempts))
 	for i, a := range attempts {
@@ -321,8 +322,8 @@ func (o *Org) saveAttempts(tx *gorm.DB, webhook uuid.UUID, attempts []Attempt) e
 // notDue is the due time of a webhook that has nothing to send, because none of its deliveries has an attempt left.
 const notDue = db.Instant(1) << 62
 
-// endClaim ends a claim. The webhook can be claimed again when its next delivery is due and pause has passed. endClaim does nothing if the
-// webhook was disabled or deleted, or if another process has claimed it.
+// endClaim ends a claim. The webhook can be claimed again when its next delivery is due and the duration in the parameter pause has passed.
+// endClaim does nothing if the webhook was disabled or deleted, or if another process has claimed it.
 func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration) error {
 	// The row is locked before the next due delivery is read. A transaction that adds a delivery afterwards waits for the lock, and then makes
 	// the webhook due.

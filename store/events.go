@@ -157,7 +157,7 @@ type pendingEvent struct {
 	org uuid.UUID
 	Event
 	only     *uuid.UUID // the only webhook to which the event is sent; nil if it is sent to all webhooks that get events of its type
-	delivery uuid.UUID  // id of the delivery if only is set; if it is the zero id, the delivery gets a new id
+	delivery uuid.UUID  // id of the delivery if the field only is set; if it is the zero id, the delivery gets a new id
 }
 
 // NewEventRecorder returns a recorder for the events of organisations. The transaction must already have raised the versions of these
@@ -261,7 +261,7 @@ func isFirstStatus(before, after FetchStatus) bool {
 	return before == queue.FetchPending && after == queue.FetchOK
 }
 
-// videosRemoved adds an event for each video of an organisation whose tracking has ended.
+// videosRemoved adds an event for each of the given videos, which says that tracking of the video has ended.
 func (r *EventRecorder) videosRemoved(videos []Video) {
 	for i := range videos {
 		r.add(videos[i].OrganisationID, EventVideoRemoved, EventData{Video: eventVideo(&videos[i], nil)})

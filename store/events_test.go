@@ -41,7 +41,7 @@ func openFeed(t *testing.T, o *store.Org) {
 }
 
 // Requirements in docs/coverage.md: 14.5-07
-func TestListEvents_aCursorSkipsAndRepeatsNothingWhileOthersWrite(t *testing.T) {
+func TestListEvents_skipsAndRepeatsNoEventWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		const writers, rounds = 6, 25

@@ -58,13 +58,13 @@ func (s *FetchState) Change(c queue.FetchChange, hasNumbers bool, fetchedAt, nex
 	}
 }
 
-// WithStarted adds to columns the state of a video or account whose tracking begins and that is not in the queue yet.
+// WithStarted adds values to the parameter columns: the state of a video or account whose tracking begins and that is not in the queue yet.
 func WithStarted(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["last_attempt_at"], columns["next_fetch_at"] = queue.FetchPending, "", nil, nil
 	return columns
 }
 
-// withStopped adds to columns the state of a video or account whose tracking was stopped.
+// withStopped adds values to the parameter columns: the state of a video or account whose tracking was stopped.
 func withStopped(columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"], columns["next_fetch_at"] = queue.FetchStopped, "", nil
 	return columns

@@ -60,9 +60,9 @@ func (o *Org) ListPoints(ctx context.Context, query PointsQuery) (*db.List[Video
 	return db.ReadList(ctx, o.s.db, videos, spec, db.Order{Column: "latest_updated_at"}, query.Window)
 }
 
-// storedPointsOf returns stored points of videos. It returns the points of the day from or a later day that were fetched at the time since
-// or later. The key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their quality is not
-// set, and their sources can have the mark for rounded counts.
+// storedPointsOf returns stored points of videos. The parameter from is the first day of these points, and since is the earliest time at
+// which they were fetched. The key of the result is the id of the video. The points of a video are ordered by day, the oldest first. Their
+// quality is not set, and their sources can have the mark for rounded counts.
 func (o *Org) storedPointsOf(ctx context.Context, videos []uuid.UUID, from db.Date, since db.Instant) (map[uuid.UUID][]Point, error) {
 	q := o.s.db.Read(ctx)
 	ofVideos, ids := db.AnyOf(q, "video_id", "@videos", videos)

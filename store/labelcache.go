@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxCachedMembers is the maximum number of members that all collections of an organisation can have together if their labels are cached.
-	// Reading more members would take much longer than reading the members of one page.
+	// maxCachedMembers is a number of members. The labels of an organisation are cached only if its collections together have at most
+	// maxCachedMembers members. Reading more members would take much longer than reading the members of one page.
 	maxCachedMembers = 50_000
 	// maxLabelledOrgs is the maximum number of organisations in a labelCache.
 	maxLabelledOrgs = 10_000

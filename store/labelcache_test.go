@@ -71,7 +71,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 			{"delete", func() error { return writer.DeleteCollection(ctx, launch, nil) }, []string{"Imported"}, []string{"Imported"}, nil},
 		} {
 			require.NoError(t, step.do(), step.name)
-			for range 3 { // the first round reads the members of the page, the second all members, and the third nothing
+			for range 3 { // round 1 reads the members for the page, round 2 reads all members, and round 3 reads no members
 				got := map[uuid.UUID][]string{}
 				for _, v := range storetest.ListVideos(t, reader, storetest.OrderedBy("created_at", true)).Videos {
 					got[v.ID] = labelNames(v.Labels)
@@ -103,7 +103,7 @@ func TestLabels_areReadAgainOnlyAfterAChangeOfCollections(t *testing.T) {
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 			return len(db.Guard.Statements())
 		}
-		// One statement reads the version, and one reads the rows.
+		// Each list runs one statement that reads the version, and one that reads the rows. A third statement reads members of collections.
 		require.Equal(t, 3, statements(), "the first list reads the members among its rows")
 		require.Equal(t, 3, statements(), "the second list reads all members")
 		require.Equal(t, 2, statements())

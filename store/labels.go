@@ -65,8 +65,8 @@ func namesAndIDs(names []string) []string {
 }
 
 // labels has the data from which the labels of videos and accounts are found. The labels of a video are the collections that contain it.
-// The data are all collections of the organisation with their names and hashtags, and the members of the collections. A value has either
-// all members, or only the members among some videos and accounts.
+// The data are all collections of the organisation with their names and hashtags, and members of the collections: either all members, or
+// only those members that are among some given videos and accounts.
 type labels struct {
 	all     []Label             // all collections of the organisation, ordered by name and id
 	bytes   []int64             // number of bytes that each label of all takes in JSON
@@ -82,8 +82,8 @@ type member struct {
 	collection int32     // index of the collection in labels.all
 }
 
-// of appends to the slice indexes the index of each collection to which the video or account with the given id was added. It returns the
-// extended slice.
+// of finds the collections to which the video or account with the given id was added, and appends their indexes to the slice. It returns
+// the extended slice.
 func (l *labels) of(indexes []int, id uuid.UUID) []int {
 	first, ok := l.first[id]
 	if !ok {
@@ -98,7 +98,7 @@ func (l *labels) of(indexes []int, id uuid.UUID) []int {
 	return indexes
 }
 
-// labelSet are the labels of a video or account, ordered by name and id.
+// labelSet has the labels of a video or account, ordered by name and id.
 type labelSet struct {
 	labels []*Label
 	bytes  int64 // number of bytes that the labels take in JSON
@@ -120,7 +120,7 @@ type labelled struct {
 // labeller finds the labels of videos and accounts, one after the other. It is not safe for concurrent use.
 type labeller struct {
 	*labels
-	ofAccounts map[uuid.UUID]labelSet // labels of the members of an account: most videos are only in the collections of their account
+	ofAccounts map[uuid.UUID]labelSet // labels of each account, by its id; most videos have the same labels as their account
 	own        []int                  // indexes of the collections of the current row; kept so that no memory is allocated for each row
 }
 
@@ -129,7 +129,7 @@ func newLabeller(l *labels) *labeller {
 	return &labeller{labels: l, ofAccounts: map[uuid.UUID]labelSet{}}
 }
 
-// find returns the labels of the video or account row.
+// find returns the labels of row, which is a video or an account.
 func (l *labeller) find(row labelled) labelSet {
 	if len(l.all) == 0 {
 		return labelSet{}
@@ -215,9 +215,9 @@ SELECT m.collection_id, NULL AS name, NULL AS tag, m.video_id FROM collection_vi
 UNION ALL
 SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
-// labels returns the collections of the organisation with their members among the given videos and accounts. If the cache has all members,
-// the result has all of them. labels returns errTooManyMembers if it would have to read more than maxMembers members. It reads the version
-// of the labels first and the labels second, so the labels are never older than the version.
+// labels returns the collections of the organisation, and those members of them that are among the given videos and accounts. It can also
+// return all members, for example if the cache has them. It returns errTooManyMembers if it would have to read more than maxMembers
+// members. It reads the version of the labels first and the labels second, so the labels are never older than the version.
 func (o *Org) labels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
 	v, err := o.version(ctx)
 	if err != nil {

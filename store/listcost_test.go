@@ -22,7 +22,7 @@ func TestListVideos_runsAtMostFourStatementsForAnyPage(t *testing.T) {
 		}
 		_, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "Launch", Access: store.AccessPrivate})
 		require.NoError(t, err)
-		for range 2 { // only the second list puts all labels into the cache
+		for range 2 { // the cache has all labels only after the second list
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 		}
 		for name, c := range map[string]struct {
@@ -52,7 +52,7 @@ func TestRemembering_readsTheVersionOnceAndFirst(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		video := storetest.Track(t, o, storetest.Clips(t, 3)...)[0].VideoID
 		require.Equal(t, 3, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
-		for range 2 { // only the second list puts all labels into the cache
+		for range 2 { // the cache has all labels only after the second list
 			storetest.ListVideos(t, o, storetest.OrderedBy("created_at", true))
 		}
 		today := storetest.Today(db)

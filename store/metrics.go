@@ -67,7 +67,8 @@ func MetricNames(prefix string) []string {
 	return names
 }
 
-// MetricDefinitions returns, for each metric, the prefix, the name of the metric's column and its SQL type, such as "latest_views bigint".
+// MetricDefinitions returns a text for each metric: the prefix, followed by the name and the SQL type of the metric's column, such as
+// "latest_views bigint".
 func MetricDefinitions(prefix string) []string {
 	columns := MetricNames(prefix)
 	for i := range columns {
@@ -166,8 +167,8 @@ func (c Counts) Engagement() *int64 {
 	return &sum
 }
 
-// fellFrom returns true if any count of c is lower than the same count in the parameter before. It skips counts that are unknown in one of
-// the two.
+// fellFrom returns true if any count of c is lower than the same count in the parameter before. It skips a count that is unknown in c or in
+// the earlier counts.
 func (c Counts) fellFrom(before Counts) bool {
 	was := before.All()
 	for i, now := range c.All() {
@@ -178,7 +179,7 @@ func (c Counts) fellFrom(before Counts) bool {
 	return false
 }
 
-// Update copies each count that is known in the parameter from to c. The other counts of c stay unchanged.
+// Update sets each count of c to the same count of the parameter from, if the latter is known. The other counts of c stay unchanged.
 func (c *Counts) Update(from Counts) {
 	given := from.All()
 	for i, field := range c.Fields() {

@@ -52,7 +52,7 @@ func TestVideos_everyOrderIsReadFromAnIndex(t *testing.T) {
 	})
 }
 
-// bothDirections yields the orders by each of the columns, descending and ascending.
+// bothDirections yields two orders for each of the columns: the descending order and the ascending order.
 func bothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
 	return func(yield func(store.Order) bool) {
 		for _, column := range slices.Sorted(maps.Keys(columns)) {
@@ -64,7 +64,7 @@ func bothDirections[V any](columns map[string]V) iter.Seq[store.Order] {
 }
 
 // requireNoSort checks the statements that have read an ordered list of a table since the last call of Statements. It fails the test if the
-// database sorts or reads a whole table for one of them. It returns the query plans of these statements.
+// database sorts, or reads the whole table, for one of the statements. It returns the query plans of the statements.
 func requireNoSort(t *testing.T, db *storetest.DB, table, format string, args ...any) (plans []string) {
 	t.Helper()
 	for _, statement := range db.Guard.Statements() {

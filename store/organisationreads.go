@@ -87,8 +87,8 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 // Statistics has the numbers of tracked and stopped videos of an organisation, or the numbers of its tracked and stopped accounts.
 type Statistics struct {
 	Total      int64                   // number of tracked videos, or of tracked accounts
-	Removed    int64                   // number of videos whose tracking was stopped, or of such accounts
-	ByPlatform map[link.Platform]int64 // the number Total for each platform; a platform without tracked videos or accounts is missing
+	Removed    int64                   // number of videos, or of accounts, whose tracking was stopped
+	ByPlatform map[link.Platform]int64 // the number Total of each platform; a platform without tracked videos or accounts is missing
 	ByStatus   map[FetchStatus]int64   // number of tracked and stopped videos or accounts for each fetch status; a status without any of them is missing
 }
 

@@ -13,9 +13,9 @@ type ReplicaState = db.ReplicaState
 // Replica returns the state of the replica for reads. The result ok is false if there is no replica.
 func (s *Store) Replica(ctx context.Context) (state ReplicaState, ok bool) { return s.db.Replica(ctx) }
 
-// FromReplica returns the result of read, which must only read. If there is a replica, FromReplica calls read with an Org whose lists and
-// histories come from the replica, and which has every change that was committed before the call. If the replica lacks such a change or
-// fails, or if there is no replica, FromReplica calls read with o.
+// FromReplica returns the result of the function read, which must not write. If there is a replica, FromReplica calls read with an Org
+// whose lists and histories come from the replica, and which has every change that was committed before the call. If the replica lacks such
+// a change or fails, or if there is no replica, FromReplica calls read with o.
 func FromReplica[R any](ctx context.Context, o *Org, read func(*Org) (R, error)) (R, error) {
 	if !o.s.db.HasReplica() {
 		return read(o)

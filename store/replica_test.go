@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver "pgx", which writes on the promoted replica
+	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver "pgx", with which the test writes to the promoted replica
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
@@ -130,7 +130,7 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 	require.True(t, state.Up)
 	require.Zero(t, state.Lag)
 
-	// While the replica lags, an organisation reads its own writes, with the version that belongs to them.
+	// While the replica lags, it answers an organisation only if it has the organisation's last change. Otherwise the primary answers.
 	replica.Pause(t)
 	storetest.Track(t, other, storetest.Clip(t, 3))
 	require.Equal(t, []string{"first"}, titles(t, r.reader, o))
@@ -180,7 +180,8 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 	})))
 	require.Equal(t, "repeatable read", isolation)
 
-	// A replica that was promoted gets no more changes, although its version can be newer.
+	// A promoted replica gets no more changes of the primary. It must not be read, even if its version of the organisation's data is higher
+	// than the primary's version.
 	replica.Promote(t)
 	promoted, err := sql.Open("pgx", replica.Database("replicated"))
 	require.NoError(t, err)

@@ -68,7 +68,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	if n.ID == uuid.Nil {
 		n.ID = db.NewID()
 	} else if made, err := o.Report(ctx, n.ID); !errors.Is(err, db.ErrNotFound) {
-		return made, err // an earlier attempt of the request made the report, but its server crashed before it answered
+		return made, err // an earlier attempt of the request made the report, but the server crashed before it answered the request
 	}
 	campaign, err := o.Campaign(ctx, CampaignQuery{Collection: n.CollectionID, IncludeChildren: n.IncludeChildren, From: n.From, To: n.To, Points: true})
 	if err != nil {
@@ -81,8 +81,8 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	// The report's document contains the report's number. It is made before the transaction, because making it can take long. If another
-	// report gets this number meanwhile, the document is made again with the next number.
+	// The report's document contains the report's number. The document is made before the transaction, because this can take long. If
+	// another report gets the number meanwhile, the document is made again with the next number.
 	err = db.RepeatOnDuplicate(func() error {
 		if row.Number, err = o.nextReport(o.q(ctx, "reports")); err != nil {
 			return db.Translate(err)
@@ -105,7 +105,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 }
 
 // setDocument calls the function write, which writes the document. It stores the compressed document in the row, and sets Checksum and
-// Bytes. The document can have 20 MB, so it is never in memory as a whole.
+// Bytes. The document can have 20 MB without compression, so the uncompressed document is never in memory as a whole.
 func (r *reportRow) setDocument(write func(io.Writer) error) error {
 	var content bytes.Buffer
 	compressed, err := zstd.NewWriter(&content, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))

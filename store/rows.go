@@ -8,7 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// videoColumns are the columns of the table videos that are read into a Video. Most writing methods read other columns, with GORM.
+// videoColumns are the columns of the table videos that are read into a Video. Most methods that write videos use GORM instead, and read
+// other columns.
 var videoColumns = []db.Column[Video]{
 	{Name: "organisation_id", Set: func(v *Video, row *db.Values, i int) { v.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(v *Video, row *db.Values, i int) { v.ID = row.ID(i) }},

@@ -20,13 +20,13 @@ const (
 	maxSequenceRows = 500_000
 )
 
-// sequenceCache has, for lists of the videos or accounts of collections, the ids of all rows in the order of the list. It is safe for
-// concurrent use.
+// sequenceCache has the order of lists: the ids of all rows of a list, in the order of the list. The lists contain the videos or accounts
+// of collections. A sequenceCache is safe for concurrent use.
 type sequenceCache struct {
 	mu      sync.Mutex
-	byList  *simplelru.LRU[listKey, *db.Sequence] // the least recently used list is dropped first; nil for a list with too many rows
+	byList  *simplelru.LRU[listKey, *db.Sequence] // nil for a list with too many rows; a full cache drops the least recently used list
 	rows    int64                                 // number of rows of all lists in byList
-	maxRows int64                                 // maximum of rows: if it is exceeded, the least recently used lists are dropped
+	maxRows int64                                 // maximum of the field rows: if rows is higher, the least recently used lists are dropped
 }
 
 // newSequenceCache returns an empty cache.
@@ -55,8 +55,8 @@ func (c *sequenceCache) put(key listKey, s *db.Sequence) {
 	}
 }
 
-// sequence returns the order of all rows of a list of collections, or nil if the list has too many rows. The key identifies the list. The
-// function list returns the query that selects the rows.
+// sequence returns the order of all rows of a list of the videos or accounts of collections. It returns nil if the list has too many rows.
+// The key identifies the list. The function list returns the query that selects the rows.
 //
 // The database has no index that contains the members of a collection in the order of a column. So sequence reads all members once for each
 // version of the organisation's data. The caller must have read the version in the key before it calls sequence.

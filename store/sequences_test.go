@@ -131,9 +131,9 @@ func TestVideos_ofACollectionShowEveryChange(t *testing.T) {
 	})
 }
 
-// TestListsOfCollections_readOnlyTheRowsOfThePage counts the statements for a page whose list is in memory: one statement reads the
+// TestListsOfMembers_readOnlyTheRowsOfThePage counts the statements for a page whose list is in memory: one statement reads the
 // version, and one reads the rows of the page by their ids.
-func TestListsOfCollections_readOnlyTheRowsOfThePage(t *testing.T) {
+func TestListsOfMembers_readOnlyTheRowsOfThePage(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -153,7 +153,7 @@ func TestListsOfCollections_readOnlyTheRowsOfThePage(t *testing.T) {
 			},
 		} {
 			total := map[string]int{"videos": len(members), "accounts": 1}[name]
-			for range 3 { // the three rounds read the order of the list, the labels of the page, and all labels
+			for range 3 { // afterwards, the order of the list and all labels are in memory
 				_, _, err := read(store.Window{Limit: 3})
 				require.NoError(t, err)
 			}
@@ -180,7 +180,7 @@ func TestListsOfCollections_readOnlyTheRowsOfThePage(t *testing.T) {
 	})
 }
 
-func TestVideos_ofACollectionWithLongTextsHaveShortPages(t *testing.T) {
+func TestVideos_ofACollectionAreOnShorterPagesIfTheTextsAreLong(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
@@ -225,7 +225,7 @@ func TestVideos_ofACollectionLeaveOutARowThatWasRemovedSinceTheOrderWasRead(t *t
 	})
 }
 
-func TestListsOfCollections_keepOnlyTheNewestListsInMemory(t *testing.T) {
+func TestSequenceCache_keepsOnlyTheNewestLists(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

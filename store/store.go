@@ -83,15 +83,15 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // queries are the queries of frequent requests whose texts never change.
 type queries struct {
-	version          db.FixedQuery // versionQuery
-	storedPoints     db.FixedQuery // storedPoints
-	newestPoints     db.FixedQuery // outermostPoints in descending order
-	oldestPoints     db.FixedQuery // outermostPoints in ascending order
-	organisationDays db.FixedQuery // organisationDays
-	accountDays      db.FixedQuery // accountDays
+	version          db.FixedQuery // the query versionQuery
+	storedPoints     db.FixedQuery // the query storedPoints, with an order
+	newestPoints     db.FixedQuery // the query outermostPoints in descending order
+	oldestPoints     db.FixedQuery // the query outermostPoints in ascending order
+	organisationDays db.FixedQuery // the query organisationDays
+	accountDays      db.FixedQuery // the query accountDays
 }
 
-// newQueries returns the queries in the SQL of the database d.
+// newQueries returns the queries in the SQL dialect of the database d.
 func newQueries(d *db.DB) queries {
 	outermost := func(order string) db.FixedQuery {
 		return d.FixedQuery(strings.ReplaceAll(outermostPoints, "{order}", order) + pointsInOrder)

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// tenantCalls has calls of every method of Org, by the name of the method. A call passes ids, links and names in x to the method; x can
-// belong to another organisation. mine has the ids, links and names of the calling organisation.
+// tenantCalls has calls of every method of Org, by the name of the method. The parameter x has the ids, links and names that a call passes
+// to the method. They can belong to another organisation. The parameter mine has the ids, links and names of the calling organisation.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine things) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ things) answer { return answered(nil, o.ID()) }},
 	"Video": {

@@ -9,8 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestTrack_allocatesFewObjectsForEachLink counts the objects that a request with new links allocates, on a database without the checks of
-// statements, because the checks allocate many objects.
+// TestTrack_allocatesFewObjectsForEachLink counts the objects that a request with new links allocates. The database of this test does not
+// check its statements, because such checks allocate many objects.
 //
 //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
 func TestTrack_allocatesFewObjectsForEachLink(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTrack_allocatesFewObjectsForEachLink(t *testing.T) {
 			first++
 		}
 		track()
-		objects := testing.AllocsPerRun(5, track) / links // runs track six times
+		objects := testing.AllocsPerRun(5, track) / links // AllocsPerRun runs the function track six times
 		t.Logf("%s: %.1f objects for each link", engine, objects)
 		require.LessOrEqual(t, objects, most, engine)
 	}

@@ -43,7 +43,7 @@ type List[R any] = db.List[R]
 // These errors are returned by all packages of the store. Compare them with errors.Is.
 var (
 	ErrNotFound    = db.ErrNotFound    // the requested object does not exist in the organisation; a *NotFoundError names it
-	ErrDuplicate   = db.ErrDuplicate   // a row with that key exists already
+	ErrDuplicate   = db.ErrDuplicate   // a row with the same key exists already
 	ErrUnavailable = db.ErrUnavailable // the database cannot be reached or is too busy; the same call may succeed later
 )
 

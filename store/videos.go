@@ -60,7 +60,7 @@ type Video struct {
 // Growth is how the views of a video grew in the days before its last fetch. ingest.SetGrowth computes it. A field is nil if it cannot be
 // known.
 type Growth struct {
-	Increase1d    *float64 `gorm:"column:increase_1d"` // in percent, as Increase7d, Increase14d and Increase30d
+	Increase1d    *float64 `gorm:"column:increase_1d"` // in percent, like Increase7d, Increase14d and Increase30d
 	Increase7d    *float64 `gorm:"column:increase_7d"`
 	Increase14d   *float64 `gorm:"column:increase_14d"`
 	Increase30d   *float64 `gorm:"column:increase_30d"`

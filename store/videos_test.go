@@ -345,7 +345,7 @@ func TestVideos_returnsEachVideoOnceIfVideosChangeBetweenPages(t *testing.T) {
 	})
 }
 
-func TestVideos_aPageNearTheEndDoesNotMoveIfVideosChangeAfterTheTotalWasRead(t *testing.T) {
+func TestVideos_returnsTheSamePageNearTheEndIfVideosChangeAfterTheTotalWasRead(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(t *testing.T, o *store.Org, links []link.Link){
 		"no change": func(*testing.T, *store.Org, []link.Link) {},

@@ -229,8 +229,8 @@ func (o *Org) RotateWebhookSecret(ctx context.Context, id, effect uuid.UUID, sec
 
 // TestWebhook records an event of the type EventWebhookTest and returns the delivery that sends it to the webhook. It returns ErrNotFound
 // for an unknown id, and ErrWebhookDisabled if the webhook is disabled. The parameter effect is the EffectID of the request's
-// IdempotencyKey, or zero. If the webhook already has a delivery with this id, an earlier attempt of the request made it, and TestWebhook
-// only returns it.
+// IdempotencyKey, or zero. If the webhook already has a delivery whose id is effect, an earlier attempt of the request made this delivery,
+// and TestWebhook only returns it.
 func (o *Org) TestWebhook(ctx context.Context, id, effect uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.change(ctx, func(tx *gorm.DB) error {
@@ -257,9 +257,9 @@ func (o *Org) TestWebhook(ctx context.Context, id, effect uuid.UUID) (Delivery, 
 	return made, err
 }
 
-// enabledWebhook returns the webhook with the given id. It returns ErrNotFound for an unknown id, and ErrWebhookDisabled if the webhook is
-// disabled. If the webhook has a delivery whose id is the parameter effect, enabledWebhook also returns this delivery. An earlier attempt
-// of the request then made the delivery, but its server crashed before it answered.
+// enabledWebhook returns the webhook with the given id, or ErrNotFound for an unknown id. If the webhook has a delivery whose id is the
+// parameter effect, enabledWebhook also returns this delivery. In this case, an earlier attempt of the request made the delivery, but the
+// server crashed before it answered. Otherwise, enabledWebhook returns ErrWebhookDisabled if the webhook is disabled.
 func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Delivery, error) {
 	w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), id)
 	if err != nil {
@@ -278,10 +278,10 @@ func (o *Org) enabledWebhook(tx *gorm.DB, id, effect uuid.UUID) (Webhook, *Deliv
 	return w, nil, nil
 }
 
-// ReplayDelivery makes a new delivery of an event that was already delivered or failed, and returns the new delivery. Both have the same
-// event id. ReplayDelivery returns ErrNotFound for an unknown delivery id, and ErrWebhookDisabled if the webhook is disabled. The parameter
-// effect is the EffectID of the request's IdempotencyKey, or zero. If the webhook already has a delivery with this id, an earlier attempt
-// of the request made it, and ReplayDelivery only returns it.
+// ReplayDelivery makes a new delivery of an event that was already delivered or failed, and returns the new delivery. Both deliveries have
+// the same event id. ReplayDelivery returns ErrNotFound for an unknown delivery id, and ErrWebhookDisabled if the webhook is disabled. The
+// parameter effect is the EffectID of the request's IdempotencyKey, or zero. If the webhook already has a delivery whose id is effect, an
+// earlier attempt of the request made this delivery, and ReplayDelivery only returns it.
 func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effect uuid.UUID) (Delivery, error) {
 	var made Delivery
 	err := o.change(ctx, func(tx *gorm.DB) error {

@@ -72,7 +72,7 @@ func (r *release) writeZip(out io.Writer, files []packed) error {
 	archive := zip.NewWriter(out)
 	for _, file := range files {
 		header := zip.FileHeader{Name: file.name, Method: zip.Deflate, Modified: r.time}
-		header.SetMode(os.FileMode(file.mode)) //nolint:gosec // the modes are constants
+		header.SetMode(os.FileMode(file.mode)) //nolint:gosec // the modes are constants, so the conversion cannot overflow
 		entry, err := archive.CreateHeader(&header)
 		if err != nil {
 			return err

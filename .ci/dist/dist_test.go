@@ -137,7 +137,7 @@ func decode(t *testing.T, path string, into any) {
 	}
 }
 
-// requireRuns fails the test unless a program prints its version and does not contain the path of the repository.
+// requireRuns requires that a program prints its version, and that the program does not contain the path of the repository.
 func requireRuns(t *testing.T, program, version string) {
 	t.Helper()
 	printed := string(must[[]byte](t)(exec.Command(program, "version").Output()))
@@ -150,8 +150,9 @@ func requireRuns(t *testing.T, program, version string) {
 	}
 }
 
-// requireUp runs the first commands of README.md in a new folder with the archive: they unpack it and start `reeltally up`. It fails the test
-// unless the API answers a request with the printed token, and the program stops when it gets a signal.
+// requireUp copies the archive into a new folder, and runs the first commands of README.md there. These commands unpack the archive and
+// start `reeltally up`. requireUp fails the test unless the API answers a request with the printed token, and the program stops when it
+// gets a signal.
 func requireUp(t *testing.T, archive string, r release) {
 	t.Helper()
 	_, commands, _ := strings.Cut(string(must[[]byte](t)(os.ReadFile(filepath.Join(r.source, "README.md")))), "```sh\n")
@@ -200,8 +201,8 @@ func requireUp(t *testing.T, archive string, r release) {
 	}
 }
 
-// requireImage fails the test unless the folder image is a valid OCI image layout, its image runs as an unprivileged user, and the programs
-// in the image run.
+// requireImage fails the test unless the folder "image" in out is a valid OCI image layout, its image has an unprivileged user, and the
+// programs in the image run.
 func requireImage(t *testing.T, out string, r release) {
 	t.Helper()
 	index := must[v1.ImageIndex](t)(layout.ImageIndexFromPath(filepath.Join(out, "image")))

@@ -16,10 +16,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is the id of the operating system user as which the programs run in a container.
+// user is the id of the operating system user that runs the programs in a container.
 const user = 65532
 
-// image says how to make the variant of the container image for one platform: folder has the programs that were built for this platform.
+// image describes the variant of the container image for one platform. Its field folder is the folder with the programs that were built for
+// this platform.
 type image struct {
 	target
 	folder string

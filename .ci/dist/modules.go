@@ -13,7 +13,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// modules has the Go modules from which the programs were built. Go writes this list into each program, from which it is read.
+// modules has the Go modules from which the programs were built. Go writes this list into each program, and addPrograms reads it from
+// there.
 type modules struct {
 	versions map[string]string // by the path of the module
 	compiler string            // version of Go
@@ -60,8 +61,8 @@ func (r *release) writeModules(m modules) (err error) {
 	return cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
 }
 
-// writeProvenance writes provenance.json. It is a statement, in the format of in-toto and not signed, that the files of the release were
-// built from the commit.
+// writeProvenance writes provenance.json: an unsigned statement, in the format of in-toto, that the files of the release were built from
+// the commit.
 func (r *release) writeProvenance(files map[string]string, compiler string) error {
 	type object = map[string]any
 	var subjects []object

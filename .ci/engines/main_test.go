@@ -13,7 +13,8 @@ import (
 
 var both = options{engines: []string{"sqlite", "postgres"}}
 
-// goTest runs test functions, whose source is body, with go test. It passes the events to run and returns what run printed, and its error.
+// goTest runs `go test` on the test functions in body, which is Go source. It passes the events of go test to the function run, and returns
+// the output and the error of run.
 func goTest(t *testing.T, opts options, body string) (output string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +29,7 @@ func goTest(t *testing.T, opts options, body string) (output string, err error) 
 	return out.String(), err
 }
 
-// replay calls run with the given events of `go test -json`, one on each line. It returns what run printed, and the error of run.
+// replay calls the function run with the given events of `go test -json`, one on each line. It returns the output and the error of run.
 func replay(opts options, events ...string) (output string, err error) {
 	var out bytes.Buffer
 	err = run(strings.NewReader(strings.Join(events, "\n")+"\n"), &out, opts, nil)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// printer prints the output in the events of `go test -json` as `go test` does. For a package that passed, it prints only the last line.
-// For a package that failed, it also prints the output of the failed tests, in the original order.
+// printer gets the events of `go test -json`, and prints the output of the tests as `go test` would print it. For a package that passed, it
+// prints only the last line. For a package that failed, it also prints the output of the failed tests, in the original order.
 type printer struct {
 	w       io.Writer
 	running map[string]*packageOutput

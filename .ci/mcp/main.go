@@ -167,8 +167,8 @@ func (j checker) inspect(ctx context.Context) error {
 	return nil
 }
 
-// call calls a tool through the MCP inspector. In the arguments, it replaces each {name} by known[name]. c.saves has names and paths: call
-// stores the value at each path of the result in known, under the name.
+// call calls a tool through the MCP inspector. In the arguments, it replaces each {name} by known[name]. The map c.saves has a path in the
+// result for each name: call stores the value at this path as known[name].
 func (j checker) call(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {
@@ -207,8 +207,8 @@ func (j checker) ask(ctx context.Context, result any, args ...string) error {
 	return json.Unmarshal(out, result)
 }
 
-// at returns the string at a path in the decoded JSON value v. The elements of the path are names of members of objects. For an array, the
-// function at continues with the first entry, and ignores the name. It returns false if there is no such string.
+// at returns the string at a path in the decoded JSON value v. Each element of the path is the name of a member of an object. For an array,
+// the function at takes the first entry and ignores the name. It returns false if there is no such string.
 func at(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {

@@ -1,10 +1,11 @@
-// Command statements reads the statements that tests of the store have recorded, and prints docs/evidence/statements.md: how many statements
-// the check of statements refuses if they lack a condition on the organisation, and which nodes of a Citus cluster run each statement.
+// Command statements reads the SQL statements that tests of the store have recorded, and prints docs/evidence/statements.md. The page shows
+// that the check of statements refuses each statement from which a condition on the organisation was removed. It also shows which nodes of
+// a Citus cluster run each statement.
 //
 //	statements FOLDER > docs/evidence/statements.md
 //
-// FOLDER is the value of storetest.StatementsVariable during the tests. The exit status is 1 if the check accepts a statement without one of
-// its conditions, or if a statement for Citus is sent to the shards of several organisations.
+// FOLDER is the value of storetest.StatementsVariable during the tests. The exit status is 1 if the check accepts a statement from
+// which a required condition was removed, or if a statement for Citus is sent to the shards of several organisations.
 package main
 
 import (
@@ -53,7 +54,8 @@ func run(folder string, w io.Writer) error {
 	return err
 }
 
-// read returns the recorded statements of all files in a folder. It returns one statement of each form for each function and engine.
+// read returns the recorded statements of all files in a folder. If statements of the same function and engine differ only in the number or
+// the values of their parameters, it returns only one of them.
 func read(folder string) (map[storetest.RecordedStatement]storetest.RecordedStatement, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
 	if err != nil {
@@ -86,20 +88,21 @@ func read(folder string) (map[storetest.RecordedStatement]storetest.RecordedStat
 	return out, nil
 }
 
-// engineCounts counts the statements of one engine.
+// engineCounts counts the statements of one engine, and their mutants. A mutant is a copy of a statement from which one condition on the
+// organisation was removed.
 type engineCounts struct {
-	statements, restricted int            // statements, and statements with at least one mutant that the check must refuse
-	mutants                map[string]int // refused mutants, by what was removed
-	shared                 int            // mutants without a condition on a table that also serves statements about all organisations
+	statements, restricted int            // number of statements; number of those with a mutant that the check must refuse
+	mutants                map[string]int // number of mutants that the check must refuse, by what was removed
+	shared                 int            // number of mutants that the check may accept: see Mutant.Shared
 }
 
-// route is the part of the work of a function that the same nodes of Citus do.
+// route is a group of statements of one function: those that run on the same nodes of Citus.
 type route struct {
 	file, function string
 	nodes          storetest.Nodes
 }
 
-// routed counts the statements of a route and has their tables.
+// routed has the number of statements of a route, and the tables that these statements use.
 type routed struct {
 	statements int
 	tables     map[string]bool
@@ -111,8 +114,8 @@ type page struct {
 	routes  map[route]*routed
 }
 
-// add adds a statement. It returns an error if the check accepts the statement without one of its conditions, or if a statement for Citus is
-// sent to the shards of several organisations.
+// add adds a statement. It also checks each mutant of the statement, and returns an error if the check accepts a mutant that it must
+// refuse. add returns an error too if a statement for Citus is sent to the shards of several organisations.
 func (p *page) add(s storetest.RecordedStatement) error {
 	c := p.engines[s.Engine]
 	if c.mutants == nil {

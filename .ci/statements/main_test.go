@@ -12,7 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// pageOf returns the page about the given statements of one function for Citus, or the error of run.
+// pageOf passes the given statements to the function run, as recorded statements of one function on Citus. It returns the page that run
+// writes, and the error of run.
 func pageOf(t *testing.T, texts ...string) (string, error) {
 	t.Helper()
 	var lines bytes.Buffer
@@ -26,7 +27,7 @@ func pageOf(t *testing.T, texts ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestStatements_countsChangedStatementsAndNodes(t *testing.T) {
+func TestStatements_pageShowsCountsAndNodesOfStatements(t *testing.T) {
 	t.Parallel()
 	video := `SELECT title FROM videos WHERE organisation_id = $1 AND id = $2`
 	got, err := pageOf(t, video, video,
@@ -50,7 +51,7 @@ func TestStatements_failsIfAStatementReadsSeveralShards(t *testing.T) {
 
 func TestStatements_failsIfTheCheckAcceptsAStatementWithoutACondition(t *testing.T) {
 	t.Parallel()
-	// The second condition is superfluous, so the check accepts the statement without it.
+	// The second condition repeats the first one, so the check accepts the statement if only one of them is removed.
 	_, err := pageOf(t, `SELECT v.title FROM videos v WHERE v.organisation_id = $1 AND v.organisation_id = $2`)
 	require.ErrorContains(t, err, "accepts a statement without the condition")
 }

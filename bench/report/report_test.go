@@ -23,7 +23,7 @@ func TestVerdict_comparesTheRatioWithTheGoal(t *testing.T) {
 	}
 }
 
-func TestReport_countsOnlyResultsBeyondTheSlackAsMissed(t *testing.T) {
+func TestReport_countsAResultAsMissedOnlyIfItMissesTheGoalByMoreThanTheTolerance(t *testing.T) {
 	t.Parallel()
 	r := report.Report{Results: []report.Result{{Ratio: 1, Goal: 1}, {Ratio: 1.2, Goal: 1}, {Ratio: 1.3, Goal: 1}, {Ratio: 2, Goal: 4, AtLeast: true}}}
 	require.Equal(t, 2, r.Missed())

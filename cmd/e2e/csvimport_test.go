@@ -47,7 +47,7 @@ func writeVideos(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// factsOf returns the values of each video that an import can restore, as JSON. The key of the map is the link of the video.
+// factsOf returns, for each video, the values that an import can restore, as JSON. The key of the map is the link of the video.
 func (s *stack) factsOf(t *testing.T, token string) map[string]string {
 	t.Helper()
 	type facts struct {
@@ -78,7 +78,7 @@ func (s *stack) factsOf(t *testing.T, token string) map[string]string {
 	}
 }
 
-// csvFile is a file that the test has downloaded: a row of the table in docs/evidence/spreadsheets.md.
+// csvFile describes a file that the test has downloaded. It is a row of the table in docs/evidence/spreadsheets.md.
 type csvFile struct {
 	format             string
 	size               int64
@@ -192,7 +192,7 @@ func (s *stack) openInGnumeric(t *testing.T, file *csvFile, path, locale string)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, sheet.Close()) }()
 
-	// Gnumeric writes a cell as <c r="B7" t="n"><f>formula</f><v>value</v></c>. The type t is missing if the cell is a number.
+	// Gnumeric writes a cell as <c r="B7" t="n"><f>formula</f><v>value</v></c>. If the cell is a number, its type t is "n" or missing.
 	var cell struct {
 		At      string `xml:"r,attr"`
 		Type    string `xml:"t,attr"`

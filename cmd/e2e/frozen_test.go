@@ -41,8 +41,9 @@ type timedResponse struct {
 	err      error
 }
 
-// The test stops all processes of PostgreSQL for some time. Its connections stay open but do not respond. Every request must still get a
-// response before its deadline. When the processes continue, server and collector must recover without a restart.
+// The test stops all processes of PostgreSQL for some time. The connections to PostgreSQL stay open, but get no answers. Every request to
+// the server must still get a response before its deadline. When the processes continue, server and collector must recover without a
+// restart.
 func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -111,7 +111,8 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	fixed := func(path string) func(int) requestSpec { return get(func() string { return path }) }
 	period := "start_date=" + time.Now().UTC().AddDate(0, 0, -729).Format(time.DateOnly) + "&include=quality"
 	collection := func() string { return "/collections/" + anyOf(c.collections) }
-	// trackAll alternates between two bulk requests: one with 500 new links, and one with 500 long, invalid links.
+	// trackAll returns a function that builds two kinds of bulk request in turn: one with 500 new links, and one with 500 long, invalid
+	// links.
 	trackAll := func(path, kind string, link func(int) string) func(n int) requestSpec {
 		return func(n int) requestSpec {
 			if n%2 == 1 {

@@ -124,8 +124,8 @@ func counts(numbers map[string]int) string {
 
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// sampleAt returns the last sample that was taken at or before the time elapsed since the start of the organisation's requests. If all
-// samples were taken later, it returns the first sample.
+// sampleAt returns the last sample that was taken at most the time elapsed after the start of the organisation's requests. If all samples
+// were taken later, it returns the first sample.
 func (r *fullRateRun) sampleAt(elapsed time.Duration) sample {
 	out := r.samples[0]
 	for _, s := range r.samples {

@@ -36,7 +36,7 @@ type hostileSize struct {
 	videos, days int
 	runs         int           // number of measurements of each test case; the highest cost counts
 	retries      int           // maximum number of further measurements if a test case exceeds the limits; the lowest cost then counts
-	windows      int           // number of pairs of periods: only normal requests in the first, normal requests and the attack in the second
+	windows      int           // number of pairs of periods: the first period has only normal requests, the second one also has the attack
 	window       time.Duration // length of one period
 }
 
@@ -125,7 +125,7 @@ func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c 
 	t.Helper()
 	own := &stack{box: s.box, env: s.env}
 	m := startMetered(t, own, postmaster)
-	for kind := range honestKinds { // send requests before the measurement, because a server uses less memory before its first response
+	for kind := range honestKinds { // a server uses more memory after its first responses, so send requests before the measurement
 		require.Empty(t, callers.send(t.Context(), own.base, kind, 0).fail)
 	}
 	a := newAttack(t, data, own.base)

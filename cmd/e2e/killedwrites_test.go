@@ -43,7 +43,7 @@ type killedWriter struct {
 	unanswered   map[string]string // names of the collections whose creation got no answer, by the Idempotency-Key of the request
 }
 
-// killedBlock is a list of links that requests change together.
+// killedBlock has the links of one bulk request, and the state of their videos.
 type killedBlock struct {
 	links []string
 	ids   []string // ids of the videos, in the order of the links; nil before the links were first tracked
@@ -221,7 +221,7 @@ func (k *killedRun) change(t *testing.T, w *killedWriter) bool {
 	}
 	k.acknowledge(t, b, a, writes)
 	k.counts.requests.Add(1)
-	if !b.inDoubt { // a repeated request may have had its effect before, so its writes are not counted
+	if !b.inDoubt { // an earlier attempt may have had the effect of this request, so its writes are not counted
 		k.counts.writes.Add(writes)
 		counter.Add(writes)
 	}
@@ -230,11 +230,12 @@ func (k *killedRun) change(t *testing.T, w *killedWriter) bool {
 	return true
 }
 
-// acknowledge checks the answer to a request that changes a block. The answer must report that the request changed each video. This also
-// shows that the request before it had its effect. If an earlier attempt at the same step got no answer, its effect may already be there.
+// acknowledge checks the answer to the request of a block's current step. The answer must report that the request changed each video. This
+// also shows that the previous step had its effect. If an earlier attempt at the current step got no answer, the answer may report fewer
+// changes, because that attempt may have made them.
 func (k *killedRun) acknowledge(t *testing.T, b *killedBlock, a response, writes int64) {
 	if b.inDoubt && a.status == http.StatusMultiStatus && b.step == stopStep {
-		return // the videos were stopped by the request without an answer
+		return // an earlier attempt, which got no answer, has stopped the videos
 	}
 	expect(t, a.status == http.StatusOK, "%d %s", a.status, a.body)
 	var result struct {
@@ -271,8 +272,8 @@ func expect(t *testing.T, ok bool, format string, args ...any) {
 	}
 }
 
-// create creates a collection with an Idempotency-Key and ends the cycle of a block. If there is no answer, repeatUnanswered repeats the
-// request with the same key at the end.
+// create creates a collection with an Idempotency-Key, which is the last step of a block's cycle. If there is no answer, repeatUnanswered
+// repeats the request with the same key at the end of the run.
 func (k *killedRun) create(t *testing.T, w *killedWriter, b *killedBlock) bool {
 	w.names++
 	name, key := fmt.Sprintf("Run %d", w.names), uuid.NewString()
@@ -300,8 +301,8 @@ func (k *killedRun) created(w *killedWriter, name string) {
 	k.counts.created.Add(1)
 }
 
-// compare requires that the server shows the acknowledged state of a writer's organisation. For a request without an answer, either all of
-// its effect or nothing of it must be there.
+// compare requires that the server shows the acknowledged state of a writer's organisation. A request without an answer must have had its
+// whole effect or no effect.
 func (k *killedRun) compare(t *testing.T, w *killedWriter) {
 	t.Helper()
 	links, members := map[string]bool{}, map[string]bool{}
@@ -317,7 +318,7 @@ func (k *killedRun) compare(t *testing.T, w *killedWriter) {
 		members[v.ID] = true
 	}
 	k.counts.checked += len(links) + len(members)
-	least, most := 0, 0 // number of tracked videos without and with the requests that got no answer
+	least, most := 0, 0 // expected number of videos if the requests without an answer had no effect, and if they had their effect
 	for _, b := range w.blocks {
 		steps := []int{b.step}
 		if b.inDoubt {
@@ -349,8 +350,8 @@ func (k *killedRun) compare(t *testing.T, w *killedWriter) {
 	k.compareCollections(t, w)
 }
 
-// stepShown returns the first number in steps for which the block has the state that the server shows. It returns false if there is no such
-// number. The set links has the links of all tracked videos, and the set members has the ids of all videos in the collection.
+// stepShown returns the first number in steps that matches the state of the block on the server. It returns false if no number matches. The
+// set links has the links of all tracked videos, and the set members has the ids of all videos in the collection.
 func (b *killedBlock) stepShown(steps []int, links, members map[string]bool) (int, bool) {
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0

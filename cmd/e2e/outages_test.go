@@ -39,7 +39,7 @@ type outage struct {
 	env    []string // settings of the server
 	fail   func()   // makes the part fail
 	repair func()   // brings the part back
-	// brief is true if the part comes back before fail returns, so the test does not wait for refused requests.
+	// brief is true if the part works again when the function fail returns. The test then does not wait for refused requests.
 	brief bool
 	// reads and writes are true if requests that read or write succeed during the outage.
 	reads, writes bool
@@ -175,7 +175,7 @@ type outageRun struct {
 	counts       outageCounts
 	acknowledged map[string]bool // links of the videos whose tracking was answered with 200
 	links        int             // number of links that were sent
-	problems     []string        // answers that no outage excuses
+	problems     []string        // unexpected answers, which the outage does not explain
 }
 
 // run starts a server and callers, lets the part fail *outagesCount times, and compares the stored videos with the acknowledged ones.
@@ -294,24 +294,24 @@ func (r *outageRun) addOther(request string, a response, err error) {
 	}
 }
 
-// awaitMore waits until the number that of returns has grown by requestsOfOutage.
-func (r *outageRun) awaitMore(t *testing.T, of func(outageCounts) int) {
+// awaitMore waits until the result of the function value has grown by requestsOfOutage.
+func (r *outageRun) awaitMore(t *testing.T, value func(outageCounts) int) {
 	t.Helper()
 	first := -1
 	await(t, waitTimeout, 20*time.Millisecond, func() string {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if first < 0 {
-			first = of(r.counts)
+			first = value(r.counts)
 		}
-		if of(r.counts) >= first+requestsOfOutage {
+		if value(r.counts) >= first+requestsOfOutage {
 			return ""
 		}
 		return fmt.Sprintf("%s: %+v %v", r.name, r.counts, r.problems)
 	})
 }
 
-// awaitWrite waits until another request that writes succeeds.
+// awaitWrite waits until one more write succeeds, or until a rate limit refuses one more request.
 func (r *outageRun) awaitWrite(t *testing.T) {
 	t.Helper()
 	r.mu.Lock()

@@ -41,7 +41,7 @@ http {
 }
 `
 
-// proxyProgram is a program that can be a proxy before ReelTally, with a configuration in docs.
+// proxyProgram is a program that can be a proxy in front of ReelTally, with a configuration in docs.
 type proxyProgram struct {
 	name     string
 	paths    []string // the program or its path; often, the PATH of a user does not include /usr/sbin

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// proxyOf starts a proxy before one or two test servers, and returns a client of the proxy.
+// proxyOf starts a proxy in front of one or two test servers, and returns a client of the proxy.
 func proxyOf(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *proxied {
 	t.Helper()
 	for _, s := range servers {
@@ -29,7 +29,8 @@ func proxyOf(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *
 	return p
 }
 
-// The server of the test sends as many bytes as ReelTally sends at once. It sends the rest only after the caller has read some of the bytes.
+// The test server sends as many bytes as ReelTally sends at once, and waits until the caller has read some of them. Only then does it send
+// the rest.
 func TestProxy_passesDownloadsOnWhileTheyAreProduced(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -65,7 +66,8 @@ func TestProxy_passesDownloadsOnWhileTheyAreProduced(t *testing.T) {
 	}
 }
 
-// One of two servers answers 503 to /readyz, as a server of ReelTally that ends. nginx has no such checks.
+// One of two servers answers requests for /readyz with status 503, as a ReelTally server does while it shuts down. nginx is not tested,
+// because it does not request /readyz.
 func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -73,7 +75,7 @@ func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 		t.Run(program.name, func(t *testing.T) {
 			t.Parallel()
 			var ended atomic.Bool
-			var late atomic.Int64 // requests to the server that is not ready
+			var late atomic.Int64 // number of requests that reached the server after it was not ready
 			ready := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 			ending := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch {
@@ -101,7 +103,7 @@ func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 	}
 }
 
-// One of two servers accepts no connections, as a server that was killed. No request fails.
+// One of two servers accepts no connections, like a server that was killed. No request may fail.
 func TestProxy_repeatsRequestsIfAServerCannotBeReached(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

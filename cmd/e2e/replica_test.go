@@ -25,7 +25,7 @@ func metric(text, name string) string {
 }
 
 // The test tracks videos while the replica pauses and resumes the replay of changes. After each acknowledged write, the list of the
-// organisation's videos must contain the video. Then the test stops the replica.
+// organisation's videos must contain the video. Then the test stops the replica. The lists must still contain all videos.
 func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -68,7 +68,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 			}
 		})
 	}
-	for n := range callers * writes { // pause or resume the replay after each five writes
+	for n := range callers * writes { // after every five writes, pause or resume the replay
 		<-acknowledged
 		switch n % 10 {
 		case 0:

@@ -44,8 +44,8 @@ func socket(t *testing.T) (file *os.File, address string) {
 	return file, l.Addr().String()
 }
 
-// startServerOn starts the server in a folder of programs. The server gets an open listening socket, as from systemd. startServerOn returns
-// when the server serves requests.
+// startServerOn starts the server that is in the given folder of programs. The server gets an open listening socket, as from systemd.
+// startServerOn returns when the server serves requests.
 func (s *stack) startServerOn(t *testing.T, folder string, socket *os.File) *process {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "/bin/sh", "-c", `LISTEN_PID=$$ exec "$0"`, filepath.Join(folder, "server"))
@@ -58,7 +58,7 @@ func (s *stack) startServerOn(t *testing.T, folder string, socket *os.File) *pro
 	return p
 }
 
-// loadedPair are two servers behind nginx, and callers that read and track videos. The callers send each request only once.
+// loadedPair has two servers behind nginx, and callers that read and track videos. The callers send each request only once.
 type loadedPair struct {
 	*stack
 	nginx   *proxied
@@ -118,7 +118,8 @@ func (l *loadedPair) call(t *testing.T, caller int) {
 // answered returns the number of successful requests so far.
 func (l *loadedPair) answered() int64 { return l.tracked.Load() + l.read.Load() }
 
-// restart ends the server with the given index and starts the server in the given folder of programs in its place.
+// restart ends the server with the given index, and starts a new server in its place. The new server is the one in the given folder of
+// programs.
 func (l *loadedPair) restart(t *testing.T, folder string, index int) {
 	t.Helper()
 	before := l.answered()
@@ -176,8 +177,8 @@ The command was `+"`make restarts RESTARTS=%d`"+`. `+"`make check`"+` runs the s
 `, *restartsCount, thousands(tracked), thousands(read), duration.Round(time.Second), shutdownDelay, machine, *restartsCount)
 }
 
-// The test checks the systemd units in docs/systemd. It replaces the paths of the programs in the units by those of the built programs,
-// because systemd checks that the programs exist.
+// The test checks the systemd units in docs/systemd. In the units, it replaces the paths of the programs by the paths of the built
+// programs, because systemd checks that the programs exist.
 func TestSystemd_unitsAreValid(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -50,7 +50,7 @@ CREATE TABLE added_by_next_version (id bigint PRIMARY KEY);
 }
 
 // An installation with two servers is upgraded to the next version while callers send requests: the schema is migrated, then one server is
-// replaced after the other. After that, both servers are replaced by those of the old version, which use the new schema.
+// replaced after the other. After that, both servers are replaced by servers of the old version, which use the new schema.
 func TestUpgrade_toTheNextVersionAndBackLosesNoRequest(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -24,7 +24,8 @@ const (
 	faultLate       = "answered with 200 after two seconds"
 )
 
-// faultAt returns the fault at the first attempt of the n-th event that arrives, or "".
+// faultAt returns the fault with which the receiver answers the first attempt to send an event, or "" for no fault. The parameter n counts
+// the events in the order in which they arrive.
 func faultAt(n int) string {
 	switch {
 	case n%12 == 3:
@@ -97,7 +98,8 @@ func (r *eventReceiver) handle(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// record checks a request, records its event unless the receiver refuses it, and returns the fault with which the receiver answers.
+// record checks a request, and returns the fault with which the receiver answers. It records the event of the request unless the receiver
+// refuses or redirects the request.
 func (r *eventReceiver) record(request *http.Request, body []byte) string {
 	var event struct {
 		ID   uuid.UUID

@@ -207,7 +207,8 @@ func (w *webhookRun) stopAll(t *testing.T) {
 	})
 }
 
-// eachBulk calls do for each organisation and each webhookBulk of its links. It calls do for all organisations at the same time.
+// eachBulk divides the links of each organisation into groups of webhookBulk links, and calls do for each group. The organisations are
+// handled at the same time.
 func (w *webhookRun) eachBulk(do func(owner webhookOwner, links []string)) {
 	var all sync.WaitGroup
 	for _, owner := range w.owners {
@@ -220,7 +221,7 @@ func (w *webhookRun) eachBulk(do func(owner webhookOwner, links []string)) {
 	all.Wait()
 }
 
-// videosOf returns the videos of an organisation, also those whose tracking was stopped.
+// videosOf returns the videos of an organisation, including those whose tracking was stopped.
 func (w *webhookRun) videosOf(t *testing.T, owner webhookOwner) []stoppedVideo {
 	t.Helper()
 	var page struct{ Data []stoppedVideo }

@@ -51,7 +51,7 @@ var composeVariable = regexp.MustCompile(`\$\{(\w+)`)
 // pinnedImage matches an image whose tag is an exact version, or a variable with such an image as the default.
 var pinnedImage = regexp.MustCompile(`^(\$\{\w+:-)?[a-z]+(/[a-z]+)?:\d+\.\d+[.\d]*\}?$`)
 
-func TestCompose_servicesAreBoundedAndStartInOrder(t *testing.T) {
+func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"docker-compose.yml", "docker-compose.citus.yml", "docker-compose.demo.yml"} {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +93,8 @@ func TestCompose_servicesAreBoundedAndStartInOrder(t *testing.T) {
 	}
 }
 
-// The compose file of the demo needs no key and no other service. The test starts its command with its settings, with the folder /data in the
-// folder of the test.
+// The compose file of the demo requires no settings and has only one service. The test runs the command of this service with the settings
+// in the file, but replaces the folder /data by a temporary folder.
 func TestCompose_demoStartsWithoutSettings(t *testing.T) {
 	t.Parallel()
 	file, text := readCompose(t, "docker-compose.demo.yml")

@@ -42,7 +42,7 @@ func demoOrganisationID() uuid.UUID {
 	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("demo organisation")))
 }
 
-// firstOrganisation is the organisation that `reeltally up` creates, with what it prints about it.
+// firstOrganisation has the organisation that `reeltally up` creates, and the token and the links that `reeltally up` prints.
 type firstOrganisation struct {
 	org   *store.Org
 	token string

@@ -93,8 +93,8 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 	return nil
 }
 
-// checkAll checks the database and the disk. If the database does not work, it ends there. Otherwise it also checks clocks, retention,
-// sources, collectors and organisations.
+// checkAll checks the database and the disk. If the database does not work, checkAll then returns. Otherwise it also checks clocks,
+// retention, sources, collectors and organisations.
 func (c *doctorCommand) checkAll(ctx context.Context, st *store.Store, logger *slog.Logger, report func(...finding) error) error {
 	database := checkDatabase(ctx, st)
 	if err := report(append(database, c.checkDisk()...)...); err != nil {

@@ -45,8 +45,8 @@ func probeFinding(p probe.Answer) finding {
 	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}
 }
 
-// problemDivisor says when checkNumbers reports a problem of a platform: if at least one in problemDivisor targets has the problem. It is
-// normal that a few targets have one.
+// problemDivisor sets when checkNumbers reports a problem of a platform: at least one in problemDivisor of the platform's targets must have
+// the problem. A few targets with a problem are normal.
 const problemDivisor = 10
 
 // checkNumbers reports, for each platform, whether many numbers are missing or old, and whether there are no recent numbers at all.

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// exportCommands are the commands that save all entries of a list. All of them call the API, except database, which operators use without
-// a token.
+// exportCommands are the commands that save all entries of a list. All of them call the API, except `export database`. Operators use that
+// command without a token.
 type exportCommands struct {
 	Videos      exportVideos      `cmd:"" group:"Commands that call the API of a server" help:"Save all videos with their latest counts as CSV or NDJSON."`
 	Accounts    exportAccounts    `cmd:"" group:"Commands that call the API of a server" help:"Save all accounts as CSV or NDJSON."`
@@ -40,9 +40,9 @@ var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSe
 // isCSV reports whether the file has one of the two CSV formats.
 func (c *exportCommand) isCSV() bool { return c.Format != "ndjson" }
 
-// export calls write, which requests the entries from the server, and saves what write writes to the file or to standard output. The
-// parameter what is the plural of the entries, such as "videos". The function count returns the number of entries for the progress bar; nil
-// means that the number is unknown.
+// export saves entries to the file or to standard output. The parameter write is a function that requests the entries from the server and
+// writes them. The parameter what is the plural of the entries, such as "videos". The function count returns the number of entries for the
+// progress bar; nil means that the number is unknown.
 func (c *exportCommand) export(ctx context.Context, p boot.Process, what string, count func(*client.ReelTally) (int64, error), write func(*client.ReelTally, io.Writer) error) error {
 	api, err := c.connect()
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *exportCommand) export(ctx context.Context, p boot.Process, what string,
 	return os.Rename(file.Name(), c.Out)
 }
 
-// pageLimit is the largest number of entries of a page, as a parameter of a request.
+// pageLimit is maxPage as text, for the parameter limit of a request.
 var pageLimit = strconv.Itoa(maxPage)
 
 type exportVideos struct{ exportCommand }

@@ -121,7 +121,7 @@ type chartPoint struct {
 }
 
 // writeChart writes a history as a chart, the oldest day first. The parameter points has the history in the order of the API, the newest
-// day first. The function convert selects the metric of the chart from a point.
+// day first. The function convert returns the chartPoint for a point of the history.
 func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) chartPoint) error {
 	var chart []chartPoint
 	for _, point := range slices.Backward(points) {
@@ -133,8 +133,9 @@ func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) c
 // maxBar is the width of the longest bar in characters.
 const maxBar = 40
 
-// chartRows returns the rows of a chart, from the oldest point to the newest, as points are ordered. A row has the date, the count, the
-// gain since the previous point, and a bar. A further row stands for days without points between two points.
+// chartRows returns the rows of a chart. The parameter points has the oldest point first, and the rows have the same order. A row has the
+// date, the count, the gain since the previous point, and a bar. If there are days without points between two points, one additional row
+// stands for all these days.
 func chartRows(points []chartPoint) [][]string {
 	largest := int64(1)
 	for _, p := range points {

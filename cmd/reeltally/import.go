@@ -92,7 +92,8 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// open opens the file to import, which can be standard input, and returns its size in bytes. The size of standard input is unknown, and 0.
+// open opens the file to import, which can be standard input, and returns its size in bytes. For standard input it returns the size 0,
+// because the size is unknown.
 func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	if c.File == "-" {
 		return io.NopCloser(p.Stdin), 0, nil
@@ -216,8 +217,8 @@ type shortLinkTarget struct {
 	err  error
 }
 
-// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. If there would be more, the cache is emptied. The links are
-// still in the database.
+// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. A full cache is emptied before the next entry is added. The
+// database still has the resolved links.
 const maxCachedShortLinks = 10_000
 
 // newShortLinks returns a shortLinks. If base is not "", short links are requested from this URL instead of their own hosts.

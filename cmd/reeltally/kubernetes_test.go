@@ -64,7 +64,7 @@ func readManifest(t *testing.T) (m manifest, text string) {
 	return m, string(all)
 }
 
-func TestKubernetes_podsAreBoundedAndUnprivileged(t *testing.T) {
+func TestKubernetes_podsHaveLimitsAndNoPrivileges(t *testing.T) {
 	t.Parallel()
 	m, _ := readManifest(t)
 	pods := map[string]corev1.PodSpec{}
@@ -97,7 +97,7 @@ func TestKubernetes_podsAreBoundedAndUnprivileged(t *testing.T) {
 	}
 }
 
-func TestKubernetes_programsAreProbedAndReached(t *testing.T) {
+func TestKubernetes_probesAndTheServiceUseThePortsOfThePrograms(t *testing.T) {
 	t.Parallel()
 	m, _ := readManifest(t)
 	for name, o := range m.deployments {
@@ -123,8 +123,9 @@ func TestKubernetes_programsAreProbedAndReached(t *testing.T) {
 	require.Equal(t, int32(8080), server.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort)
 }
 
-// The manifest has no Secret, so that no installation has a password that others know. Its programs know all variables that it names.
-func TestKubernetes_settingsAreKnownAndSecretsAreElsewhere(t *testing.T) {
+// The manifest contains no Secret, so that no installation uses a publicly known password. The programs must know each variable REELTALLY_…
+// that the manifest names.
+func TestKubernetes_variablesAreKnownAndSecretsAreNotInTheManifest(t *testing.T) {
 	t.Parallel()
 	m, text := readManifest(t)
 	require.NotContains(t, text, "kind: Secret\n")

@@ -19,7 +19,7 @@ type loginLinkCommand struct {
 }
 
 // Run prints a link that signs a browser in to the dashboard. The link works only once. For the link, Run creates a token, whose secret it
-// does not show. If there is no organisation yet, Run instead prints a link to the page that creates the first one.
+// does not show. If there is no organisation yet, Run instead prints a link to the page that creates the first organisation.
 func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 	scopes, err := store.ParseScopes(c.Scopes)
 	if err != nil {

@@ -104,7 +104,8 @@ func (c *migrateFromCommand) token(stdin io.Reader) (string, error) {
 }
 
 // target returns the organisation that receives the data. This is the organisation that the flag --org names. Without the flag, it is the
-// organisation with the same name as the copied organisation, source. If there is no organisation with this name, target creates one.
+// organisation with the same name as the copied organisation (the parameter source). If no organisation has this name, the method target
+// creates one.
 func (c *migrateFromCommand) target(ctx context.Context, st *store.Store, source migrate.Organisation) (store.Organisation, error) {
 	if c.Org != "" {
 		return findOrganisation(ctx, st, c.Org)

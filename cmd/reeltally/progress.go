@@ -60,8 +60,8 @@ func (p *progress) pointRate() float64 {
 	return float64(p.points.Load()) / max(time.Since(p.start).Seconds(), 0.001)
 }
 
-// timeLeft estimates how long the rest of the task will take. The parameter done is the number of finished units. It returns 0 if no unit
-// is finished or the total is unknown.
+// timeLeft estimates how long the rest of the task will take. The parameter done is the number of finished units. If no unit is finished or
+// the total is unknown, timeLeft returns 0.
 func (p *progress) timeLeft(done int64) time.Duration {
 	if done == 0 || p.total == 0 {
 		return 0
@@ -93,8 +93,8 @@ func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	p.set(ctx, done, 0)
 }
 
-// nextOrganisation must be called after each organisation. The argument points of set begins at 0 for each organisation, so
-// nextOrganisation remembers the points so far.
+// nextOrganisation must be called after each organisation. It stores the number of points so far, because the method set gets only the
+// number of points of the current organisation.
 func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
 // finish stops the bar, if there is one, and logs the total number of history points and the elapsed time.

@@ -32,8 +32,8 @@ func (seedCommand) Help() string {
 		"again on the same day. Otherwise the command refuses an organisation that has videos."
 }
 
-// videosPerAccount is the maximum number of seeded videos of one account. By default, ReelTally tracks the same number of an account's
-// videos.
+// videosPerAccount is the maximum number of seeded videos of one account. It equals the number of videos of an account that ReelTally
+// tracks by default.
 const videosPerAccount = 30
 
 // Run fills the organisations one after the other and prints their ids.

@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 )
 
-// openTerminal opens a pseudo-terminal of 80 columns. The tested program uses the result program as its input and output. The result user
-// collects the text that the terminal shows. A test writes to the result keyboard what a person would type.
+// openTerminal opens a pseudo-terminal of 80 columns. Of the results, program is the input and output of the tested program, and user
+// collects the text that the terminal shows. To type on the terminal, a test writes to keyboard.
 func openTerminal(t *testing.T) (user *boottest.Output, keyboard io.Writer, program *os.File) {
 	t.Helper()
 	master, program, err := pty.Open()

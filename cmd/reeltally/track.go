@@ -58,7 +58,7 @@ func (c *trackCommand) track(ctx context.Context, p boot.Process,
 	for batch := range slices.Chunk(links, maxLinks) {
 		results, warnings, err := send(api, batch, collections)
 		if err != nil {
-			return fmt.Errorf("sent before the failure: %s: %w", counted(done, "link"), err)
+			return fmt.Errorf("a request failed after %s had been sent: %w", counted(done, "link"), err)
 		}
 		for _, result := range results {
 			if result.failure != nil {

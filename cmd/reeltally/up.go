@@ -41,7 +41,8 @@ const (
 )
 
 // Run runs the API, a collector and the sandbox in one process, and prints how to use them. If a source is configured, no sandbox runs.
-// When ctx ends, Run stops the API after its running requests, then the collector after its running fetches, and then the sandbox.
+// When ctx ends, Run first stops the API, then the collector, and then the sandbox. Before they stop, the API finishes its running
+// requests, and the collector its running fetches.
 func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = boot.IgnoreShutdown(ctx, err) }()
 	if err := errors.Join(c.Check(), c.Sources.Check()); err != nil {

@@ -23,9 +23,9 @@ const (
 // lists are the names of the two Graph API lists that together contain the videos of a Facebook page.
 var lists = []string{"videos", "video_reels"}
 
-// listPages returns the maximum number of requests for one list of videos. The parameter depth is the number of videos to find. The result
-// is four times the number of full answers with so many videos, because Facebook filters the entries and can return few or none of them in
-// an answer.
+// listPages returns the maximum number of requests for one list of videos. The parameter depth is the number of videos to find. If all
+// answers were full, depth/pageSize requests would be enough. The result is up to four times this number, because Facebook filters the
+// entries and can return few or none of them in an answer.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
 
 // page is the profile of a Facebook page in the format of the Graph API.

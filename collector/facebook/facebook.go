@@ -152,8 +152,8 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if Options.PageIDs contains pages of the operator. If Fetch cannot read a video of a page, it then checks
-// the token by requesting one of the operator's pages. If this request succeeds, the token is valid and only the video gets the class
+// OwnAccountsOnly returns true if Options.PageIDs contains pages of the operator. With such pages, Fetch checks the token if it cannot read
+// a video: it requests one of the operator's pages. If this request succeeds, the token is valid, and only the video gets the class
 // Unsupported.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// These are the classes of Facebook's errors to requests for insights. None of them means that the token is invalid, because the token was
-// just used to read the video.
+// These are the classes of the errors with which Facebook answers requests for insights. None of them means that the token is invalid,
+// because the token was just used to read the video.
 const (
 	metricUnknown     = source.Unsupported // Facebook does not have the metric or has removed the metric
 	noInsights        = source.Missing     // the video has no insights
@@ -32,7 +32,7 @@ var insightErrors = func() graph.ErrorClasses {
 }()
 
 const (
-	notEnoughViewers = "not enough viewers" // text in the message of this error; the code of the error alone could also mean a missing permission
+	notEnoughViewers = "not enough viewers" // part of the error message; the error code alone could also mean a missing permission
 	// warnInterval is the minimum time between two warnings that the insights of a page were refused. Without it, each video of the page
 	// would cause a warning.
 	warnInterval = 24 * time.Hour
@@ -114,7 +114,8 @@ func (s *Source) insightsOneByOne(ctx context.Context, budget *source.CallBudget
 // belongs. The parameter metrics has the names of the metrics, separated by commas.
 func (s *Source) insights(ctx context.Context, budget *source.CallBudget, page, id, metrics string) (map[string]json.RawMessage, error) {
 	res, err := s.graph.GetAsPage(ctx, budget, page, id+"/video_insights", insightErrors, "metric", metrics)
-	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) { // Meta requires the token of the page, but the owner of the configured token has no role on it
+	// Meta requires the token of the page, but the owner of the configured token has no role on this page
+	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
 		return nil, &graph.TargetError{Class: permissionMissing, Detail: f.Detail}
 	}
 	if e, ok := graph.AsTargetError(err); ok && strings.Contains(strings.ToLower(e.Detail), notEnoughViewers) {

@@ -70,8 +70,8 @@ func failureReason(class source.Class, title string, attempts int) string {
 	return fmt.Sprintf("%s, because %s gave no usable answer", last, midSentence(title))
 }
 
-// unsupportedReason returns a sentence that says why no configured source can fetch a target. If another link or the account would help,
-// the sentence also says so.
+// unsupportedReason returns a sentence that says why no configured source can fetch a target. If it would help to track the account or
+// another link, the sentence says so.
 func unsupportedReason(sources []source.Source, t queue.Target) string {
 	served, ownOnly, byHandle := false, true, true
 	for _, s := range sources {
@@ -94,8 +94,8 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 	return fmt.Sprintf("No configured source gives numbers of this %s", t.Kind)
 }
 
-// shortestPause is the minimum length of a pause of a source that is stored in the fetch status of the waiting videos and accounts. Shorter
-// pauses are not stored, because they would cause too many writes: one for each waiting video and account.
+// shortestPause is the minimum length of a source's pause that is stored in the fetch statuses of the waiting videos and accounts. Shorter
+// pauses are not stored, because each pause causes one write for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
 // Paused returns how the fetch status of a target changes while its source is paused. It returns nil if the pause is shorter than

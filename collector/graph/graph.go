@@ -178,7 +178,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// These are error codes of the Graph API. A pair of names that contain first and last gives the limits of a range of codes.
+// These are error codes of the Graph API. Two constants whose names begin with first and last are the ends of a range of codes.
 const (
 	codeUnknown        = 1
 	codeService        = 2

@@ -37,7 +37,7 @@ var noPageTokens = func() ErrorClasses {
 }()
 
 // GetAsPage sends the same request as Get, but with the token of a page. If the client gets no token for the page, it uses the configured
-// token. If Meta refuses the page's token, GetAsPage requests a new one and sends the request once more.
+// token. If Meta refuses the page's token, GetAsPage requests a new page token and sends the request once more.
 func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	token, err := c.pageToken(ctx, budget, page, "")
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 
 const (
 	appSecret = "app/s3cret+"
-	// proof is the hex HMAC-SHA256 of sourcetest.Credential with the key appSecret. It was computed with another program.
+	// proof is the expected appsecret_proof: the hexadecimal HMAC-SHA256 of sourcetest.Credential with the key appSecret. It was computed
+	// with another program.
 	proof = "1be9ef300edcf801563a4591b07f5a30b642c902c5b0dd8176b5939f970b7032"
 )
 
@@ -50,7 +51,7 @@ func TestClient_sendsAppSecretProof(t *testing.T) {
 	require.Equal(t, url.Values{"fields": {"id"}, "access_token": {sourcetest.Credential}, "appsecret_proof": {proof}}, query)
 }
 
-func TestClient_returnsFailureForRefusedProof(t *testing.T) {
+func TestClient_returnsFailureIfAppSecretProofIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{"Invalid appsecret_proof provided in the API argument", "API calls from the server require an appsecret_proof argument"} {
 		c := newClient(t, func(_ string, q url.Values) (int, string) {

@@ -23,13 +23,13 @@ const (
 	defaultPause = 15 * time.Minute
 )
 
-// usageReport is how much of Meta's rate limits is used, as the headers of one answer say.
+// usageReport says how much of Meta's rate limits is used, according to the headers of one answer.
 type usageReport struct {
 	percent float64       // the highest used percentage of all reported limits
 	regain  time.Duration // time until calls are allowed again; 0 if Meta reported no such time
 }
 
-// limitUsage is how much of one of Meta's rate limits is used, in the format of Meta's headers. The first three fields are percentages.
+// limitUsage says how much of a single rate limit of Meta is used, in the format of Meta's headers. The first three fields are percentages.
 type limitUsage struct {
 	Calls  float64 `json:"call_count"`
 	CPU    float64 `json:"total_cputime"`

@@ -13,7 +13,8 @@ import (
 )
 
 // listPages returns the maximum number of pages to request from an account's list of posts. The parameter depth is the number of videos to
-// find. The result is larger than the number of full pages with so many posts, because many posts are photos.
+// find. If all posts were videos, depth/pageSize pages would be enough. The result is up to four times this number, because many posts are
+// photos.
 func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), 200) }
 
 // fetchAccount requests the profile and the newest videos of an account. Each answer of Instagram's business discovery (reading the data of
@@ -74,7 +75,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return r, nil
 }
 
-// video returns the post as a video of an account. It returns false if the post is not a video, such as a photo.
+// video returns the post as a video of an account. It returns false if the post is not a video, for example if it is a photo.
 func (item post) video() (ingest.FoundVideo, bool) {
 	var c struct {
 		Type      *string `json:"media_type"`

@@ -22,8 +22,8 @@ const (
 	codeMargin = time.Hour
 )
 
-// These are the classes of Meta's errors to requests for accounts. Code 110 means that the account is missing or is personal. Code 100 with
-// subcode 33 means that the operator's account cannot be loaded, because its id is part of every request.
+// These are the classes of the errors with which Meta answers requests for accounts. Code 110 means that the account is missing or is
+// personal. Code 100 with subcode 33 means that the operator's account cannot be loaded, because its id is part of every request.
 var (
 	accountErrors    = graph.ErrorClasses{{Main: 110}: source.Unsupported, {Main: 100, Sub: 33}: source.AuthFailed}
 	ownAccountErrors = graph.ErrorClasses{{Main: 100, Sub: 33}: source.AuthFailed}

@@ -30,8 +30,8 @@ const (
 	// otherRefusals is how many consecutive calls, for at least two targets, must fail with a class other than AuthFailed before a source is
 	// paused.
 	otherRefusals = 3
-	// longestRefusalPause is the longest pause of a source after refusals of the class AuthFailed that the targets, and not the credential,
-	// may have caused.
+	// longestRefusalPause is the longest pause of a source after refusals of the class AuthFailed whose cause may be the targets and not
+	// the credential.
 	longestRefusalPause = 5 * time.Minute
 )
 
@@ -96,7 +96,8 @@ func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
 		}
 		return now.Add(schedule.Jitter(schedule.PauseWaits.Nth(strikes + 1)))
 	}
-	// The source is tried again before the time at which, as it says, its quota is available again, because operators can buy more units.
+	// A source may say when its quota is available again. If this time is far away, the source is tried again earlier, because operators
+	// can buy more units.
 	until := now.Add(schedule.ProbeWaits.Nth(strikes + 1))
 	if f.Class == source.QuotaSpent && f.RetryAt.After(now) && f.RetryAt.Before(until) {
 		return f.RetryAt

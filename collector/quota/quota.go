@@ -33,8 +33,8 @@ func New(qu *queue.Queue, clock func() time.Time, log *slog.Logger) *Quota {
 	return &Quota{queue: qu, now: clock, log: log}
 }
 
-// Paused is the class of the result for a target whose source was not asked because it is paused, or was paused because of the failed call
-// for this target.
+// Paused is the class of the result for a target in two cases: the source was paused, so that it was not asked for the target, or the
+// failed call for the target has caused a pause of the source.
 const Paused source.Class = "paused"
 
 // Reply says how a call ended for some or all of its targets.
@@ -139,8 +139,8 @@ func (q *Quota) splitAnswered(ctx context.Context, s source.Source, st state, re
 	return []Reply{reply, rest}, err
 }
 
-// Fail does for a batch what Call does after a call that failed with the failure f. It is for failures outside of the call to the source,
-// for example a panic in the code that handles the answer.
+// Fail handles the failure f of a batch in the same way as Call handles a failed call. It is for failures outside of the call to the
+// source, for example a panic in the code that handles the answer.
 func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
 	st, err := q.state(ctx)
 	if err != nil {

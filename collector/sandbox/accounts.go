@@ -21,8 +21,8 @@ type identity struct {
 	id       string // the id of the account on its platform
 }
 
-// externalNames are the handle and the id of an account as requests contained them, if the sandbox did not generate them. Either may be "".
-// The account's number is a hash of the handle or the id, whichever was requested first.
+// externalNames are the handle and the id by which requests named an account, if the sandbox did not generate them. Either of them may be
+// "". The account's number is a hash of the handle or of the id, whichever a request contained first.
 type externalNames struct{ handle, id string }
 
 // accountRef identifies an account by its platform and its number.
@@ -100,7 +100,7 @@ func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 	return w.byNumber(p, number), true
 }
 
-// byID returns the account with the given id of its platform (a channel id or a numeric id). It returns false if the id is not valid.
+// byID returns the account with the given id on the platform p (a channel id or a numeric id). It returns false if the id is not valid.
 func (w *World) byID(p link.Platform, id string) (identity, bool) {
 	if p == link.YouTube && !channelPattern.MatchString(id) || p != link.YouTube && !digits.MatchString(id) {
 		return identity{}, false

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// keptBatches is the number of calls of a source whose ids the call log keeps. Each further call removes the ids of the oldest call.
+// keptBatches is the maximum number of calls to one source for which the call log keeps the requested ids. Each further call removes the
+// ids of the oldest call.
 const keptBatches = 1000
 
 // sourceCalls has the number of calls to one source and the ids that they requested. Refused calls are included.

@@ -252,7 +252,7 @@ func TestFaults_returnErrorsInFormatOfSource(t *testing.T) {
 	}
 }
 
-func TestFaults_truncatedReturnsHalfOfBody(t *testing.T) {
+func TestFaultTruncated_returnsHalfOfBody(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"source":"youtube","fault":"truncated"}`)
@@ -267,7 +267,7 @@ func TestFaults_truncatedReturnsHalfOfBody(t *testing.T) {
 	require.Error(t, second.err, "the second truncated answer must have the Content-Length of the whole body")
 }
 
-func TestFaults_zerosSetsAllCountsToZero(t *testing.T) {
+func TestFaultZeros_setsAllCountsToZero(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"source":"*","fault":"zeros"}`)
@@ -306,7 +306,7 @@ func TestFaults_slowAnswerEndsIfCallerCancels(t *testing.T) {
 	require.ErrorIs(t, (<-done).err, context.Canceled)
 }
 
-func TestFaults_hostileReturnsEachVariantInTurn(t *testing.T) {
+func TestFaultHostile_returnsEachVariantInTurn(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	r.fault(t, `{"source":"*","fault":"hostile"}`)
@@ -456,7 +456,7 @@ func TestControl_renamesAccounts(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, newTestServer(t).do(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","to":"b"}`).StatusCode)
 }
 
-func TestFaults_refusedAppliesOnlyToCallsWithGivenIDs(t *testing.T) {
+func TestFaultRefused_appliesOnlyToCallsWithGivenIDs(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	const link = "https://www.youtube.com/watch?v=aaaaaaaaaaA"

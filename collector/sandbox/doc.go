@@ -30,9 +30,9 @@
 // works only once, except TikTokRefreshToken, which starts a new login at each use. Tokens remain valid after the process ends.
 //
 // The Graph API accepts GET, versions 22.0 to 26.0, access_token and field expansion (media.after(…).limit(50){id,…}). It refuses unknown
-// fields, metrics and modifiers, and a wrong appsecret_proof. A control call makes it require an appsecret_proof. The Graph API's ids of
-// Instagram accounts and media differ from the ids of Instagram itself. The owner of a token can request insights of its posts or videos if
-// they are at least one hour old. Facebook videos must also have at least five views.
+// fields, metrics and modifiers, and a wrong appsecret_proof. A control call can make the Graph API require an appsecret_proof. The Graph
+// API's ids of Instagram accounts and media differ from the ids of Instagram itself. The owner of a token can request insights of its posts
+// or videos if they are at least one hour old. Facebook videos must also have at least five views.
 //
 // Every Instagram account that is not private is professional, and every Facebook account that is not private is a page. Three in four
 // videos of a page are reels. The entries of a page's two lists are filtered. A page of a list can therefore be short or empty although

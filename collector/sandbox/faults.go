@@ -179,7 +179,7 @@ func decoded(raw []byte) any {
 	return value
 }
 
-// drop is the value that the function change returns to rewrite if the member or list element is to be removed.
+// drop is returned by the function change to make rewrite remove a member or a list element.
 type drop struct{}
 
 // rewrite returns a copy of a decoded JSON value in which each part is replaced by the result of the function change, innermost parts

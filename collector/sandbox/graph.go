@@ -116,9 +116,9 @@ func (n graphNode) project(fields []graphField) (object, *reply) {
 }
 
 // graphPage returns one page of the list of the given ids. It begins at cursor and has at most limit entries. Each entry has the requested
-// fields of the object that node returns. The parameter listURL is the URL of the list without the cursor, or "" for a list inside another
-// object. If the function shown is not nil, entries for which the function shown returns false are removed. The page can then be short or
-// empty although more pages follow.
+// fields of the object that the function node returns. The parameter listURL is the URL of the list without the cursor, or "" for a list
+// inside another object. The function shown may be nil. Otherwise, graphPage removes the entries for which shown returns false. The page
+// can then be short or empty although more pages follow.
 func graphPage(ids []string, limit, cursor, listURL string, fields []graphField, shown func(id string) bool, node func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {

@@ -153,7 +153,7 @@ func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
 // facebookMetrics are the supported metrics of a video's insights.
 var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blue_reels_play_count", "post_video_social_actions", "post_video_likes_by_reaction_type"}
 
-// minInsightViews is the smallest number of views with which a video has insights.
+// minInsightViews is the number of views that a video must have before the API returns its insights.
 const minInsightViews = 5
 
 // facebookInsights answers ID/video_insights. The parameter owner is the id of the page to which the token belongs, or "". The parameter

@@ -116,8 +116,8 @@ func (s *Sandbox) facebookPages(c *call, q graphRequest, owner string) reply {
 }
 
 // requirePageToken returns nil if the owner of a token may read the videos of a page, and an error reply otherwise. The parameter owner is
-// the id of a page, or "" for the system user. The system user may read all pages except the second and third page in FacebookPages. Real
-// pages of a newer type have the same restriction.
+// the id of a page, or "" for the system user. The system user may read all pages except the second and third page in FacebookPages. On
+// Facebook, pages of a newer type have this restriction too.
 func (s *Sandbox) requirePageToken(owner, page string) *reply {
 	if owner != "" || !slices.Contains(s.world.FacebookPages()[1:], page) {
 		return nil

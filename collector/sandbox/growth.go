@@ -20,8 +20,8 @@ type curve struct {
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// curve returns the random growth curve of a video. The parameter account is the number that is derived from the video id. It stays the
-// same if a request makes another account the author, because the counts of a video must not depend on earlier requests.
+// curve returns the random growth curve of a video. The parameter account is the account number that is derived from the video id, even if
+// a request has made another account the author. The counts of a video must not depend on earlier requests.
 func (w *World) curve(p link.Platform, id string, account uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, account)}
 	median := scale.logBetween(1_500, 300_000)

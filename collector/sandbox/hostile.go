@@ -14,8 +14,8 @@ type hostileVariant struct {
 	apply func(good reply) reply
 }
 
-// hostileVariants returns all variants of the fault "hostile". Successive calls get successive variants, and after the last variant the
-// first one again.
+// hostileVariants returns all variants of the fault "hostile". Successive calls with the fault get successive variants. After the last
+// variant, the first one follows again.
 func hostileVariants() []hostileVariant {
 	return []hostileVariant{
 		{"wrong types", changeMembers(wrongType)},
@@ -109,8 +109,8 @@ func swapNumbersAndStrings(_ string, value any) any {
 	return value
 }
 
-// numericID returns an id as a JSON number, of which a parser that uses float64 loses the last digits. The parameter key is the name of the
-// member that has the value. If this member does not contain an id, numericID returns the value unchanged.
+// numericID returns an id as a JSON number. A parser that uses float64 loses the last digits of this number. The parameter key is the name
+// of the member that has the value. If this member does not contain an id, numericID returns the value unchanged.
 func numericID(key string, value any) any {
 	id, ok := value.(string)
 	if !idKeys[key] || !ok {

@@ -9,7 +9,7 @@ import (
 // dailyQuota is Google's default number of quota units a day for each of the two buckets into which YouTube's quota is divided.
 const dailyQuota = 10_000
 
-// researchQuota is the number of requests a day to TikTok's Research API.
+// researchQuota is the number of requests a day that TikTok's Research API allows.
 const researchQuota = 1_000
 
 // These are the buckets of YouTube's quota. videos.batchGetStats has a separate bucket. All other methods share bucketCommon.
@@ -25,7 +25,7 @@ type quota struct {
 	spent   map[string]int // number of spent units, by "YYYY-MM-DD BUCKET"
 }
 
-// newQuota returns a quota of which no units are spent.
+// newQuota returns a quota with no spent units.
 func newQuota() *quota {
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil { // cannot fail: the time zones are embedded

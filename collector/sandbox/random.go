@@ -22,8 +22,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// rng is a deterministic random number generator. The title, the growth curve, the category and other properties use separate generators.
-// So the values of these properties stay the same if a new property is added later.
+// rng is a deterministic random number generator. The title, the growth curve, the category and each other property of a video have their
+// own generator. A new property therefore does not change the values of the existing properties.
 type rng struct{ state uint64 }
 
 // next returns a random number of 64 bits.

@@ -77,7 +77,7 @@ func (w *World) rename(ref accountRef, handle string) {
 }
 
 // renamedHandle returns the owner of a handle that a rename took from an account or gave to an account. The result ok is false if no rename
-// concerned the handle. Its owner is then the account from which the handle was generated.
+// concerned the handle. Such a handle belongs to the account for which it was generated.
 func (w *World) renamedHandle(p link.Platform, handle string) (owner handleOwner, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -12,7 +12,7 @@ import (
 const (
 	YouTubeAPIKey = "sandbox-youtube-key"
 	VendorKey     = "sandbox-vendor-key"
-	// InstagramToken is the access token of the Instagram account that Sandbox.InstagramAccount returns.
+	// InstagramToken is the access token of the Instagram account whose handle Sandbox.InstagramAccount returns.
 	InstagramToken = "sandbox-instagram-token"
 	// FacebookToken is the access token of the first page in World.FacebookPages. It can read all pages, but insights only of its own page.
 	FacebookToken = "sandbox-facebook-token"
@@ -47,7 +47,7 @@ type Sandbox struct {
 	meta   metaApp
 }
 
-// New returns a sandbox. It opens no files or connections, so that there is no Close method.
+// New returns a sandbox. A sandbox opens no files or connections and therefore needs no method Close.
 func New(o Options) *Sandbox {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of Options.Now
@@ -160,8 +160,8 @@ type errorReplies struct {
 	hostile                              func(n int, good reply) reply
 }
 
-// serve records a call in the call log and sends the reply of answer or, if a fault of the source is active, the reply of the fault. It
-// applies no fault to a call without a valid key, because a real platform checks the key first.
+// serve records a call in the call log, calls the function answer and sends its reply. If a fault of the source is active, serve delays,
+// changes or replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
 func (s *Sandbox) serve(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
 	rep := answer(c)
 	s.calls.add(c)

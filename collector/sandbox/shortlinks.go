@@ -74,8 +74,8 @@ func (s *Sandbox) shortTarget(p link.Platform, code string) target {
 }
 
 // shortVideo returns a random account of the category AccountNormal and one of its five oldest videos. All five are uploaded before epoch,
-// so the result does not depend on the clock. If the parameter photo is true, shortVideo returns the slideshow of World.Find and its
-// author.
+// so the result does not depend on the clock. If the parameter photo is true, shortVideo returns the slideshow that World.Find returns, and
+// the author of this slideshow.
 func (s *Sandbox) shortVideo(p link.Platform, d *rng, photo bool) (identity, string) {
 	at := time.Unix(epoch, 0)
 	if photo {

@@ -95,7 +95,7 @@ func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 // tiktokOpenID is TikTok's id of the account that has logged in to the Display API.
 const tiktokOpenID = "723f24d7-e717-40f8-a2b6-cb8464cd23b4"
 
-// access returns a new access token of the given kind for a login. It is valid for tiktokAccessTTL seconds from now on.
+// access returns a new access token of the given kind for a login. It is valid for tiktokAccessTTL seconds, beginning at the time now.
 func (l *tiktokLogins) access(kind, login string, now time.Time) string {
 	return l.sign(kind, login+"."+strconv.FormatInt(now.Unix(), 10))
 }
@@ -168,7 +168,7 @@ func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path strin
 		return
 	}
 	m, ok := tiktokMethods[path]
-	if !ok { // TikTok refuses a path without its final slash as unknown
+	if !ok { // TikTok treats a path without the final slash as unknown
 		write(w, r, tiktokError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)"))
 		return
 	}

@@ -16,7 +16,7 @@ const (
 	researchMost     = 60                  // largest number of videos on a page, even if max_count is larger
 	maxResearchSpan  = 30 * 24 * time.Hour // largest time between start_date and end_date
 	maxResearchItems = 100                 // largest number of values in a condition
-	// ResearchLag is how old the data of the Research API are. Videos that were uploaded within this time are missing.
+	// ResearchLag is how old the data of the Research API are. Videos that were uploaded less than ResearchLag ago are missing.
 	ResearchLag = 48 * time.Hour
 )
 
@@ -76,8 +76,8 @@ func (q *researchQuery) check() string {
 	return ""
 }
 
-// candidates returns the ids of all videos that satisfy at least one condition of the query, sorted. The list of an account has the videos
-// that it had at the time at.
+// candidates returns the sorted ids of all videos that satisfy at least one condition of the query. A condition on a handle selects the
+// videos that are in the account's list at the time at.
 func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 	var ids []string
 	for _, c := range q.Query.And {
@@ -93,7 +93,7 @@ func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
 	return slices.Compact(ids)
 }
 
-// matches returns true if a video satisfies every condition of the query and was uploaded between its dates.
+// matches returns true if a video satisfies every condition of the query and was uploaded from the start date to the end date of the query.
 func (q *researchQuery) matches(t VideoTruth) bool {
 	for _, c := range q.Query.And {
 		value := t.ID

@@ -28,8 +28,8 @@ func instagramWeb(t VideoTruth) object {
 }
 
 // instagramApp returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels and for some posts. play_count
-// is the number of plays on Instagram and Facebook together, and fb_play_count the number on Facebook. Half of the posts lack
-// ig_play_count, the number of plays on Instagram. If the creator hides the likes, like_count is always 3, and
+// is the number of plays on Instagram and Facebook together. fb_play_count is the number of plays on Facebook. ig_play_count is the number
+// of plays on Instagram, which half of the posts lack. If the creator hides the likes, like_count is always 3, and
 // like_and_view_counts_disabled is true.
 func instagramApp(t VideoTruth) object {
 	onFacebook := t.Views / 4

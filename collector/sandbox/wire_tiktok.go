@@ -81,8 +81,8 @@ func tiktokWebStats(t AccountTruth) object {
 	}
 }
 
-// Rounded rounds n down as TikTok's site does: a number from 10,000 on to hundreds (such as 573.9K), and a number from a million on to
-// hundred thousands (such as 1.2M). It returns a smaller number unchanged.
+// Rounded rounds a number down as TikTok's site does. From a million on, the result is a multiple of 100,000 (such as 1.2M). Below a
+// million, but from 10,000 on, it is a multiple of 100 (such as 573.9K). Rounded returns a smaller number unchanged.
 func Rounded(n int64) int64 {
 	switch {
 	case n >= 1_000_000:

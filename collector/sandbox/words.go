@@ -1,7 +1,7 @@
 package sandbox
 
-// adjectives are the first words of generated handles. No adjective begins with another adjective, so that each handle has only one
-// adjective with which it can begin.
+// adjectives are the first words of generated handles. No adjective begins with another adjective. Therefore a generated handle begins with
+// exactly one of them.
 var adjectives = [64]string{
 	"amber", "ancient", "arctic", "autumn", "basic", "bold", "brave", "breezy", "bright", "calm", "candid", "cheery", "clever", "cosmic", "cozy", "crisp",
 	"curious", "daily", "dapper", "deep", "dusty", "eager", "early", "easy", "electric", "epic", "fancy", "fearless", "fresh", "funky", "gentle", "giddy",

@@ -64,7 +64,7 @@ type VideoTruth struct {
 	Link          string        `json:"link"`
 	Category      Category      `json:"category"`
 	State         State         `json:"state"`
-	TurnsAt       *time.Time    `json:"turns_at"` // when a video of the category private, deleted or falling becomes private, is deleted or loses views; nil for other categories
+	TurnsAt       *time.Time    `json:"turns_at"` // time at which the video becomes private, is deleted or loses views; nil if its category has no such change
 	Account       AccountName   `json:"account"`
 	Title         string        `json:"title"`
 	UploadedAt    time.Time     `json:"uploaded_at"`    // upload time in UTC, in whole seconds
@@ -106,17 +106,17 @@ type Point struct {
 type video struct {
 	platform link.Platform
 	id       string
-	account  uint32 // the number of the account that is derived from the id
+	account  uint32 // account number that is derived from the id
 	uploaded int64  // upload time as a Unix time in seconds
 	category Category
-	turnsAt  int64   // Unix time in seconds at which a video that becomes private, is deleted or loses views does so; set for every category
+	turnsAt  int64   // Unix time in seconds of the change in the categories TurnsPrivate, TurnsDeleted and Falling; set for all categories
 	fall     float64 // fraction of the views that a video of the category Falling loses at turnsAt
 	state    State   // Deleted if the account is deleted; Private if the account or the shortcode is private; otherwise Public
 	curve    curve
 }
 
-// video returns the data of a video that do not depend on the time. If the id contains no upload time, or an upload time after at, video
-// chooses a random upload time before at. It returns false if the id is not valid.
+// video returns the data of a video that do not depend on the time. If the id contains no upload time, or one that is later than the time
+// at, video chooses a random upload time that is earlier than at. It returns false if the id is not valid.
 func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
@@ -191,10 +191,10 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day, from the day that contains first to the day that contains last.
-// The point of the last day has the counts at the time last. Days before the upload are left out, and so are days at whose end the video is
-// private or deleted. If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for last. It returns
-// nil if the id is not valid.
+// HistoryTruth returns the counts of a video at the end of each UTC day. The parameters first and last are times in the first and in the
+// last of these days. The point of the last day has the counts at the time last. Days before the upload are left out, and so are days at
+// whose end the video is private or deleted. If the id does not contain the upload time, HistoryTruth uses the upload time that Video
+// returns for the time last. It returns nil if the id is not valid.
 func (w *World) HistoryTruth(p link.Platform, id string, first, last time.Time) []Point {
 	v, ok := w.video(p, id, last)
 	if !ok {

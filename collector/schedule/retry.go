@@ -15,14 +15,14 @@ type Waits []time.Duration
 func (w Waits) Nth(n int) time.Duration { return w[max(0, min(n-1, len(w)-1))] }
 
 var (
-	// FailureWaits are the waiting times after consecutive failed fetches of a target. The last one is used for parked targets, which are
-	// fetched only rarely because their fetches failed FailedParked times.
+	// FailureWaits are the waiting times after consecutive failed fetches of a target. After FailedParked failed fetches the target is
+	// parked: from then on it is fetched only rarely, after the last of these waiting times.
 	FailureWaits = Waits{2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
 		2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 25 * time.Minute, 25 * time.Minute, 25 * time.Minute, 24 * time.Hour}
 	// RefusedWaits are the waiting times after a source answered that a target is private or restricted.
 	RefusedWaits = Waits{24 * time.Hour, 24 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 	// GoneWaits are the waiting times after answers that a target does not exist. The first waiting time is short, because a new upload may
-	// not be visible everywhere.
+	// not be visible everywhere yet.
 	GoneWaits = Waits{time.Minute, 6 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 	// SuspectWaits are the waiting times before a target with a suspicious number is fetched again.
 	SuspectWaits = Waits{3 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute, time.Hour}
@@ -37,13 +37,13 @@ var (
 const (
 	// GoneConfirmed is how many consecutive answers must say that a target does not exist before the target counts as gone.
 	GoneConfirmed = 3
-	// RefusedParked is how often, without another answer in between, a source must say that a target is private or restricted until the target
-	// is parked: it is then fetched only once a week.
+	// RefusedParked is how many consecutive answers must say that a target is private or restricted before the target is parked. A parked
+	// target is fetched only once a week.
 	RefusedParked = 4
-	// FailedParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
+	// FailedParked is the number of consecutive failed fetches after which a target is parked. Such a target is fetched only once a day.
 	FailedParked = 12
-	// Weekly is the time between two fetches of a target that no source can fetch. It is also the time after which a source that could not
-	// answer for a target is asked for it again.
+	// Weekly is the time between two fetches of a target that no source can fetch. If another source fetches the target, the sources that
+	// cannot fetch it are asked for it again only once a week.
 	Weekly = 7 * 24 * time.Hour
 )
 

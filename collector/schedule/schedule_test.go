@@ -41,7 +41,7 @@ func fetchTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days i
 	}
 }
 
-func TestNext_schedulesOneFetchADayWithoutThrottle(t *testing.T) {
+func TestNext_schedulesOneOrFourFetchesADayIfNoThrottleIsSet(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		target, pace := drawTarget(rt), anyPace.Draw(rt, "pace")
@@ -296,7 +296,7 @@ func TestPlan_keepsTheIntervalOfEachTier(t *testing.T) {
 	require.InDelta(t, 1.0/longestDays, Plan{intervals, MaxThrottle}.PerDay(queue.LanePremium, queue.PaceFast), 1e-9, "the largest throttle fetches every target once a week")
 }
 
-func TestParseIntervals_refusesUnknownTiersAndLimits(t *testing.T) {
+func TestParseIntervals_refusesUnknownTiersAndIntervalsOutOfRange(t *testing.T) {
 	t.Parallel()
 	for text, of := range map[string]map[string]time.Duration{
 		`"gold" is not a tier`:                       {"gold": time.Hour},

@@ -32,7 +32,7 @@ type CallBudget struct {
 	calls    []Call
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
-	smallest int64        // smallest Units of the calls: the limit of metered requests, because each request takes one unit of every call
+	smallest int64        // smallest Units of the calls; it limits the metered requests, because each request takes one unit of every call
 	setSpent []Call       // arguments of the calls of SetSpent
 }
 
@@ -54,12 +54,12 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter makes every later call of Spend count one request, which takes one unit of each reserved call. When one of these calls has no unit
-// left, Spend returns false.
+// Meter makes every later call of Spend count one request. Each request takes one unit from every Call whose units are reserved. When one
+// of them has no unit left, Spend returns false.
 func (b *CallBudget) Meter() { b.meter.Store(limited) }
 
 // MeterWithoutLimit makes Spend count requests like Meter, but Spend also returns true when no unit is left. A source uses it if it cannot
-// know the number of its requests before the call.
+// know in advance how many requests it will send.
 func (b *CallBudget) MeterWithoutLimit() { b.meter.Store(counted) }
 
 // SetSpent records how many units of the budget with the name bucket the source has spent.

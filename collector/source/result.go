@@ -21,7 +21,7 @@ const (
 	Private     Class = "private"       // the source says that the target is private
 	Restricted  Class = "restricted"    // the source refuses the target because of its age or region restriction
 	Unsupported Class = "unsupported"   // this source can never answer for this target
-	Unconfirmed Class = "unconfirmed"   // the video was not found under handles that no source has confirmed; the next source is asked, and the video never counts as Gone
+	Unconfirmed Class = "unconfirmed"   // the video was not found, but its unconfirmed handle may be wrong; the next source is asked, and the video never counts as Gone
 	Temporary   Class = "temporary"     // the call failed, but a retry may succeed
 
 	RateLimited Class = "rate_limited" // the source refuses all calls until the failure's RetryAt

@@ -27,7 +27,8 @@ const (
 	BrokenList     Case = "broken list"     // no entry of the account's list of videos has an id
 )
 
-// accountAnswered lists the cases in which the platform answers the requests for an account. In the cases in refused, it refuses them.
+// accountAnswered lists the cases in which the platform answers the requests for an account. The variable refused lists the cases in which
+// the platform refuses these requests.
 var accountAnswered = []Case{OK, Bare, Gone, WrongTypes, Strings, Big, Foreign, PrivateAccount, Empty, Pinned, BrokenEntry, BrokenList}
 
 // Reply is one answer of the platform.

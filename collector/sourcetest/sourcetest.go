@@ -63,8 +63,8 @@ type Answer struct {
 	// Facts are the data that the source must return for each target. An element is nil if the target's class is not source.OK. If the
 	// list is nil, the source must return the same data as in the case OK.
 	Facts []*source.Facts
-	// RetryAt, Bucket and Class are the fields that the source.Failure must have if the platform refuses the call without the header
-	// Retry-After. If Class is "", classOf returns the class.
+	// RetryAt, Bucket and Class are the expected fields of the source.Failure if the platform refuses the call and its answer has no header
+	// Retry-After. If Class is "", the failure must have the usual class of the case (see classOf).
 	RetryAt time.Time
 	Bucket  string
 	Class   source.Class
@@ -76,7 +76,7 @@ type Harness struct {
 	// returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
 	Targets []source.Target // one batch of targets
-	Plan    int             // which element of the result of the source's method Plan to use; 0 is the first
+	Plan    int             // index of the plan to use, in the list that the source's method Plan returns
 	// IsMain returns true if r requests the targets. Side answers all other requests of the source, for example for a token. IsMain is nil
 	// if the source sends no other requests.
 	IsMain func(r *http.Request) bool
@@ -186,8 +186,8 @@ func (a Answer) handler(header http.Header) http.HandlerFunc {
 	}
 }
 
-// outcome has the results or the error of one call of Fetch, and what Fetch logged. The field err is a *source.Failure, which is then also
-// in failure, or the error of the context.
+// outcome has the results or the error of one call of Fetch, and what Fetch logged. The field err is the error of the context or a
+// *source.Failure. In the second case, the field failure has the same value.
 type outcome struct {
 	results []source.Result
 	err     error
@@ -243,8 +243,8 @@ func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	return got
 }
 
-// check checks what must be true after every call of Fetch: it returned either an error or one result for each target, in the order of the
-// targets. No error, result or log contains the credential.
+// check checks what must be true after every call of Fetch. Fetch must return either an error or one result for each target, in the order
+// of the targets. No error, result or log may contain the credential.
 func (h Harness) check(t require.TestingT, got outcome) {
 	texts := []string{got.logs}
 	if got.err != nil {

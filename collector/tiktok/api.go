@@ -209,8 +209,8 @@ func minute(now time.Time) (id string, ends time.Time) {
 	return start.Format("2006-01-02T15:04"), start.Add(time.Minute)
 }
 
-// limit returns the limit of a budget, which follows from the configured number. The result is the default limit for 0, 0 (no known limit)
-// for a negative number, and otherwise the configured number.
+// limit returns the limit of a budget. The parameter configured is the number in the configuration. If it is 0, limit returns the default
+// limit. If it is negative, limit returns 0, which means that no limit is known. Otherwise limit returns the configured number.
 func limit(configured, defaultLimit int64) int64 {
 	switch {
 	case configured == 0:

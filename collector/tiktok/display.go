@@ -110,9 +110,9 @@ func (d *Display) AsksByHandle(source.Target) bool { return false }
 // Budgets returns the budget that counts calls per minute.
 func (d *Display) Budgets() []source.Budget { return d.budget }
 
-// Serves returns which targets to request, and how many at once. It returns 20 for any TikTok video, because only TikTok's answer shows
-// whether the video belongs to the logged-in account. It returns 1 for an account. It returns false for an account without a valid handle,
-// and for an account that is known to differ from the logged-in account.
+// Serves returns how many targets like t one call can request, and false if the source cannot fetch t. The number is 20 for any TikTok
+// video, because only TikTok's answer shows whether the video belongs to the logged-in account. The number is 1 for an account. Serves
+// returns false for an account without a valid handle, and for an account that is known to differ from the logged-in account.
 func (d *Display) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:

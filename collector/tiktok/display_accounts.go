@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// profileScopes are the OAuth scopes (permissions) that the owner of the account can refuse to grant, with the profile fields that need the
-// scope.
+// profileScopes are the OAuth scopes (permissions) that the owner of the account can refuse to grant. Each entry also has the profile
+// fields that need the scope.
 var profileScopes = []struct{ scope, fields string }{
 	{"user.info.profile", "username,bio_description"},
 	{"user.info.stats", "follower_count,following_count"},
@@ -111,7 +111,7 @@ func decodeUser(a answer, withUsername bool) source.Result {
 }
 
 // addVideos adds the newest videos of the logged-in account to r, the result with the account's profile. It requests pages until it has
-// t.Depth videos or the list ends.
+// t.Depth videos, the list ends, or the budget is spent. If maxPages(t) pages are not enough, the result has the class Temporary.
 func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t source.Target, r source.Result) (source.Result, error) {
 	seen := map[string]bool{}
 	body := struct {

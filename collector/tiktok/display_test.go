@@ -102,7 +102,8 @@ func newDisplay(t testing.TB, db *storetest.DB, base string, client *fetch.Clien
 
 var logins atomic.Int64
 
-// anotherLogin sets the refresh token in the options to one that no other test uses, so that the source acts for a new login.
+// anotherLogin sets the refresh token in the options to one that no other test uses. The source therefore finds no stored tokens of its
+// login.
 func anotherLogin(o *tiktok.DisplayOptions) {
 	o.RefreshToken = fmt.Sprintf("%s-%d", sourcetest.Credential, logins.Add(1))
 }

@@ -92,10 +92,10 @@ func (r *Research) AsksByHandle(source.Target) bool { return false }
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
 
-// Serves returns which targets to request, and how many at once. It returns 100 for TikTok videos whose id contains an upload time, which
-// is necessary because a query has a range of upload days. It returns 1 for an account of which the handle but no id is known. The API's
-// profiles have no id. For an account with a known id, Serves returns false, because the source could not notice that the handle now
-// belongs to another account.
+// Serves returns how many targets like t one call can request, and false if the source cannot fetch t. The number is 100 for TikTok videos
+// whose id contains an upload time, because a query needs the days of the uploads. The number is 1 for an account whose handle is known,
+// but whose id is not known. The API's profiles have no id. For an account with a known id, Serves returns false, because the source could
+// not notice that the handle now belongs to another account.
 func (r *Research) Serves(t source.Target) (int, bool) {
 	switch {
 	case t.Platform != link.TikTok:
@@ -118,8 +118,8 @@ func (r *Research) uploaded(t source.Target) (time.Time, bool) {
 	return at, ok && at.Before(r.now().Add(24*time.Hour))
 }
 
-// query is a search for videos by their ids. The fields from and to are the first and the last day of the period in which all of them were
-// uploaded. The period has at most 30 days.
+// query is a search for videos by their ids. The fields from and to are the first and the last day of a period of at most 30 days. All
+// videos of the query were uploaded in this period.
 type query struct {
 	from, to time.Time
 	ids      []string
@@ -256,7 +256,7 @@ func (r *Research) page(ctx context.Context, budget *source.CallBudget, q query,
 		return videos{}, nextPage{}, err
 	}
 	if found, err = decodeVideos(got, q.ids, r.now()); err == nil && json.Unmarshal(got.data, &next) != nil {
-		next = nextPage{} // the parameters are malformed, so no further page is requested
+		next = nextPage{} // the parameters of the next page are malformed, so no further page is requested
 	}
 	return found, next, err
 }

@@ -170,7 +170,7 @@ func TestResearch_returnsTemporaryForMissingNewVideo(t *testing.T) {
 	require.True(t, serves)
 }
 
-func TestResearch_returnsVideosAnsweredBeforeFailure(t *testing.T) {
+func TestResearch_returnsVideosFetchedBeforeFailure(t *testing.T) {
 	t.Parallel()
 	n := 0
 	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {

@@ -19,12 +19,13 @@ const (
 	// defaultLifetime is the assumed lifetime of an access token if TikTok's answer does not contain the lifetime.
 	defaultLifetime = 10 * time.Minute
 	maxLifetime     = 400 * 24 * time.Hour
-	// minRemaining is the shortest remaining lifetime with which an access token is still used for a new call. With less, it could expire
-	// during the call.
+	// minRemaining is the shortest remaining lifetime with which an access token is still used for a new call. A token that expires earlier
+	// could expire during the call.
 	minRemaining = 30 * time.Second
 )
 
-// credentials are the access token and the refresh token that TikTok returned in one answer. Those of an account are stored encrypted.
+// credentials are the access token and the refresh token that TikTok returned in one answer. The credentials of an account are encrypted
+// before they are stored.
 type credentials struct {
 	Access  string    `json:"access,omitempty"`
 	RenewAt time.Time `json:"renew_at,omitzero"` // time from which a new token is requested; earlier than Expires
@@ -33,8 +34,8 @@ type credentials struct {
 	Scope   string    `json:"scope,omitempty"` // the granted scopes, separated by commas; "" if they are not known
 }
 
-// usable returns true if there is an access token that does not expire soon and that differs from the parameter refused. That is the token
-// that TikTok refused last, or "" if TikTok refused none.
+// usable returns true if there is an access token that does not expire soon and that differs from the parameter refused. The parameter
+// refused is the token that TikTok refused last, or "" if TikTok refused none.
 func (c credentials) usable(now time.Time, refused string) bool {
 	return c.Access != "" && c.Access != refused && now.Before(c.Expires.Add(-minRemaining))
 }

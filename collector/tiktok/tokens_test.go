@@ -115,7 +115,7 @@ func TestTokens_areStoredForNextProcess(t *testing.T) {
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.Equal(t, n+1, i.count(), "the access token is used while it is valid")
-			db.Clock.Advance(100 * time.Minute) // a token expires after 120 minutes, so its renewal is due now
+			db.Clock.Advance(100 * time.Minute) // a token is renewed after 90 of its 120 minutes, so its renewal is due now
 		}
 		require.NotContains(t, log.String(), "secret", "the log must not contain a token")
 		sealed := storetest.Column[[]byte](t, db, "SELECT sealed FROM source_tokens")

@@ -53,7 +53,7 @@ type userTokens struct {
 }
 
 // unsavedTokens are encrypted tokens that TikTok has returned and that are not in the database yet. The field row is the database row that
-// they replace.
+// the new tokens will replace.
 type unsavedTokens struct {
 	row    queue.SourceToken
 	sealed []byte
@@ -79,8 +79,8 @@ func (u *userTokens) granted(ctx context.Context, scope string) bool {
 }
 
 // token returns an access token that differs from the parameter refused, which is a token that TikTok has refused, or "". If the known
-// token was refused or must be renewed, token loads the stored tokens. If these are too old as well, it exchanges the refresh token. If
-// this fails and the known token is still usable, token returns the known token.
+// token was refused or must be renewed, token loads the stored tokens. If the stored tokens are too old as well, it exchanges the refresh
+// token. If the exchange is not possible now and the known token is still usable, token returns the known token.
 func (u *userTokens) token(ctx context.Context, refused string) (string, error) {
 	if err := u.lock(ctx); err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 		return u.known.Access, nil
 	}
 	if saveErr != nil {
-		return "", saveErr // the tokens in the database are older than the unsaved tokens in memory
+		return "", saveErr // nothing is loaded, because the tokens in the database are older than the unsaved tokens in memory
 	}
 	row, err := u.load(ctx)
 	if err != nil {

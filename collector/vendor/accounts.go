@@ -47,8 +47,8 @@ func (l *List) calls(entries int) int {
 	return full + full/10 + 2
 }
 
-// accountCalls returns the largest number of calls that a batch of accounts can need: one for each profile, and those for the lists of
-// videos.
+// accountCalls returns the largest number of calls that a batch of accounts can need. Each account needs one call for its profile, and
+// further calls for its list of videos.
 func (s *Source) accountCalls(batch []source.Target) int {
 	calls := 0
 	for _, t := range batch {
@@ -173,15 +173,15 @@ func (c Call) account(items []gjson.Result, t source.Target, requested values) s
 	return source.Result{Class: source.OK, Account: f}
 }
 
-// asksByHandle returns true if the request for the profile or for the list contains {handle}.
+// asksByHandle returns true if the request for the profile contains {handle}.
 func (c Call) asksByHandle() bool {
 	return slices.ContainsFunc(c.templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
 // addVideos adds the newest videos of an account to r, the result with the account's profile. It requests up to v.count videos, which can
 // be more than the collector needs, or all videos if the list is shorter. The parameter depth is the number of videos that the collector
-// needs. If the budget of calls is used up before it has found so many, the result has the class Temporary, and the collector fetches the
-// account again.
+// needs. If the maximum number of calls (List.calls) finds fewer than depth videos although more pages follow, the result has the class
+// Temporary, and the collector fetches the account again. If the budget is spent earlier, the result has the videos that were found so far.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllFor(l.Request) {
@@ -226,8 +226,8 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	return r, nil
 }
 
-// removeDuplicates removes the second entry of each video that the list contains twice. This happens to pinned videos, which are at the top
-// and also at their place by date.
+// removeDuplicates removes the second entry of each video that the list contains twice. The list contains a pinned video twice: at the top,
+// and at its place by date.
 func removeDuplicates(found []ingest.FoundVideo) []ingest.FoundVideo {
 	seen := make(map[string]bool, len(found))
 	return slices.DeleteFunc(found, func(v ingest.FoundVideo) bool {

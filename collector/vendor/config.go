@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Config describes the API of a vendor: a vendor description. Paths into answers are gjson paths without modifiers and pipes, such as
+// Config is a vendor description: it describes the API of a vendor. Paths into answers are gjson paths without modifiers and pipes, such as
 // statistics.play_count, data.0.id or anchors.#(key=="x").id.
 type Config struct {
 	Name    string `json:"name"`            // name of the vendor in lower case; part of the source's name
@@ -69,7 +69,7 @@ type State struct {
 }
 
 // When is a condition on the value at Path in a JSON value. If OneOf and Contains are empty, the condition is true if the value exists and
-// is not null. If both are set, both must be true.
+// is not null. If OneOf and Contains are both set, the value must satisfy both.
 type When struct {
 	Path     string   `json:"path"`
 	OneOf    []string `json:"one_of,omitempty"`   // true if the value, as text, equals one of these texts

@@ -18,7 +18,7 @@ import (
 func (c Call) size() int { return max(c.Batch.Size, 1) }
 
 // canRequest returns true if the call is for the platform and kind of the target, and the target has all values that the request needs. A
-// target without an id stands for any target of its platform and kind, so canRequest then checks only these two.
+// target without an id stands for any target of its platform and kind. For such a target, canRequest checks only the platform and the kind.
 func (c Call) canRequest(t source.Target) bool {
 	if c.Platform != t.Platform || c.Kind != t.Kind {
 		return false

@@ -119,7 +119,7 @@ func TestSource_fetchesVideosFromAVendorThatTheOperatorDescribed(t *testing.T) {
 	require.Equal(t, time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), ends)
 }
 
-func TestSource_servesOnlyTargetsOfDescribedCalls(t *testing.T) {
+func TestSource_servesOnlyTargetsThatACallCanRequest(t *testing.T) {
 	t.Parallel()
 	ensemble := newSource(t, "ensembledata", "", nil)
 	creators := newSource(t, "scrapecreators", "", nil)

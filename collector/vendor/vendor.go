@@ -273,7 +273,8 @@ func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c ch
 	return answers, err
 }
 
-// Timeout returns the timeout of one call: the one in the vendor description or, if it has none, the one of the HTTP client.
+// Timeout returns the timeout of one call. It is the timeout in the vendor description or, if the description has none, the timeout of the
+// HTTP client.
 func (s *Source) Timeout() time.Duration {
 	return cmp.Or(time.Duration(s.config.Timeout), s.api.Timeout())
 }

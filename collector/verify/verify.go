@@ -171,9 +171,9 @@ func isPlausibleGrowth(fetched, stored int64) bool {
 	return fetched >= stored && float64(fetched) <= expectedGrowth*float64(stored)
 }
 
-// Account decides whether r is about the requested account, whose handle may have been taken over by another account. It returns r if r is
-// about the requested account. It returns a result of class OtherOwner if the ids show that the handle now belongs to another account. It
-// returns a result of class Missing if the ids cannot be compared and the account was not fetched within the last handleTrusted.
+// Account decides whether r is about the requested account, whose handle may have been taken over by another account. If the ids show that
+// the handle now belongs to another account, it returns a result of class OtherOwner. If the ids cannot be compared, and the account was
+// never fetched or was last fetched more than handleTrusted ago, it returns a result of class Missing. Otherwise it returns r.
 func Account(asked source.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:

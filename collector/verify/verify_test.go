@@ -69,7 +69,7 @@ func TestMixedUp_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
 	}
 }
 
-func TestCheck_exchangedViewsStaySuspiciousIfOnlyOneOfTheVideosIsFetchedAgain(t *testing.T) {
+func TestCheck_swappedViewsOfTwoVideosStaySuspiciousIfOnlyOneVideoIsFetchedAgain(t *testing.T) {
 	t.Parallel()
 	target := fetchedTarget(1_000)
 	r := source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(50_000))}}

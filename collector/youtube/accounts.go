@@ -15,7 +15,7 @@ import (
 const kindChannels = "youtube#channelListResponse"
 
 // account says how to request a channel from the API method channels.list: by its channel id or, if id is "", by its names. The names are
-// tried in this order until one finds a channel.
+// tried in the order of the list names, until one of them finds a channel.
 type account struct {
 	id    string
 	names []name

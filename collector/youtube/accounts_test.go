@@ -271,7 +271,7 @@ func TestSource_fetchesAccountsFromSandbox(t *testing.T) {
 	})
 }
 
-func TestSource_returnsAccountsAnsweredBeforeFailure(t *testing.T) {
+func TestSource_returnsAccountsFetchedBeforeFailure(t *testing.T) {
 	t.Parallel()
 	const rails = "UCz8RrW4eYtN1uXb6KqLcM2g"
 	base, _ := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {

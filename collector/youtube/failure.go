@@ -106,8 +106,8 @@ func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *sou
 	return f
 }
 
-// isStatsDisabled returns true if an error of batchGetStats means that Google has not enabled the method for the operator's project. The
-// caller must handle errors about quotas or keys before, because these can have the same status.
+// isStatsDisabled returns true if an error of batchGetStats means that Google has not enabled the method for the operator's project. Errors
+// about quotas or keys can have the same status, so the caller must handle them before it calls isStatsDisabled.
 func isStatsDisabled(status int, isJSON bool) bool {
 	return status == http.StatusNotFound || (status == http.StatusForbidden && isJSON)
 }

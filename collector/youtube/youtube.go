@@ -113,8 +113,8 @@ func areAccounts(batch []source.Target) bool {
 	return len(batch) > 0 && batch[0].Kind == source.KindAccount
 }
 
-// limit returns the limit of a budget, which follows from the configured number. The result is the default limit for 0, 0 (no known limit)
-// for a negative number, and otherwise the configured number.
+// limit returns the limit of a budget. The parameter configured is the number in the configuration. If it is 0, limit returns the default
+// limit. If it is negative, limit returns 0, which means that no limit is known. Otherwise limit returns the configured number.
 func limit(configured int64) int64 {
 	switch {
 	case configured == 0:

@@ -147,9 +147,9 @@ func TestSource_fetchesCountsWithBatchGetStats(t *testing.T) {
 	maps.Copy(answers, map[sourcetest.Case]sourcetest.Answer{
 		sourcetest.OK:   {Body: body(t, "stats/ok"), Classes: ok, Facts: []*source.Facts{&first, &second}},
 		sourcetest.Bare: {Body: body(t, "stats/bare"), Classes: ok, Facts: []*source.Facts{bare, bare}},
-		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // Temporary, so that the next attempt calls videos.list
-		// batchGetStats leaves out videos that are not public. The answer for Restricted has members that YouTube does not return today.
-		// The source decodes them in case YouTube adds them.
+		sourcetest.Gone: {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}}, // the missing video is Temporary, so that its next attempt calls videos.list
+		// For Private, batchGetStats leaves out the videos, because they are not public. For Restricted, the answer has members that
+		// YouTube does not return today: the source decodes them in case YouTube adds them.
 		sourcetest.Private:     {Body: body(t, "stats/gone"), Classes: []source.Class{source.Temporary, source.OK}},
 		sourcetest.Restricted:  {Body: body(t, "stats/more"), Classes: ok, Facts: []*source.Facts{&more, &second}},
 		sourcetest.WrongTypes:  {Body: body(t, "stats/wrong_types"), Classes: []source.Class{source.Temporary, source.OK}},
@@ -229,7 +229,7 @@ func TestSource_sendsRequestsAsDocumented(t *testing.T) {
 	}
 }
 
-func TestSource_plansVideosListFirstIfDetailsAreNeeded(t *testing.T) {
+func TestSource_plansTheMethodVideosListFirstIfDetailsAreNeeded(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	list := func(units int64) []source.Call {
@@ -434,7 +434,7 @@ func TestSource_returnsCountsIfRequestForHandlesFails(t *testing.T) {
 	}
 }
 
-func TestSource_returnsTemporaryForVideosMissingFromUnexpectedAnswer(t *testing.T) {
+func TestSource_returnsTheClassTemporaryForVideosMissingFromAnUnexpectedAnswer(t *testing.T) {
 	t.Parallel()
 	item := `{"id":"` + train + `","statistics":{"viewCount":"5"}}`
 	for answer, want := range map[string][2]source.Class{

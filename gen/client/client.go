@@ -23,25 +23,25 @@ import (
 )
 
 const (
-	maxRetries = 4                // how often a request is repeated at most
-	maxWait    = 90 * time.Second // the longest wait before a repetition
+	maxRetries = 4                // maximum number of repetitions of one request
+	maxWait    = 90 * time.Second // longest wait before a repetition
 )
 
 // ReelTally is a client of the API. It has a method for each operation, such as ListVideos. For each list, it also has a method that reads
 // all pages, such as AllVideos. Options with the zero value are not sent.
 type ReelTally struct {
-	// Raw sends the same requests but returns the HTTP responses, before their bodies are read. It also repeats failed requests, but not
-	// requests whose answers are cut.
+	// Raw sends the same requests, but returns each HTTP response before its body is read. Raw also repeats a failed request. But it does
+	// not repeat a request if the connection breaks while the caller reads the body.
 	Raw *Client
 }
 
 // New returns a client for the server at address. It sends the token with each request. If address or token is "", the value of the
 // environment variable REELTALLY_URL or REELTALLY_TOKEN is used.
 //
-// The client repeats a request after 429, 502, 503, 504 and failures of the network, and if the answer is cut. It waits as long as the header
-// Retry-After says. Each POST has an Idempotency-Key, which its repetitions keep.
+// The client repeats a request after the statuses 429, 502, 503 and 504, after a failure of the network, and after an incomplete answer.
+// Before the repetition, it waits as long as the header Retry-After says. All repetitions of a POST have the same Idempotency-Key.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
-	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // other programs use this package
+	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // allowed here, because other programs use this package
 	if address == "" || token == "" {
 		return nil, errors.New("address and token are needed: pass them, or set REELTALLY_URL and REELTALLY_TOKEN")
 	}
@@ -80,8 +80,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
 }
 
-// result decodes the JSON of a successful response. If err is not nil, result returns err. For any other response it returns an *Error,
-// with one exception: the answer 422 to a bulk request is a result, because it says for each entry why it failed.
+// result decodes the JSON of a successful response. If err is not nil, result returns err. For any other response, it returns an *Error.
+// The only exception is the answer 422 to a bulk request, which result decodes: the answer has the reason for each entry that failed.
 func result[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
@@ -110,11 +110,11 @@ func errorOf(status int, body []byte) *Error {
 	return failed
 }
 
-// readsWhole is the key of a value in the context of requests whose answers are read completely before they are used.
+// readsWhole is a key for the context of a request. It marks requests whose answers are read completely before they are used.
 type readsWhole struct{}
 
-// whole returns a context for a request whose answer is read completely before it is used. The transport then repeats the request if the
-// answer is cut.
+// whole returns a context for a request whose answer is read completely before it is used. If the answer is incomplete, the transport then
+// repeats the request.
 func whole(ctx context.Context) context.Context { return context.WithValue(ctx, readsWhole{}, true) }
 
 // pages returns the entries of all pages of a list. The function read returns the entries of the page with the given cursor and the cursor
@@ -167,12 +167,12 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		answer, err := t.next.RoundTrip(own)
 		if err == nil && r.Context().Value(readsWhole{}) != nil {
-			if _, err = readBody(answer); err != nil { // the answer is cut
+			if _, err = readBody(answer); err != nil { // the connection broke before the answer was complete
 				answer = nil
 			}
 		}
 		wait := min(8*time.Second, 500*time.Millisecond<<attempt)
-		wait = wait/2 + mathrand.N(wait/2) //nolint:gosec // the wait is no secret
+		wait = wait/2 + mathrand.N(wait/2) //nolint:gosec // a weak random number is enough, because the wait need not be secret
 		again := repeatable && err != nil
 		if err == nil {
 			if seconds, invalid := strconv.Atoi(answer.Header.Get("Retry-After")); invalid == nil {
@@ -194,8 +194,8 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// asksAgain reports whether the request with this answer should be repeated. After some answers, the request may already have taken effect.
-// Then it is repeated only if repeatable is true, which says that sending it twice does no harm.
+// asksAgain reports whether the request with this answer should be repeated. After some answers, it is unknown whether the request took
+// effect. asksAgain then returns the parameter repeatable, which is true if sending the request twice does no harm.
 func asksAgain(answer *http.Response, repeatable bool) bool {
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests:
@@ -213,7 +213,7 @@ func asksAgain(answer *http.Response, repeatable bool) bool {
 // readBody reads the body of an answer completely and returns it. The body can then be read once more.
 func readBody(answer *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(answer.Body)
-	_ = answer.Body.Close() // nothing more is read
+	_ = answer.Body.Close() // an error does no harm, because nothing more is read
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return body, err
 }

@@ -14,7 +14,7 @@ import (
 // The formats in which Download reads lists and histories.
 const (
 	CSV          = "text/csv"
-	CSVSemicolon = "text/csv; delimiter=semicolon" // for spreadsheets with a decimal comma
+	CSVSemicolon = "text/csv; delimiter=semicolon" // for spreadsheets that write decimals with a comma
 	NDJSON       = "application/x-ndjson"          // only for /history/export
 	XLSX         = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 )
@@ -22,12 +22,13 @@ const (
 // nextPage matches the address of the next page in the header Link.
 var nextPage = regexp.MustCompile(`<([^>]*)>;\s*rel="?next"?`)
 
-// Download writes a list or history to w in another format than JSON. It writes the answer while it arrives, so it needs little memory. path
-// is the path of the operation, such as "/videos". In CSV and NDJSON, Download reads all pages and writes the line with the column names only
-// once. In other formats, it reads one page. It returns the headers of the last page: after the path "/history/export", Exported-Until is the
-// value of updated_since for the next download.
+// Download writes a list or history to w in a format other than JSON. It writes each part of the answer as soon as the part arrives, so it
+// needs little memory. The parameter path is the path of the operation, such as "/videos". In CSV and NDJSON, Download reads all pages. In
+// CSV, it writes the line with the column names only once. In other formats, it reads one page. It returns the headers of the last page. For
+// the path "/history/export", the header Exported-Until is the value of updated_since for the next download.
 //
-// A request is repeated until an answer begins. If an answer is cut later, Download returns an error, because a part is already written.
+// If a request fails before its answer begins, Download repeats it as New describes. If the answer breaks off later, Download returns an
+// error, because it has already written a part of the answer.
 func (c *ReelTally) Download(ctx context.Context, w io.Writer, path string, query url.Values, format string) (http.Header, error) {
 	isCSV := strings.HasPrefix(format, CSV)
 	address, err := url.Parse(strings.TrimSuffix(c.Raw.Server, "/") + path)
@@ -52,7 +53,7 @@ func (c *ReelTally) Download(ctx context.Context, w io.Writer, path string, quer
 		if err != nil {
 			return nil, err
 		}
-		address.RawQuery = following.RawQuery // the address could name another host, which must not get the token
+		address.RawQuery = following.RawQuery // only the query is copied, because another host in the address must not get the token
 	}
 }
 

@@ -172,7 +172,7 @@ func (g *goGenerator) operation(o *operation) error {
 func (g *goGenerator) allPages(o *operation, name, signature string, params []string) error {
 	entry, result, cursor, last := refName(o.entry), g.structs[refName(o.result)], "page.NextCursor", ""
 	if entry == "" || result == nil {
-		return errors.New("the page or its entries have no name")
+		return errors.New("the schema of the page or of its entries has no name")
 	}
 	for _, field := range result.Fields.List {
 		if field.Names[0].Name == "Pagination" {

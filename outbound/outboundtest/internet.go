@@ -98,7 +98,8 @@ func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool
 	require.Zero(t, n.Inside.Visits(t), "number of connections to this machine")
 }
 
-// LocalListener is a TCP listener at all addresses of this machine. It counts the connections to it and closes them immediately.
+// LocalListener is a TCP listener at all addresses of this machine. It counts the connections that it accepts, and closes each of them
+// immediately.
 type LocalListener struct {
 	Port string // the port of the listener, which is the same at every address
 
@@ -138,7 +139,7 @@ func (c *LocalListener) Address() string { return net.JoinHostPort("127.0.0.1", 
 func (c *LocalListener) Visits(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
-		conn, err := net.Dial("tcp", c.Address()) //nolint:noctx // this machine answers without delay
+		conn, err := net.Dial("tcp", c.Address()) //nolint:noctx // no context is needed, because this machine answers without delay
 		require.NoError(t, err)
 		_, err = conn.Read(make([]byte, 1))
 		require.Error(t, err, "the listener must close the connection")

@@ -13,31 +13,32 @@ import (
 //go:embed links.txt
 var linksFile string
 
-// Link is a hostile link with the names of the checks that must refuse it. The names are the constants Parse, Name, Path, Address,
-// Unresolvable and Platform.
+// Link is a hostile link. Each field except URL has one of the constants Parse, Name, Path, Address, Unresolvable and Platform. The
+// constant is the name of the check that must refuse the link, or Platform if no check refuses it.
 type Link struct {
 	URL string
 	// Caller is the name of the check that refuses the link if a caller of the API sends it.
 	Caller string
 	// Redirect is the name of the check that refuses the link if a short link of TikTok redirects to it.
 	Redirect string
-	// Dialer is the name of the check that refuses the link if the code requests it without any check of the text before. Only the dialer
-	// (outbound.Guard) then checks the host and the address.
+	// Dialer is the name of the check that refuses the link if the code requests the link without checking its text. Then only the dialer
+	// (outbound.Guard) checks the host and the address.
 	Dialer string
 }
 
-// These are the names of the checks. Each comment says why the check refuses a link.
+// The names of the checks. The comment on each name says why the check refuses a link. Only Platform is not a check: it means that the link
+// is not refused.
 const (
 	Parse        = "parse"        // the text is not a web address
 	Name         = "name"         // the URL has a host or a port to which links may not lead
 	Path         = "path"         // the host belongs to a platform, but the path is neither a video nor an account
 	Address      = "address"      // the host belongs to a platform and resolves to an internal address
 	Unresolvable = "unresolvable" // the host is a subdomain of a platform, but DNS does not resolve it
-	Platform     = "platform"     // no check refuses the link, because it leads to the platform at its public address
+	Platform     = "platform"     // no check refuses the link, because it leads to the public address of a platform
 )
 
-// Links returns the hostile links in links.txt. It replaces the word PORT in a link by the port of listener, so that the link leads to the
-// listener if it leads to this machine.
+// Links returns the hostile links in links.txt. In each link, it replaces the word PORT by the port of listener. A link to this machine
+// then leads to the listener.
 func Links(t *testing.T, listener *LocalListener) []Link {
 	t.Helper()
 	var links []Link

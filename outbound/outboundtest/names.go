@@ -33,7 +33,7 @@ type NameServer struct {
 // function zone. A question can be for IPv4 or for IPv6 addresses. The host is in lower case and has no trailing dot.
 func NewNameServer(t *testing.T, zone func(host string) Answer) *NameServer {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // listening does not block
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // no context is needed, because listening does not block
 	require.NoError(t, err)
 	s := &NameServer{zone: zone, conn: conn, asked: map[string]int{}}
 	s.resolver = &net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -134,7 +134,8 @@ func (s *NameServer) answer(message []byte) []byte {
 	return packed
 }
 
-// record returns the header of a DNS record about the host owner. Its TTL is 0, so that no resolver caches the record.
+// record returns the header of a DNS record. The parameter owner is the host that the record is about. The TTL of the record is 0, so that
+// no resolver caches the record.
 func record(owner dnsmessage.Name) dnsmessage.ResourceHeader {
 	return dnsmessage.ResourceHeader{Name: owner, Class: dnsmessage.ClassINET}
 }

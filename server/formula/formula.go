@@ -18,7 +18,7 @@ const cellSeparators = ";\t\r\n"
 const cellQuotes = `'"`
 
 // Escape makes a text safe to open in a spreadsheet. A formula can stand at the beginning of the text and after each separator. Escape puts
-// an apostrophe before it, so that the spreadsheet shows the formula as text. Unescape returns the original text, even if the original has
+// an apostrophe before each formula, so that the spreadsheet shows it as text. Unescape returns the original text, even if the original has
 // apostrophes.
 func Escape(text string) string {
 	return eachCell(text, func(cell string, isFormula bool) string {

@@ -49,8 +49,9 @@ const maxFaults = 100
 const placeholder = "-"
 
 // request returns the HTTP request for the API operation of the tool. The parameter raw is the JSON object with the arguments of the tool
-// call. The parameter outer is the HTTP request to /mcp, from which the token and the address of the caller are copied. The result fields
-// has the names of the members that each entry of the result's list must contain, or is nil if the entries must contain all members.
+// call. The parameter outer is the HTTP request to /mcp, from which the token and the address of the caller are copied. If the operation
+// returns a list, the second result has the names of the members that each entry of the list must contain. It is nil if the entries must
+// contain all members.
 //
 // An argument that is null counts as missing, unless it is a member of the request body that can be null.
 func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMessage) (r *http.Request, fields []string, err error) {
@@ -174,8 +175,9 @@ func (t *tool) argumentNames() string {
 	return "it takes " + strings.Join(names, ", ")
 }
 
-// text converts the JSON value of an argument to the text for a path, query or header. It returns a fault if the value is an object, an
-// unexpected array, or empty in a path or header. The server later validates the text against the argument's schema.
+// text converts the JSON value of an argument to the text for a path, query or header. It returns a fault if the value is an object or an
+// unexpected array. It also returns a fault if the value is empty in a path or header. The server later validates the text against the
+// argument's schema.
 func (a argument) text(raw json.RawMessage) (string, *Fault) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/server/mcp"
 )
 
-// contractHead is the part of an OpenAPI document for tests that comes before its paths.
+// contractHead is the beginning of the OpenAPI documents that the tests use, up to their paths.
 const contractHead = `
 openapi: 3.0.3
 info: {title: Test, version: "1"}

@@ -13,7 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Values of argument.in in addition to those that OpenAPI defines: path, query and header.
+// These values of argument.in are not defined by OpenAPI. The other values are the names that OpenAPI uses: path, query and header.
 const (
 	inBody   = "body"   // the argument is sent in the request body
 	inResult = "result" // the argument is not sent; it selects which members the entries of the result have
@@ -34,8 +34,8 @@ type tool struct {
 	untrusted   *untrustedText        // parts of the results that other people wrote; nil if the results have no such parts
 	responses   *openapi3.Responses
 	annotations *sdk.ToolAnnotations
-	// hasETag is true if an operation that changes the same path, such as PATCH, has the header If-Match. The result of this tool then
-	// contains the ETag to send in If-Match.
+	// hasETag is true if another operation of the same path, such as PATCH, has the header If-Match. The result of this tool then contains
+	// the ETag to send in If-Match.
 	hasETag bool
 }
 

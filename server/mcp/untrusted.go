@@ -70,8 +70,9 @@ func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 	return out
 }
 
-// pointersIn returns the sorted JSON pointers (RFC 6901) of the parts of v that other people wrote, such as "/data/*/title". The * means
-// every entry of an array. It leaves out parts that are missing or empty in v. The parameter v is a value decoded by encoding/json.
+// pointersIn returns the sorted JSON pointers (RFC 6901) of the parts of v that other people wrote, such as "/data/*/title". The
+// character * in a pointer means every entry of an array. pointersIn leaves out parts that are missing or empty in v. The parameter v is a
+// value decoded by encoding/json.
 func (f *untrustedText) pointersIn(v any) []string {
 	found := map[string]bool{}
 	f.walk(v, "", found)

@@ -62,7 +62,7 @@ func (r *Redis) Start() {
 	r.t.Helper()
 	program, err := exec.LookPath("redis-server")
 	require.NoError(r.t, err, "run the tests with `make test`, which installs redis-server, or install it (Debian: redis-server)")
-	r.process = exec.Command(program, "--port", "0", "--unixsocket", filepath.Join(r.folder, "socket"), "--dir", r.folder, //nolint:gosec,noctx // the method Kill ends the process
+	r.process = exec.Command(program, "--port", "0", "--unixsocket", filepath.Join(r.folder, "socket"), "--dir", r.folder, //nolint:gosec,noctx // no context, because the method Kill ends the process
 		"--save", "", "--appendonly", "no", "--daemonize", "no")
 	r.process.Stdout, r.process.Stderr = &r.output, &r.output
 	require.NoError(r.t, r.process.Start())
@@ -94,7 +94,7 @@ func (r *Redis) Kill() {
 		return
 	}
 	_ = r.process.Process.Kill()
-	_ = r.process.Wait() // Wait only returns the error that the process was killed
+	_ = r.process.Wait() // the error is ignored, because it only says that the process was killed
 	r.process = nil
 }
 

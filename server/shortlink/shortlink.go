@@ -223,8 +223,8 @@ func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 }
 
 // isDeadPage returns true for a page to which platforms redirect a short link whose video or account was deleted: the front page, the page
-// for missing pages, and some login pages. The URL of a login page can contain the URL of the page that is shown after the login. If it
-// contains none, an invalid one or that of a dead page, the login page is also a dead page.
+// for missing pages, and some login pages. The URL of a login page can contain the URL of the page that is shown after the login. The login
+// page is a dead page in three cases: it contains no such URL, the URL is invalid, or the URL is that of a dead page.
 func isDeadPage(u *url.URL) bool {
 	switch first, _, _ := strings.Cut(strings.Trim(strings.ToLower(u.Path), "/"), "/"); first {
 	case "", "404", "notfound", "home.php":

@@ -19,7 +19,7 @@ type accountsPage struct {
 	Statuses  []string
 }
 
-// accountFilters are those query parameters of the page with the list of accounts that the page passes on to the API.
+// accountFilters are the names of the filters for the list of accounts. The page takes them from its own query and sends them to the API.
 var accountFilters = []string{"platform", "username", "fetch_status", "include_removed", "include_linked"}
 
 func showAccounts(v *visit) error {

@@ -47,8 +47,8 @@ type chart struct {
 }
 
 // newChart returns a chart of the points and computes their gains. The query of the page says which metric the chart shows, and whether it
-// shows totals or gains. The points must be sorted by day, the newest first. A point before the period is left out; it is used only to
-// compute the gains of the first day.
+// shows totals or gains. The points must be sorted by day, the newest first. A point before the period is not in the chart; it is used only
+// to compute the gains of the first day.
 func (v *visit) newChart(caption string, p period, metrics []metric, points []point) chart {
 	c := chart{Caption: caption, Metrics: metrics, Period: p, query: v.r.URL.Query()}
 	c.Gain = c.query.Get("view") == "gain"
@@ -146,8 +146,8 @@ func (c chart) ViewLink(view string) string {
 	return "?" + with(c.query, "view", view).Encode()
 }
 
-// valueAt returns the value of the metric with index m on the given day, or on the last earlier day that has a point. It returns nil if all
-// points are later.
+// valueAt returns the value of the metric with index m on the given day. If the day has no point, it returns the value of the last point
+// before that day. It returns nil if all points are later.
 func valueAt(points []point, m int, day store.Date) *int64 {
 	for _, p := range points {
 		if p.Day <= day {

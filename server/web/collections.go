@@ -112,7 +112,7 @@ type collectionPage struct {
 	Accounts    []client.Account
 	Reports     []client.ReportSummary
 	Collections []client.Collection // collections to which the selected videos can be added
-	Link        string              // query of the same page with or without the collections below, the opposite of Subtree
+	Link        string              // query of the same page with the other value of Subtree
 
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private
@@ -174,7 +174,7 @@ func showCollection(v *visit) error {
 	default:
 		return v.refuseCSV()
 	}
-	var calls errgroup.Group // the calls fill different fields of content; each takes long for a large collection
+	var calls errgroup.Group // these calls run at the same time, because each takes long for a large collection; they fill different fields of content
 	calls.Go(func() error { return v.loadMembers(path, &content) })
 	calls.Go(func() error { return v.loadGains(path, p, &content) })
 	if err := calls.Wait(); err != nil {

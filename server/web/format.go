@@ -53,8 +53,7 @@ func (p *Pages) functions() template.FuncMap {
 	}
 }
 
-// limited has, for each rate group, the names of its operations on the page of settings. All operations of a group have the same rate
-// limit.
+// limited has, for each rate group, the words for its operations on the settings page. All operations of a group have the same rate limit.
 var limited = map[string]string{
 	"authenticate": "Checks of a token",
 	"read":         "Lists, single items and collections",
@@ -304,7 +303,7 @@ func day(d any) string {
 	return unknown
 }
 
-// state says how a fetch status is shown: as a word, with the symbol of this name, and with the colour of this CSS class.
+// state says how a page shows a fetch status: the word Word, the symbol with the name Icon, and the CSS class Class for the colour.
 type state struct {
 	Word, Icon, Class string
 }

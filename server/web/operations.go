@@ -77,8 +77,8 @@ type collectingStatus struct {
 	} `json:"statuses"`
 }
 
-// sourcePause is a time in which the collectors send no requests to a source. If it belongs to a budget, they send only no requests that
-// count towards this budget.
+// sourcePause is a period in which the collectors send no requests to a source. A pause of a budget stops only the requests that count
+// towards this budget.
 type sourcePause struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`

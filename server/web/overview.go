@@ -20,7 +20,7 @@ type tile struct {
 	Before *int64   // the change in the previous period of the same length; see PerDay
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
-	Plain    bool     // if true, the tile shows the first known value of Percent, Unknown and Stopped, and not Change
+	Plain    bool     // if true, the tile does not show Change; it shows Percent, or else Unknown, or else Stopped
 	Percent  *float64 // the change in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked
@@ -114,8 +114,9 @@ func showOverview(v *visit) error {
 	return v.render(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// everyDay adds a point for each day up to lastDay that has none. Such a point has the totals of the day before. It has no value for
-// metrics that are counted for each day separately. The points and the result are sorted by day, the newest first.
+// everyDay adds points for the days that have none, from the oldest point up to lastDay. An added point has the totals of the last point
+// before it. It has no value for metrics that are counted for each day separately. The points and the result are sorted by day, the newest
+// first.
 func everyDay(points []point, lastDay store.Date) []point {
 	var out []point
 	next := lastDay

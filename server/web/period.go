@@ -16,7 +16,7 @@ import (
 // periodDays are the lengths of the periods that a page offers, in days.
 var periodDays = []int32{7, 30, 90, 365}
 
-// period is the days that a page shows. All days are UTC days.
+// period is the range of days whose numbers a page shows. All days are UTC days.
 type period struct {
 	Start, End store.Date
 	Days       int32      // number of days

@@ -38,7 +38,7 @@ type displaySettings struct {
 }
 
 // settingsOf returns the display settings of a collection. The parameter text is a JSON object, or nil if no settings are stored. A setting
-// that is not stored gets its default. The default of the title is the parameter name.
+// that is not stored gets its default. The default of the title is the value of the parameter name.
 func settingsOf(text *string, name string) (displaySettings, error) {
 	var d displaySettings
 	if text != nil {
@@ -118,7 +118,7 @@ func (s *shareVisit) get(part string, query url.Values, result any) error {
 // newShareVisit returns a visit of a share page. Its requests to the API have the rights of the collection's organisation, and can only
 // read.
 func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
-	own := *v // a copy of v: v itself gets no identity, so that a page for an error shows nothing of the organisation
+	own := *v // a copy that gets the identity; v itself gets none, so that a page for an error shows nothing of the organisation
 	own.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
 	settings, err := settingsOf(share.Collection.DisplaySettings, share.Collection.Name)
 	return &shareVisit{&own, share, settings}, err

@@ -106,7 +106,7 @@ func track(v *visit) error {
 			return err
 		}
 		for _, e := range result.Results {
-			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // a short link that leads to an account instead of a video
+			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // the short link leads to an account instead of a video
 				accounts = append(accounts, e.URL)
 				continue
 			}
@@ -247,8 +247,8 @@ func showProgress(v *visit) error {
 // one bulk request and 500 accounts with another.
 const maxPasted = 1000
 
-// recentVideos returns the organisation's newest videos by id, as many as waiting has entries. It returns an empty map if waiting contains
-// no video, or if the tier masks metrics.
+// recentVideos returns the organisation's newest videos. The number of videos is the number of entries in waiting. The key of the result is
+// the video's id. recentVideos returns an empty map if waiting contains no video, or if the tier masks metrics.
 func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]arrival, error) {
 	states := map[uuid.UUID]arrival{}
 	if v.masked() || !slices.ContainsFunc(waiting, func(item string) bool { return strings.HasPrefix(item, "video:") }) {

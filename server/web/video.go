@@ -16,7 +16,7 @@ import (
 // videoPage is the data for the template of the page of a video.
 type videoPage struct {
 	Video       client.Video
-	Median      *float64 // median of the views of the account's tracked videos, by which the video's views are divided for the outlier multiplier
+	Median      *float64 // median of the views of the account's tracked videos; the outlier multiplier is the video's views divided by this median
 	Tiles       []tile
 	Chart       chart
 	Newest      *client.VideoHistoryPoint // the newest history point that is not interpolated; nil if there is none
@@ -183,8 +183,8 @@ func changeChosenVideos(v *visit) error {
 	return nil
 }
 
-// addToCollection adds videos or accounts to the collection in the form. The parameter kind is "videos" or "accounts". The parameter member
-// is the name of the body's member with the ids, for example video_ids.
+// addToCollection adds videos or accounts to the collection that the visitor chose in the form. The parameter kind is "videos" or
+// "accounts". The parameter member is the name of the body's member with the ids, for example video_ids.
 func (v *visit) addToCollection(kind, member string, ids []string) error {
 	collection, err := uuid.Parse(v.r.PostFormValue("collection"))
 	if err != nil {

@@ -49,13 +49,13 @@ const (
 	// PointAdded: the point was added to the history.
 	PointAdded ImportResult = iota
 	// PointFolded: the point has no row of its own, because it is older than Retention.Daily. For such old days, only the last point of
-	// each week is stored, and the import has a later point for this week.
+	// each week is stored, and this import or an earlier one has a later point for that week.
 	PointFolded
-	// PointThere: the history already has a point with the same counts for that day.
+	// PointThere: the history already has a point with these counts for that day.
 	PointThere
 	// PointKept: the imported point is not stored, because the history already has a point with other counts for that day. For a day older
-	// than Retention.Daily, a point of another day of the same week has the same effect. The stored point stays unchanged. Only a stored
-	// point that was imported without counts would be replaced.
+	// than Retention.Daily, a stored point of another day of that week has the same effect, unless it is an imported weekly point. The
+	// stored point stays unchanged. Only a stored point that was imported without counts is replaced, by a point that has counts.
 	PointKept
 	// PointTooOld: the point is older than Retention.Weekly, the age at which points are deleted. It is not stored.
 	PointTooOld
@@ -74,9 +74,10 @@ type ImportedVideo struct {
 // parameter videos must not contain a video twice. If the parameter dry is true, Import writes nothing, and the results say what it would
 // do.
 //
-// Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped.
-// Existing points stay unchanged, so a repeated import changes nothing. Afterwards, the latest counts, the statistics and the rows of
-// account_days and organisation_days are as if the points had been fetched on their days.
+// Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped. Import
+// replaces only imported points: a point without counts, and a weekly point if Import adds a later point for the same week. All other stored
+// points stay unchanged. A repeated import changes nothing. Afterwards, the latest counts, the statistics and the rows of account_days and
+// organisation_days are as if the points had been fetched on their days.
 //
 // Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
@@ -194,7 +195,7 @@ func (i *importing) run() ([]ImportedVideo, error) {
 	return out, i.stopNew(classified)
 }
 
-// stopNew stops the new videos that the other tracker had stopped.
+// stopNew stops the tracking of the newly added videos that the other tracker no longer tracked.
 func (i *importing) stopNew(videos []*mergedVideo) error {
 	var refs []store.VideoRef
 	for _, m := range videos {
@@ -268,8 +269,8 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return points, nil
 }
 
-// trackNew tracks the videos that the organisation does not have. For each stored video without an account, it finds or creates the account
-// that the import names, and sets the fields username and account.
+// trackNew tracks the videos that the organisation does not have. If a stored video has no account, trackNew finds or creates the account
+// that the import names, and sets the fields username and account of the mergedVideo.
 func (i *importing) trackNew(videos []*mergedVideo) error {
 	if err := i.nameByID(videos); err != nil {
 		return err
@@ -494,8 +495,8 @@ func (i *importing) write() error {
 	return db.RunWrites(i.Tx, ingest.SumWrites(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
 }
 
-// describe fills in the caption, upload date, length and account of m.after: each value that the video lacks and the import has. It returns
-// true if it changed a value.
+// describe fills in the caption, upload date, length and account of m.after. It sets each value that the video lacks and the import has. It
+// returns true if it changed a value.
 func (m *mergedVideo) describe() bool {
 	v, in, changed := &m.after, m.in, false
 	if v.Title == "" && in.Title != "" {

@@ -275,7 +275,7 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // the organisation o can have rows of more days than the organisation clean: if an imported point is replaced, the row of its day stays
+			for _, day := range history(clean) { // the organisation o can have rows of more days than clean, because the row of a replaced point's day stays
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)
@@ -439,8 +439,8 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 	})
 }
 
-// TestImport_findsAccountsByTheirID checks that imported videos with the same account id belong to one account. This holds before and after
-// the first fetch of the account, and for any handle.
+// TestImport_findsAccountsByTheirID checks that imported videos with the same account id belong to one account. It imports videos before
+// the first fetch of the account and after it. The source first reports the id in place of the handle, and later the handle.
 func TestImport_findsAccountsByTheirID(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -35,7 +35,7 @@ func (d *dayChange) add(o dayChange) {
 type history struct {
 	// changes has the changes of the sums. The key is the first day to which a change applies.
 	changes map[db.Date]dayChange
-	// measured has the days of added points. Each of these days needs a row.
+	// measured has the days on which the import adds a point. Each of these days needs a row.
 	measured map[db.Date]bool
 }
 
@@ -44,15 +44,15 @@ func newHistory() *history {
 	return &history{changes: map[db.Date]dayChange{}, measured: map[db.Date]bool{}}
 }
 
-// change adds the amounts in c to the amounts that h has for the given day. They apply to the sums of this day and of all later days.
+// change adds the changes in c to the changes that h has for the given day. They apply to the sums of this day and of all later days.
 func (h *history) change(day db.Date, c dayChange) {
 	sum := h.changes[day]
 	sum.add(c)
 	h.changes[day] = sum
 }
 
-// count records in h that the counts of a video are added to the sums if sign is 1, or subtracted from the sums if sign is -1. The
-// parameter steps has the days on which the video's last known counts change, with the new counts.
+// count adds the counts of a video to the changes in h if sign is 1, and subtracts them if sign is -1. The parameter steps has the days on
+// which the video's last known counts change, and the new counts.
 func (h *history) count(steps []step, sign int64) {
 	var known store.Counts
 	for _, s := range steps {
@@ -70,8 +70,8 @@ func (h *history) count(steps []step, sign int64) {
 }
 
 // videoSince returns the first day on which the video counts as tracked. This is the day of the video's first point, or the day of its
-// creation (today for a new video) if that is earlier. The parameter all decides which points are used: those after the import if it is
-// true, and those before the import if it is false. For a weekly point, the day is the Monday of its week.
+// creation (today for a new video) if that is earlier. If the parameter all is true, the video's points after the import are used. If it is
+// false, the points that the video had before the import are used. For a weekly point, the day is the Monday of its week.
 func (m *mergedVideo) videoSince(all bool, today db.Date) db.Date {
 	since := today
 	if !m.isNew {

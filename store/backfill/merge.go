@@ -83,9 +83,9 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep d
 		switch {
 		case s.isReplacedBy(p):
 		case day >= today-keep.Daily || s.Day.Week() != day.Week():
-		// The point p is not stored in two cases: s is a daily point, or s is a weekly point that retention has made. It is then unknown
-		// which days of the week had points. But if s is an imported weekly point, it is the last imported point of its week, so a point of
-		// a later day can be added.
+		// The point p is not stored if s is a daily point. It is not stored either if s is a weekly point that retention has made, because
+		// it is then unknown which days of the week had points. An imported weekly point s is the last imported point of its week, so a
+		// point of a later day can be added.
 		case !s.Weekly || !s.isImported():
 			return PointKept
 		case day < s.Day:
@@ -111,8 +111,8 @@ func (s *storedPoint) isReplacedBy(p LoadPoint) bool {
 // video's id and can be some hours wrong. Another tracker may also use the days of another time zone.
 const UploadMargin db.Date = 1
 
-// uploaded returns the first day on which the video can have a point: UploadMargin before its upload date. It returns 0 if the upload date
-// is unknown.
+// uploaded returns the first day on which the video can have a point: UploadMargin days before the upload date. It returns 0 if the upload
+// date is unknown.
 func (m *mergedVideo) uploaded() db.Date {
 	switch {
 	case m.before.UploadedAt != nil:
@@ -180,9 +180,9 @@ func (s *storedPoint) step() step {
 	return step{day: day, Counts: s.Counts}
 }
 
-// steps returns the points of the video as steps, the oldest first. If all is true, it returns the points after the import: stored and
-// added points. If all is false, it returns the points before the import: stored and replaced points. The step of a weekly point is on the
-// Monday of its week, because the sums of all days of the week already include the point.
+// steps returns the points of the video as steps, the oldest first. If all is true, it returns the points that the video has after the
+// import: stored and added points. If all is false, it returns the points that the video had before the import: stored and replaced points.
+// The step of a weekly point is on the Monday of its week, because the sums of all days of the week already include the point.
 func (m *mergedVideo) steps(all bool) []step {
 	out := make([]step, 0, len(m.stored)+len(m.added))
 	for _, s := range m.stored {
@@ -239,7 +239,7 @@ func (m *mergedVideo) count() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			is := newer.All()[n] // no stored point has this count, so the day of its latest value is unknown; only a value from a point after all stored points replaces it
+			is := newer.All()[n] // the day of the latest value is unknown, so only a point after all stored points can replace it
 			db.AssignPointer(latest, is)
 			continue
 		}

@@ -18,7 +18,8 @@ import (
 )
 
 // LoadBatch is the argument of Load: collections, accounts and videos with their histories. All times must be in the past. The caller
-// chooses the ids of all rows. If it loads the same data again, it uses the same ids, so that Load can skip rows that exist already.
+// chooses the ids of all rows. A caller that loads the same data again must use the same ids, so that Load can skip rows that exist
+// already.
 type LoadBatch struct {
 	// Collections are created before the accounts and videos. A parent must come before its children. Accounts and videos can also be
 	// members of collections of earlier batches.
@@ -392,7 +393,7 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 	}
 }
 
-// points adds the rows of a video's points to l. For the days before oldestDaily, it adds only one weekly point for each week. The
+// points adds the rows of a video's points to l. For the days before oldestDaily, it adds only one weekly point for each week, because the
 // retention job also keeps only weekly points of such old days.
 func (l *loading) points(video uuid.UUID, points []LoadPoint) {
 	oldest := l.oldestDaily()
@@ -465,8 +466,8 @@ func (l *loading) write() error {
 	return l.setLastFetches()
 }
 
-// setLastFetches stores the time and views of each target's last loaded counts in the target's row in the queue. It skips targets that a
-// collector has already fetched.
+// setLastFetches stores the time and views of the last loaded counts of each target in the queue. It skips targets that a collector has
+// already fetched.
 func (l *loading) setLastFetches() error {
 	slices.SortFunc(l.fetched, func(a, b fetchedTarget) int {
 		return cmp.Or(cmp.Compare(a.platform, b.platform), cmp.Compare(a.kind, b.kind), cmp.Compare(a.externalID, b.externalID))

@@ -218,7 +218,7 @@ func TestLoad_storesOldDaysAsWeeklyPoints(t *testing.T) {
 	})
 }
 
-func TestLoad_changesNothingTheSecondTimeAndSeparatesOrganisations(t *testing.T) {
+func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)

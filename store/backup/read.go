@@ -93,7 +93,7 @@ func (r *reader) next() ([]byte, error) {
 
 // each reads all tables. It calls the function start at the beginning of each table, and the function row for each row. At the end of each
 // table, it calls the function finish with the table's name and number of rows. The values of a row are nil, or a string, int64, float64,
-// bool or []byte. After the last line, the method compares the checksum with the one in that line.
+// bool or []byte. At the end, it compares the checksum of the lines that it has read with the checksum in the last line of the backup.
 func (r *reader) each(start func(tableStart) error, row func(values []any) error, finish func(table string, rows int64) error) (Summary, error) {
 	summary := Summary{Header: r.header}
 	for {

@@ -37,7 +37,8 @@ type Header struct {
 	Schema  int64     `json:"schema"`  // version of the schema
 	TakenAt time.Time `json:"taken_at"`
 	Rows    int64     `json:"rows"` // number of rows of all tables
-	// FirstDay and LastDay are the days of the oldest and of the newest daily point of a history. They are nil if there are no daily points.
+	// FirstDay and LastDay are the days of the oldest and of the newest daily point in the backup. They are nil if there are no daily
+	// points.
 	FirstDay *string `json:"first_day"`
 	LastDay  *string `json:"last_day"`
 }

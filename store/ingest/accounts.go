@@ -28,8 +28,8 @@ type AccountFacts struct {
 	Private     *bool
 	// Videos are the newest videos of the account, the newest first, at most as many as were requested.
 	Videos []FoundVideo
-	// Listed is true if the source was asked for the account's videos and listed them. If it is false, the empty Videos does not mean that
-	// the account has no videos.
+	// Listed is true if the source was asked for the account's videos and listed them. If it is false, Videos is empty although the account
+	// may have videos.
 	Listed bool
 }
 
@@ -141,7 +141,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o AccountOutcome, orgs []uuid.UUID, f
 // saveIdentity stores the account's ids in the account's target in the queue, and also the handle if the target has none. It also stores
 // depth, the number of videos that the next fetch requests; 0 means one page. If depth is greater than 0, an organisation needs a longer
 // list. saveIdentity then increases requested_at, so that the target becomes due again immediately. If the answer has no list of videos,
-// the stored depth becomes 0. Otherwise each further fetch would reserve budget for a long list.
+// the stored depth becomes 0, so that further fetches do not reserve budget for a long list.
 func saveIdentity(tx *gorm.DB, o AccountOutcome, depth int) error {
 	if o.Account == nil {
 		return nil
@@ -162,7 +162,7 @@ type discovery struct {
 	org     uuid.UUID
 	at      db.Instant // time of the fetch
 	outcome AccountOutcome
-	preview int // number of the account's videos that are fetched if the organisation has no paid subscription
+	preview int // maximum number of the account's videos that are fetched if the organisation has no paid subscription
 	events  *store.EventRecorder
 }
 
@@ -236,8 +236,8 @@ func (d discovery) writeState(a *store.Account) error {
 	return db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ?", a.ID).Updates(withState(a, map[string]any{})).Error
 }
 
-// withState adds the columns of the account's fetch status to columns, and returns columns. The map has the new value of each column that
-// an UPDATE changes, by column name.
+// withState adds the values of the account's fetch status to the parameter columns, and returns this map. The map has the new value of each
+// column that an UPDATE changes, by column name.
 func withState(a *store.Account, columns map[string]any) map[string]any {
 	columns["fetch_status"], columns["fetch_reason"] = a.FetchStatus, a.FetchReason
 	columns["last_attempt_at"], columns["next_fetch_at"] = a.LastAttemptAt, a.NextFetchAt

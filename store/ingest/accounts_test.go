@@ -47,7 +47,7 @@ func TestDiscovery_requestsALongerListImmediatelyIfAListIsTooShort(t *testing.T)
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		_, err := o.TrackAccounts(t.Context(), store.TrackAccountsRequest{Links: []link.Link{storetest.ParseLink(t, storetest.AccountURL)}, Type: store.TrackLatest200, Lane: queue.LanePremium})
-		require.NoError(t, err) // the account was saved, but not added to the queue
+		require.NoError(t, err) // TrackAccounts saves the account, but does not add it to the queue
 		_, err = o.RefreshAccount(t.Context(), store.AccountRef{Link: storetest.ParseLink(t, storetest.AccountURL)})
 		require.NoError(t, err)
 		videos := storetest.FoundVideos(t, 250, db.Clock.Now())

@@ -11,12 +11,12 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// soon is the longest time until the next attempt with which a failed target stays in the interactive lane. If the next attempt is later,
-// the target returns to its base lane, the lane of its scheduled fetches.
+// soon decides whether a failed target stays in the interactive lane. It stays if its next attempt is due within this time. Otherwise it
+// returns to its base lane, the lane of its scheduled fetches.
 const soon = 5 * time.Minute
 
 // acknowledge ends the leases of the targets and stores when they are due next. If an organisation requested a target after the target was
-// claimed, the target is due again immediately. The outcome may not have been written to the data of this organisation.
+// claimed, the target is due again immediately, because the outcome may be missing in the data of this organisation.
 func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
 	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int {
 		return cmp.Or(cmp.Compare(a.Target.Platform, b.Target.Platform), cmp.Compare(a.Target.Kind, b.Target.Kind),
@@ -48,8 +48,8 @@ func acknowledge(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes
 	}
 	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint", "attempts integer", "refused_as text", "refusals integer", "state text",
 		"detail text", "suspect text", "fetched_at bigint", "details_at bigint", "views bigint", "pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid"}, rows)
-	// The bucket and the token of the claim are columns of the list u. They are not parameters of the statement, because PostgreSQL would
-	// then compare each target of the claim with each row of u. SQLite would read all targets of the bucket.
+	// The bucket and the token of the claim are columns of the list u. If they were parameters of the statement, PostgreSQL would compare
+	// each target of the claim with each row of u, and SQLite would read all targets of the bucket.
 	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
   status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
@@ -93,8 +93,8 @@ func onwardTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, erro
 	return queue.TakeTurns(tx, places, now)
 }
 
-// noteTried stores in the subscriptions that the handles in TriedHandles of the outcomes were tried without success at the time now. So the
-// next fetches try other handles first.
+// noteTried stores the time now in each subscription with a handle that is in TriedHandles of an outcome for the same target. The handle
+// was tried at this time without success, so the next fetches try other handles first.
 func noteTried(tx *gorm.DB, now db.Instant, outcomes []Outcome) error {
 	var tried [][]any
 	for _, o := range outcomes {

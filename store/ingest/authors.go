@@ -11,9 +11,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// accounts finds or creates the account record of each video whose source reported an author. In the result, the key of a record is the key
-// of the video. Accounts can get new handles. The caller must call updateHandles after it has written the videos, to write the new handles
-// to the other tables that contain handles.
+// accounts finds or creates the account record of each video whose source reported an author. The first result contains these records, by
+// the keys of the videos. Accounts can get new handles. The caller must call updateHandles after it has written the videos, to write the
+// new handles to the other tables that contain handles.
 func (w videoWriter) accounts(videos []store.Video) (of map[db.RowKey]*store.Account, updateHandles func() error, err error) {
 	authors := map[db.RowKey]store.Author{}
 	for i := range videos {

@@ -20,9 +20,9 @@ const (
 // the source returns fewer videos than requested.
 var listDepths = []int{200, 5000}
 
-// reach returns the index of the fourth listed video that was uploaded before the last complete list. A complete list is one that was long
-// enough to contain all new videos. The first three older videos do not count, because they may be pinned to the top of the list. reach
-// returns -1 if the list has fewer than four older videos, or if there was no complete list yet.
+// reach returns the index of the fourth older video in the list. A video is older if it was uploaded before the last complete list. A
+// complete list is one that was long enough to contain all new videos. The first three older videos do not count, because they may be
+// pinned to the top of the list. reach returns -1 if the list has fewer than four older videos, or if there was no complete list yet.
 func (d discovery) reach(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
@@ -39,7 +39,7 @@ func (d discovery) reach(a *store.Account) (int, error) {
 	}
 	if len(old) <= pinnedAtMost {
 		// Look up the undecided videos in the database. A video that was stored before the last complete list is an older video. A video
-		// that was stored later does not show which upload times the list reaches.
+		// that was stored later may be new, so it does not count as older.
 		var known []string
 		err := db.Scoped(d.tx, "videos", d.org).Where("videos.platform = ? AND videos.external_id IN ? AND videos.created_at <= ?", a.Platform, undecided, *a.DiscoveredAt).
 			Pluck("external_id", &known).Error

@@ -43,10 +43,10 @@ func batchStatements(t *testing.T, db *storetest.DB, orgs, from, videos int) int
 	return write(200)
 }
 
-func TestAcknowledge_runsAsManyStatementsForManyOrganisationsAsForTwo(t *testing.T) {
+func TestAcknowledge_runsEachStatementAtMostOnceForEachOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		few := batchStatements(t, db, 2, 0, 20) // two organisations, because a write for a single organisation runs one statement fewer
+		few := batchStatements(t, db, 2, 0, 20) // two organisations, because a write for one organisation runs one statement fewer
 		many := batchStatements(t, db, 20, 1000, 20)
 		if db.Engine == "citus" {
 			require.LessOrEqual(t, many, 10*few, "at most one statement for each organisation in place of a statement for all")

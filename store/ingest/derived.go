@@ -50,10 +50,10 @@ func SumWrites(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) []db.Write {
  FROM change WHERE organisation_totals.organisation_id = {org}`)
 }
 
-// earlierViews has the views of a video before the periods of Growth.
+// earlierViews has the views of a video at the start of each period of Growth.
 type earlierViews struct {
 	video            db.RowKey
-	v1, v7, v14, v30 *int64   // views of the last point that is not later than so many days before the fetch
+	v1, v7, v14, v30 *int64   // views 1, 7, 14 and 30 days before the fetch: those of the last point that is at least as old
 	counted          *db.Date // day of the last point that has views
 }
 

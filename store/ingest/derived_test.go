@@ -241,7 +241,7 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 	})
 }
 
-func TestMedian_isTheMiddleOrTheMeanOfTheMiddleTwo(t *testing.T) {
+func TestMedian_isTheMiddleValueOrTheMeanOfTheTwoMiddleValues(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, store.Median(nil))
 	require.InDelta(t, 3, store.Median([]int64{3}), 0)

@@ -55,9 +55,9 @@ ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 	return nil
 }
 
-// targetName returns the external id that the account's target gets after a fetch. If the name of the target is a handle or a source's id,
-// the target gets the platform's own id of the account, if the source reported it. Otherwise, a target that is named by a handle gets the
-// source's id if the source reported one. In all other cases, the external id stays the same.
+// targetName returns the external id that the account's target gets after a fetch. If the source reported the platform's own id of the
+// account, this id replaces a handle or a source's id. Otherwise, if the source reported its own id of the account, this id replaces a
+// handle. In all other cases, the external id stays the same.
 func targetName(o AccountOutcome) string {
 	name, f := o.Target.ExternalID, o.Account
 	byHandle, bySource := strings.HasPrefix(name, "@"), strings.HasPrefix(name, store.SourceIDMark)

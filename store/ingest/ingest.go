@@ -54,8 +54,8 @@ type Outcome struct {
 	Details bool
 	// DetailsOnly is true if Facts add details to the answer of an earlier call. The counts in Facts are then not written.
 	DetailsOnly bool
-	// Private and NotSafe are written to the video or account if they are not nil, even if Facts is nil. They then say why a source refused
-	// the fetch.
+	// Private and NotSafe are written to the video or account if they are not nil, even if Facts is nil. Without Facts, they say why a
+	// source refused the fetch.
 	Private, NotSafe *bool
 	// Source is the name of the source that reported Facts. It is stored with each point.
 	Source string
@@ -70,20 +70,20 @@ type Outcome struct {
 	Detail    string
 	// Route is the source to ask next. If it is "", the target's present Route stays. Answers is stored with the target: the answers of the
 	// sources that were asked in this attempt so far, or nil if the attempt has ended. If Onward is true, the attempt is not finished and
-	// continues with the source Route, and the target stays in its lane.
+	// continues with the source in Route, and the target stays in its lane.
 	Route   string
 	Answers *string
 	Onward  bool
 	// HandleLost is true if the handle of the fetched account now belongs to another account.
 	HandleLost bool
-	// Handle is the handle of the video's account if a source has confirmed it, and "" otherwise. If Facts has a username, that is stored
-	// instead.
+	// Handle is the handle of the video's account if a source has confirmed it, and "" otherwise. If Facts has a username, the username is
+	// stored in place of Handle.
 	Handle string
-	// TriedHandles are those account handles in Target.Handles with which the video was requested, but not found. The next fetch tries
-	// handles first that were not tried yet.
+	// TriedHandles are those account handles in Target.Handles with which the video was requested, but not found. The next fetch begins
+	// with handles that were not tried yet.
 	TriedHandles []string
-	// Fetch is the change of the fetch status. If Fetch is nil, the status becomes queue.FetchOK if the outcome has counts, and stays the
-	// same if it has none.
+	// Fetch is the change of the fetch status. If Fetch is nil, the status becomes queue.FetchOK if the outcome has counts or the facts of
+	// an account. Otherwise the status stays the same.
 	Fetch *queue.FetchChange
 
 	account   bool // true for an account whose facts were written
@@ -254,8 +254,8 @@ func (w videoWriter) write(keys []db.RowKey) error {
 		store.OrganisationDayWrites(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
 }
 
-// writeStates writes the new fetch statuses of the videos with the given keys, and no other columns. The caller passes only videos of which
-// the fetch changed nothing but the status.
+// writeStates writes the new fetch statuses of the videos with the given keys, and no other columns. The caller passes only videos whose
+// fetch changed nothing but the status.
 func (w videoWriter) writeStates(keys []db.RowKey) error {
 	if len(keys) == 0 {
 		return nil

@@ -161,9 +161,9 @@ func (s *Writer) rollUpDays(ctx context.Context, orgs []uuid.UUID, r db.DayRange
 	})
 }
 
-// inBatches divides the rows of a table into batches, ordered by organisation and id, and runs f in a transaction for each batch. The
-// function f must process the rows whose id is greater than its parameter after and not greater than its parameter last. It reports the
-// numbers of written and deleted points in its parameter batch, and inBatches adds them to done.
+// inBatches divides the rows of a table into batches, ordered by organisation and id, and runs f in a transaction for each batch. In each
+// call, f must process the rows of the organisation org with after < id <= last. It stores the numbers of written and deleted points in the
+// parameter batch, and inBatches adds them to done.
 func (s *Writer) inBatches(ctx context.Context, table string, orgs []uuid.UUID, done *RetentionReport, alive func() error,
 	f func(tx *gorm.DB, org, after, last uuid.UUID, batch *RetentionReport) error) error {
 	for _, org := range orgs {

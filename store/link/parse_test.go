@@ -94,8 +94,8 @@ func TestParse_returnsSameResultForCanonicalLink(t *testing.T) {
 	}
 }
 
-// withoutLostHandle returns the expected result of parsing the canonical link of l. It is l itself, but without a handle if l is a video of
-// Instagram or Facebook. The canonical links of such videos do not contain the handle.
+// withoutLostHandle returns the expected result of parsing the canonical link of l. It returns l, but without the handle if l is a video of
+// Instagram or Facebook, because the canonical links of such videos do not contain the handle.
 func withoutLostHandle(l link.Link) link.Link {
 	if l.Kind == link.Video && (l.Platform == link.Instagram || l.Platform == link.Facebook) {
 		l.Handle = ""

@@ -158,8 +158,8 @@ func refuseLastCharacter(id, kind string) *Error {
 	return refuse(UnsupportedLink, "%s is not a possible %s: its last character cannot occur there. Check it for a typing error.", quote(id), kind)
 }
 
-// isYouTubeChannel reports whether s can be a channel id: "UC" and 22 characters. The characters encode a 128-bit number with 6 bits each,
-// so only four characters can be the last one.
+// isYouTubeChannel reports whether s can be a channel id: "UC" and 22 characters. The 22 characters encode a 128-bit number with 6 bits
+// each, so only four different characters are possible at the end.
 func isYouTubeChannel(s string) bool {
 	return allOf(s, 24, 24, isID) && s[:2] == "UC" && strings.Contains("AQgw", s[23:])
 }
@@ -224,7 +224,7 @@ func youtubeID(s string) (id string, ok bool) {
 		return "", false
 	}
 	id, tail := s[:length], s[length:]
-	// The 11 characters encode a 64-bit number with 6 bits each, so only 16 characters can be the last one.
+	// The 11 characters encode a 64-bit number with 6 bits each, so only 16 different characters are possible at the end.
 	if !allOf(id, length, length, isID) || !strings.Contains("048AEIMQUYcgkosw", id[length-1:]) {
 		return "", false
 	}

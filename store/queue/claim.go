@@ -22,16 +22,16 @@ type Target struct {
 	Platform   link.Platform `gorm:"column:source"`
 	Kind       Kind
 	ExternalID string // the platform's own id (for Instagram the shortcode)
-	// Handle is the account's handle. For a video, it is the handle of the video's account if a source has confirmed it, and "" otherwise.
-	// The collector can then set Handle, for one fetch, to a handle from a caller's link.
+	// Handle is the account's handle. For a video, it is the handle of the video's account if a source has confirmed it, and otherwise "".
+	// For one fetch, the collector can replace Handle by a handle from a caller's link.
 	Handle string
 	// HandleClaimed is true if Handle comes only from a caller's link and no source has confirmed it.
 	HandleClaimed bool `gorm:"-"`
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
-	// Handles are the account handles in the links with which organisations track a video, without the handle in the field Handle. There
-	// are at most claimedHandles of them. The first is the handle that was used longest ago. A handle is used when an organisation sends it
-	// and when a fetch tries it. The handle "" stands for links without a handle.
+	// Handles are the account handles in the links with which organisations track a video. They do not include the handle in the field
+	// Handle. There are at most claimedHandles of them. The first is the handle that was used longest ago. A handle is used when an
+	// organisation sends it and when a fetch tries it. The handle "" stands for links without a handle.
 	Handles  []string `gorm:"-"`
 	Link     string
 	Lane     Lane
@@ -74,15 +74,15 @@ type Claim struct {
 // ClaimRequest says which targets a collector claims.
 type ClaimRequest struct {
 	Collector uuid.UUID
-	// Route is the source from whose queue targets are claimed.
+	// Route is a source. Only targets that this source is to fetch next are claimed.
 	Route string
 	// Kinds are the kinds of targets to claim.
 	Kinds []Kind
 	// Lanes are the lanes from which targets are claimed. Pick gets targets of a later lane only if the earlier lanes have fewer due
 	// targets than Candidates.
 	Lanes []Lane
-	// Idle limits the claim to targets that were requested by organisations for which no collector is fetching a target of this source.
-	// Lanes must then contain only the interactive lane.
+	// If Idle is true, the claim is limited to targets that were requested by an organisation for which no collector is fetching a target
+	// from this source at present. Lanes must then contain only the interactive lane.
 	Idle bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
@@ -90,15 +90,15 @@ type ClaimRequest struct {
 	// before the end of the UTC day. It considers only targets of the lanes premium, basic and free whose last fetch did not fail. If no
 	// target is due, Claim ignores Ahead.
 	Ahead time.Duration
-	// Pick chooses among the due targets those of one call to the source, and the duration of their lease. The chosen targets must have the
-	// same platform and kind.
+	// Pick chooses which of the due targets the next call to the source contains. It also chooses the duration of their lease. The chosen
+	// targets must have the same platform and kind.
 	Pick func(due []Target) (batch []Target, lease time.Duration)
 }
 
 // Claim leases the due targets that Pick chooses. No other collector can claim the targets before the lease ends. In the interactive lane,
-// targets of the organisations with the fewest claimed targets come first. They are ordered by the column turn, the position that a target
-// got when it was requested. In the other lanes, the target that is due longest comes first. If no organisation tracks a due target any
-// more, Claim deletes the target. The claim is empty if no target is due.
+// targets of the organisations with the fewest claimed targets come first. Targets of organisations with equally many claimed targets are
+// ordered by the column turn, the position that a target got when it was requested. In the other lanes, the target that is due longest
+// comes first. If no organisation tracks a due target any more, Claim deletes the target. The claim is empty if no target is due.
 func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	c := Claim{Token: db.NewID(), At: s.db.Now()}
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -143,8 +143,8 @@ func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease tim
 	})
 }
 
-// candidates locks and returns up to r.Candidates targets that may be claimed. The handles from the links of the organisations that track a
-// target are set in the target.
+// candidates locks and returns up to r.Candidates targets that may be claimed. It sets in each target the handles from the links with which
+// organisations track the target.
 func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Target, error) {
 	var due []Target
 	add := func(lane Lane, after, by db.Instant) error {
@@ -275,8 +275,8 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	return kept, nil
 }
 
-// setHandles sets t.Handles to the given handles without t.Handle, and to at most claimedHandles of them. It does nothing if t is an
-// account.
+// setHandles stores the given handles in t.Handles, at most claimedHandles of them. It leaves out a handle that is already in t.Handle,
+// unless it is "". It does nothing if t is an account.
 func (t *Target) setHandles(all []claimedHandle) {
 	if t.Kind != KindVideo {
 		return
@@ -294,8 +294,8 @@ func (t *Target) setHandles(all []claimedHandle) {
 	}
 }
 
-// DueLanes returns the lanes that have a due target which the source named by route is to fetch, the most urgent lane first. It reads only
-// one index entry for each lane, so it takes the same time for every size of the queue.
+// DueLanes returns the lanes in which a target is due for the source route, the most urgent lane first. It reads only one index entry for
+// each lane, so it takes the same time for every size of the queue.
 func (s *Queue) DueLanes(ctx context.Context, route string) ([]Lane, error) {
 	const earliest = "(SELECT MIN(next_at) FROM fetch_targets WHERE bucket = ? AND route = ? AND lane = ?)"
 	columns, args := make([]string, len(Lanes)), []any{}

@@ -96,7 +96,7 @@ func TestClaim_respectsTheLimitWithEveryQueryPlan(t *testing.T) {
 	})
 }
 
-func TestClaim_returnsTheTargetsFirstThatAreDueLongest(t *testing.T) {
+func TestClaim_returnsTheLongestDueTargetsFirst(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

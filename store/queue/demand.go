@@ -18,8 +18,8 @@ type Demand struct {
 	Sample Target
 }
 
-// Demand counts the scheduled targets, ordered by platform, kind, lane and pace. Targets that are gone or parked are not counted. Demand
-// reads the whole queue.
+// Demand counts the scheduled targets, ordered by platform, kind, lane and pace. It leaves out targets in the states StateGone and
+// StateParked. It reads the whole queue.
 func (s *Queue) Demand(ctx context.Context) ([]Demand, error) {
 	var rows []struct {
 		Source   link.Platform

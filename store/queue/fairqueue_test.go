@@ -247,7 +247,7 @@ func TestAcknowledge_movesATargetToTheNextSource(t *testing.T) {
 	})
 }
 
-func TestAcknowledge_ordersTargetsFairlyThatMoveToTheNextSource(t *testing.T) {
+func TestAcknowledge_keepsTheOrderFairIfTargetsMoveToTheNextSource(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.TikTok, Kind: queue.KindVideo, Route: "first"}}, []string{"first", "second"}))

@@ -11,9 +11,9 @@ import (
 )
 
 // DeleteOrphans deletes the subscriptions of deleted organisations, and targets that have no subscription and were due more than a day ago.
-// Claim deletes most targets without a subscription, but it never sees targets of a platform that no source can fetch. DeleteOrphans reads
-// the whole queue. It returns the number of deleted rows by table. After each transaction, it calls the function alive, and stops if alive
-// returns an error. If the clock may be wrong, it deletes nothing and returns a *ClockError.
+// Claim deletes most targets without a subscription, but it never sees targets of a platform for which there is no source. DeleteOrphans
+// reads the whole queue. It returns the number of deleted rows by table. After each transaction, it calls the function alive, and stops if
+// alive returns an error. If the clock may be wrong, it deletes nothing and returns a *ClockError.
 func (s *Queue) DeleteOrphans(ctx context.Context, alive func() error) (map[string]int64, error) {
 	deleted := map[string]int64{}
 	if err := s.db.SeeClock(ctx); err != nil {
@@ -91,8 +91,8 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 		err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 			n = 0
 			for _, group := range ByKind(orphans) {
-				// Check the conditions again in the statement that locks the rows. An organisation may have subscribed to the target
-				// meanwhile, which also raised requested_at.
+				// Check the conditions again in the statement that locks the rows. If an organisation has subscribed to a target meanwhile,
+				// the target has a subscription and a later requested_at, and must not be deleted.
 				done := tx.Exec(`DELETE FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id IN ?
  AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
   WHERE s.bucket = fetch_targets.bucket AND s.source = fetch_targets.source AND s.kind = fetch_targets.kind AND s.external_id = fetch_targets.external_id)`,

@@ -139,7 +139,7 @@ type Entry struct {
 
 	route    string     // the first source to ask; set by routeEntries
 	turn     int64      // position of the target in the order of the interactive lane, the lowest first; set by routeEntries
-	servedAt db.Instant // time of the recent fetch because of which deferServed delays this entry; 0 if it does not delay the entry
+	servedAt db.Instant // time of the recent fetch that is the reason why deferServed delays this entry; 0 if the entry is not delayed
 }
 
 // target returns the row with which the entry's target is added to the queue. The values have the order of the columns in saveTargets. The
@@ -163,9 +163,9 @@ func (e Entry) target(org uuid.UUID, now db.Instant) []any {
 
 // deferServed delays the entries of an organisation that stopped tracking a target and tracks it again. Otherwise an organisation could
 // cause a fetch at any time by stopping and tracking. An entry is delayed if the target was fetched within the last RefreshPause, after the
-// organisation had first tracked it. The target then becomes due at its next scheduled time. The organisation does not have the counts of
-// that fetch if it had already stopped tracking the target. In this case, the target becomes due RefreshPause after the fetch at the
-// latest.
+// organisation had first tracked it. The target then becomes due at its next scheduled time. If the organisation does not have the counts
+// of that fetch, because it had already stopped tracking the target, the target becomes due at the latest when RefreshPause has passed
+// since the fetch.
 func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 	var again []Target
 	for _, e := range entries {
@@ -213,9 +213,9 @@ func deferServed(tx *gorm.DB, entries []Entry, now db.Instant) error {
 }
 
 // Enqueue adds the targets and subscriptions of entries to the queue. If a target exists already, it becomes due earlier if the entry is
-// more urgent. A less urgent entry does not delay it. A target that is gone or parked becomes active again. Each entry also raises
-// requested_at. So a target that a collector is fetching at this time becomes due again directly after this fetch. An entry that the
-// function deferServed has delayed does neither: it does not make the target active again, and it does not raise requested_at.
+// more urgent. A less urgent entry does not delay it. A target in the state StateGone or StateParked becomes active again. Each entry also
+// raises requested_at. So a target that a collector is fetching at this time becomes due again directly after this fetch. An entry that the
+// function deferServed has delayed neither makes the target active again nor raises requested_at.
 func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {
 	writes, err := EnqueueWrites(tx, org, entries, now)
 	if err != nil {
@@ -339,7 +339,7 @@ func ByKind(targets []Target) []KindGroup {
 
 // Heartbeat records that a collector is running. A collector without a heartbeat for longer than deadAfter counts as dead, and the targets
 // that it has claimed become due immediately. Heartbeat returns the number of these targets. The parameter sources has the collector's
-// sources with their budgets. The parameter serves has the forms of targets that these sources can fetch.
+// sources with their budgets. The parameter serves says which targets these sources can fetch.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
 		ID      uuid.UUID

@@ -150,7 +150,7 @@ func TestEnqueue_reactivatesATargetThatIsGone(t *testing.T) {
 	})
 }
 
-func TestRefreshVideo_reactivatesATargetThatIsParked(t *testing.T) {
+func TestRefreshVideo_reactivatesATargetWhoseStateIsParked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.Clip(t, 1)

@@ -38,7 +38,8 @@ func (s *Queue) Refusals(ctx context.Context) ([]Refusals, error) {
 	return rows, db.Translate(err)
 }
 
-// ForgetRefusals deletes the counts of refused calls of a source after a good answer of the source.
+// ForgetRefusals deletes the counts of refused calls of a source. It is called after a successful answer of the source, and when a collector
+// starts.
 func (s *Queue) ForgetRefusals(ctx context.Context, source string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		return tx.Exec(`DELETE FROM source_refusals WHERE source = ?`, source).Error

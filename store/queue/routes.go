@@ -39,8 +39,8 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 	return nil
 }
 
-// resetRoutes sets the column route, the source to ask next, to r.Route in the targets whose route is not one of sources. Each transaction
-// changes one range of external ids.
+// resetRoutes changes the targets of r's platform and kind whose column route, the source to ask next, is not one of sources. It sets the
+// column to r.Route and deletes the stored answers. Each transaction changes one range of external ids.
 func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) error {
 	for after, last := "", false; !last; {
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -58,9 +58,9 @@ func (s *Queue) ReleaseSourceToken(ctx context.Context, t SourceToken) error {
 	return err
 }
 
-// changeSourceToken updates the row of the token t with the values in the map to. It does so only if the row still has the version
-// t.Version and fulfils the SQL condition. The parameter argument is the only argument of this condition. It returns true if it updated the
-// row.
+// changeSourceToken updates the row of the token t. The map in the parameter to has the new values. The row is updated only if it still has
+// the version t.Version and fulfils the SQL condition, whose only argument is the parameter argument. changeSourceToken returns true if it
+// updated the row.
 func (s *Queue) changeSourceToken(ctx context.Context, t SourceToken, condition string, argument any, to map[string]any) (bool, error) {
 	var changed int64
 	err := s.db.Tx(ctx, func(tx *gorm.DB) error {

@@ -16,8 +16,8 @@ import (
 
 // This file reads the statistics of the queue for operators. The statistics contain no names of organisations, videos or accounts.
 
-// FreshWithin has the durations for which QueueCounts.Fresh counts the targets that were fetched within the duration. They are in rising
-// order.
+// FreshWithin has durations in rising order. For each duration, QueueCounts.Fresh has the number of targets that were fetched within this
+// duration before now.
 var FreshWithin = [...]time.Duration{time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 36 * time.Hour,
 	2 * 24 * time.Hour, 7 * 24 * time.Hour}
 
@@ -179,7 +179,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		return nil, nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	byStatus := map[StatusCount]int64{} // the field Targets of the keys is 0
+	byStatus := map[StatusCount]int64{} // the field Targets of each key is 0, and the value is the number of targets
 	for rows.Next() {
 		var c QueueCounts
 		var stored FetchStatus
@@ -236,8 +236,8 @@ func (c *QueueCounts) add(o *QueueCounts) {
 	}
 }
 
-// WhyFailing returns the last error of one target of the platform p that is parked or whose last fetch failed. If there is no such target,
-// it returns "". It reads targets until it finds one, so it is slow if only few targets have failed.
+// WhyFailing returns the last error of one target of the platform p whose last fetch failed or whose state is StateParked. If there is no
+// such target, it returns "". It reads targets until it finds one, so it is slow if only few targets have failed.
 func (s *Queue) WhyFailing(ctx context.Context, p link.Platform) (detail string, err error) {
 	err = s.db.Read(ctx).Raw(`SELECT detail FROM fetch_targets
  WHERE bucket = ? AND source = ? AND (state = ? OR attempts > 0) AND detail <> '' LIMIT 1`, Bucket, p, StateParked).Scan(&detail).Error

@@ -57,7 +57,7 @@ func TestCollecting_countsTheTargetsOfTheQueue(t *testing.T) {
 	})
 }
 
-func TestWhyFailing_returnsTheErrorOfAParkedOrFailedTarget(t *testing.T) {
+func TestWhyFailing_returnsTheErrorIfAFetchFailedOrTheStateIsParked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
@@ -91,7 +91,7 @@ func TestEngine_returnsTheNameVersionAndTimeOfTheDatabase(t *testing.T) {
 	})
 }
 
-func TestCollecting_countsTargetsThatNoSourceServesAsUnsupported(t *testing.T) {
+func TestCollecting_countsATargetAsUnsupportedIfNoSourceCanFetchIt(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		storetest.Track(t, storetest.NewOrg(t, db), storetest.Clip(t, 1))
@@ -116,7 +116,7 @@ func TestCollecting_countsEachTargetInOneGroupAndOneStatus(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		require.NoError(t, db.PublishRoutes(t.Context(), []queue.Route{{Platform: link.YouTube, Kind: queue.KindVideo, Route: "youtube"}}, []string{"youtube"}))
 		now := store.InstantOf(db.Clock.Now())
-		random := rand.New(rand.NewPCG(1, 2)) // the same numbers in each run
+		random := rand.New(rand.NewPCG(1, 2)) // the seed is fixed, so the numbers are the same in each run
 		groups, statuses := map[[4]string]*queue.QueueCounts{}, map[queue.StatusCount]int64{}
 		for i := range 400 {
 			platform := []link.Platform{link.TikTok, link.YouTube}[random.IntN(2)]

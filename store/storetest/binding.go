@@ -36,7 +36,7 @@ type derived struct {
 type condition struct {
 	where []node
 	only  []*use // the tables that the condition restricts; nil means all tables of the query
-	using bool   // the condition is USING (organisation_id): the tables in the slice only have the same organisation_id as the tables before them in the FROM clause
+	using bool   // true for USING (organisation_id): each table in the slice has the same organisation_id as the tables before it
 }
 
 // isRouted returns true if the block must follow the rules of CheckRouting, because the field routed is set for the block or for an
@@ -157,8 +157,8 @@ func join(nodes []node, i int) (next int, left bool, err error) {
 	return i + 1, left, nil
 }
 
-// table parses what begins at nodes[i] in a FROM clause, with its alias: a table, a subquery, or joins in parentheses. It adds this to the
-// block and returns the index of the node after it.
+// table parses the table, the subquery or the joins in parentheses that begin at nodes[i] in a FROM clause, and the alias. It adds them to
+// the block and returns the index of the node after them.
 func (b *block) table(nodes []node, i int) (int, error) {
 	lateral := false
 	for i < len(nodes) && nodes[i].is("only", "lateral") {
@@ -244,7 +244,7 @@ func isList(query []node) bool {
 // isComma returns true if n is a comma.
 func isComma(n node) bool { return n.isMark(",") }
 
-// isNoArray returns true unless nodes is (SELECT CAST(? AS type[])) or CAST(? AS type[]).
+// isNoArray returns false if nodes is (SELECT CAST(? AS type[])) or CAST(? AS type[]), and true for everything else.
 func isNoArray(nodes []node) bool {
 	if len(nodes) == 1 && len(nodes[0].kids) == 3 && nodes[0].kids[0].is("select") {
 		nodes = nodes[0].kids[1:]
@@ -257,7 +257,8 @@ func isNoArray(nodes []node) bool {
 	return end < 3 || !cast[end].isMark("[") || !cast[end+1].isMark("]") || !isCast(cast[:end], 1) || cast[0].kind != parameterNode
 }
 
-// isNoMember returns true unless nodes is CAST(value ->> 0 AS type), with any number in place of 0.
+// isNoMember returns false if nodes is CAST(value ->> N AS type) with a literal N, which reads a member of a JSON list. It returns true for
+// everything else.
 func isNoMember(nodes []node) bool {
 	if len(nodes) != 2 || !nodes[0].is("cast") {
 		return true
@@ -280,8 +281,8 @@ type equality struct {
 	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 
-// bind finds the tables that a statement limits to one organisation, and sets their field bound. The statement compares their
-// organisation_id with a parameter, or with the organisation_id of another table that it compares with a parameter.
+// bind sets the field bound of each table that the statement limits to one organisation. Such a table has its organisation_id compared with
+// a parameter, or with the organisation_id of another table whose field bound is set.
 func (b *block) bind() {
 	var equalities []equality
 	for _, c := range b.conditions {

@@ -11,9 +11,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// Without Citus, the store saves an answer about videos of two organisations with statements that have lists of rows of both. CheckRouting
-// refuses these statements. On Citus, the store runs one statement for each organisation, which CheckRouting accepts.
-func TestStore_usesNoListsOfSeveralOrganisationsOnCitus(t *testing.T) {
+// The test stores the results of fetches of videos that two organisations track. Without Citus, the store runs statements with lists of the
+// rows of both organisations. CheckRouting refuses these statements. On Citus, the store runs one statement for each organisation, which
+// CheckRouting accepts.
+func TestStore_runsOneStatementForEachOrganisationOnCitus(t *testing.T) {
 	t.Parallel()
 	for name, engine := range map[string]string{"without Citus": "postgres", "on Citus": "citus"} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +41,8 @@ func TestStore_usesNoListsOfSeveralOrganisationsOnCitus(t *testing.T) {
 	}
 }
 
-// Each partition is created in a transaction that has set Citus's sequential mode. Citus otherwise refuses the statements.
+// The store creates each partition in a transaction that has set Citus's sequential mode. Citus refuses the statements outside of this
+// mode.
 func TestStore_changesTablesInSequentialMode(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "citus")

@@ -251,16 +251,16 @@ func TestCheckRouting_refusesStatementsThatFailedOnARealCluster(t *testing.T) {
 	}
 }
 
-// Each condition of a statement may name one organisation, although the conditions together name several organisations. The Guard must
+// Every condition or row of a statement can name a single organisation, while two of them name different organisations. The Guard must
 // refuse such a statement.
 func TestGuard_refusesParametersOfSeveralOrganisations(t *testing.T) {
 	t.Parallel()
 	a, b := uuid.New(), uuid.New()
 	for name, c := range map[string]struct {
 		statement string
-		args      []any // arguments in which a is the only organisation
-		at        []int // indexes of the organisations in args; the test replaces one of them by b
-		routed    bool  // true if only CheckRouting refuses the statement
+		args      []any // arguments that are accepted, because the variable a is their only organisation
+		at        []int // indexes of the variable a in args; the test replaces one of them by the variable b
+		routed    bool  // true if only CheckRouting refuses the changed arguments
 	}{
 		"two conditions":             {`SELECT 1 FROM videos v JOIN accounts a ON a.organisation_id = ? WHERE v.organisation_id = ? AND v.title = ?`, []any{a, a, "title"}, []int{0, 1}, false},
 		"numbered parameters":        {`SELECT 1 FROM videos v WHERE v.title = $3 AND v.organisation_id = $2 AND EXISTS (SELECT 1 FROM accounts a WHERE a.organisation_id = $1)`, []any{a, &a, "title"}, []int{0, 1}, false},
@@ -318,7 +318,7 @@ func TestStore_refusesAStatementWithoutAConditionOnTheOrganisation(t *testing.T)
 	})
 }
 
-func TestGuard_runsTheFunctionThatBeforeGetsOnce(t *testing.T) {
+func TestBefore_runsTheFunctionOnlyOnce(t *testing.T) {
 	t.Parallel()
 	g, calls := &storetest.Guard{}, 0
 	g.Before("FROM organisations", func() { calls++ })

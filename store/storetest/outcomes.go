@@ -19,7 +19,7 @@ func Outcome(db *DB, target queue.Target, facts ingest.VideoFacts) ingest.Outcom
 		NextAt: store.InstantOf(db.Clock.Now().Add(24 * time.Hour)), State: "active"}
 }
 
-// Deliver claims all due videos of a platform, stores the same facts as the result of each fetch, and returns the number of videos.
+// Deliver claims all due videos of a platform, stores the given facts as the result of each fetch, and returns the number of videos.
 func Deliver(t *testing.T, db *DB, p link.Platform, facts ingest.VideoFacts) int {
 	t.Helper()
 	return DeliverBy(t, db, p, func(queue.Target) ingest.VideoFacts { return facts })

@@ -16,19 +16,20 @@ type Nodes string
 const (
 	// ShardNodes is the worker with the shard of one organisation.
 	ShardNodes Nodes = "one shard"
-	// MixedNodes are the worker with the shard of one organisation and the coordinator.
+	// MixedNodes are two nodes: the worker with the shard of one organisation, and the coordinator.
 	MixedNodes Nodes = "one shard, and the coordinator"
-	// ReferenceNodes is any one node for a read of a reference table.
+	// ReferenceNodes means that any single node can run the statement, which only reads, and reads only reference tables.
 	ReferenceNodes Nodes = "any node"
-	// AllReferenceNodes are all nodes for a write to a reference table.
+	// AllReferenceNodes means that all nodes run the statement, because it writes or locks rows of a reference table.
 	AllReferenceNodes Nodes = "all nodes (reference table)"
 	// CoordinatorNode is the coordinator.
 	CoordinatorNode Nodes = "coordinator"
-	// DefinitionNodes are all nodes for a statement that changes the definition of a table.
+	// DefinitionNodes means that all nodes run the statement, because it changes the definition of a table.
 	DefinitionNodes Nodes = "all nodes (definition of a table)"
 )
 
-// These patterns match the statements that write rows or lock them, and the statements that change the definition of a table.
+// These patterns match statements that write or lock rows, statements that change the definition of a table, and the names of the
+// partitions of snapshots_daily.
 var (
 	rowWrites   = regexp.MustCompile(`(?i)\b(INSERT INTO|UPDATE|DELETE FROM|FOR UPDATE|FOR SHARE)\b`)
 	definitions = regexp.MustCompile(`(?i)^\s*(CREATE|ALTER|DROP|LOCK)\b`)

@@ -62,7 +62,7 @@ func (s Series) Insert(t *testing.T, db *DB, o *store.Org, video uuid.UUID) {
 	}
 }
 
-// MergeCounts returns the counts of c. If a count is nil in c, it has the value of this count in the parameter under.
+// MergeCounts returns c. Each count that is nil in c is replaced by the same count of the parameter under.
 func MergeCounts(c, under store.Counts) store.Counts {
 	return store.Counts{Views: cmp.Or(c.Views, under.Views), Likes: cmp.Or(c.Likes, under.Likes), Comments: cmp.Or(c.Comments, under.Comments),
 		Shares: cmp.Or(c.Shares, under.Shares), Bookmarks: cmp.Or(c.Bookmarks, under.Bookmarks)}

@@ -76,7 +76,7 @@ func (s *Server) New(t testing.TB, name string) *DB {
 	admin, err := sql.Open("pgx", s.url)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, admin.Close()) }()
-	// Switch on synchronous commits, which the test servers do not use, because commits must survive a crash.
+	// Commits must survive a crash. So switch on synchronous commits, which are switched off on the servers of the tests.
 	for _, statement := range []string{"CREATE DATABASE " + name, "ALTER DATABASE " + name + " SET synchronous_commit = on"} {
 		_, err = admin.ExecContext(t.Context(), statement)
 		require.NoError(t, err)

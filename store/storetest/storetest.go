@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver "pgx", which creates and drops databases
+	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver "pgx", with which this package creates and drops databases
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
@@ -135,7 +135,7 @@ func NewURL(t testing.TB, engine string) string {
 		require.NoError(t, os.WriteFile(path, content, 0o600))
 		return "sqlite:" + path
 	}
-	if onCluster(engine) { // a database with connections of Citus cannot be the template of another one
+	if onCluster(engine) { // PostgreSQL cannot copy a database to which Citus has connections, so there is no template
 		url := Empty(t, engine)
 		require.NoError(t, migrate(url))
 		require.NoError(t, distribute(url))

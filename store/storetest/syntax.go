@@ -194,7 +194,7 @@ func (p *parser) quoted(quote byte) (string, error) {
 	return "", errors.New("a quote is not closed")
 }
 
-// while reads bytes as long as the function that it gets returns true for them, and returns these bytes.
+// while reads bytes until the given function returns false for a byte. It returns the bytes before this byte.
 func (p *parser) while(is func(byte) bool) string {
 	start := p.at
 	for p.rest() != "" && is(p.s[p.at]) {

@@ -56,7 +56,8 @@ type dashboard struct {
 	video      store.Video      // the video with the hostile title
 }
 
-// hostileVideos are videos with hostile, long and foreign captions, and with unknown and very large counts.
+// hostileVideos are videos with hostile captions, with long captions, with captions in other scripts, and with unknown and very large
+// counts.
 var hostileVideos = []ingest.VideoFacts{
 	{Title: new(hostileTitle), Username: new(hostileUsername), SongName: new(hostileTitle), Views: new(int64(1_234_567_890)), Likes: new(int64(0)), Comments: new(int64(12))},
 	{Title: new(strings.Repeat("A very long caption without an end ", 20)), Username: new("long.name.of.an.account.that.posts.every.day"), Views: new(int64(999_999))},
@@ -64,7 +65,7 @@ var hostileVideos = []ingest.VideoFacts{
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Likes: new(int64(5))},
 }
 
-// pictureVideos take the place of hostileVideos in the screenshots for docs/screenshots.
+// pictureVideos replace hostileVideos in the screenshots for docs/screenshots.
 var pictureVideos = []ingest.VideoFacts{
 	{Title: new("مرحبا بكم في متجرنا الجديد 🎉 #عرض"), Username: new("matjar"), Views: new(int64(2311)), Likes: new(int64(190)), Comments: new(int64(12))},
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Views: new(int64(871)), Likes: new(int64(64)), Comments: new(int64(3))},
@@ -294,7 +295,7 @@ func TestDashboard_showsTextsOfOtherPeopleAsPlainText(t *testing.T) {
 		require.Contains(t, text, shown.text, shown.path)
 		require.NotEqual(t, "owned", title)
 	}
-	b.requireClean(d.url) // requireClean also finds violations of the content security policy; a dialog of a hostile script would have stopped the loop
+	b.requireClean(d.url) // also finds violations of the content security policy; a dialog of a hostile script would have blocked the loop
 }
 
 func TestDashboard_printsReportsWithoutControls(t *testing.T) {

@@ -19,10 +19,10 @@ type Database struct {
 	RetentionDaily  time.Duration `setting:"REELTALLY_RETENTION_DAILY" default:"90d" placeholder:"TIME" help:"How long the numbers of each day are kept, in whole days, at least 31d. Afterwards one day of each week is kept. The same for all programs of one database."`
 	RetentionWeekly time.Duration `setting:"REELTALLY_RETENTION_WEEKLY" default:"730d" placeholder:"TIME" help:"How long the numbers of each week are kept, in whole days, at least as long as those of each day."`
 
-	// ReadURL is the URL of a replica for reads, or "". It is not a setting here: servers set it.
+	// ReadURL is the URL of a replica for reads, or "". It is not a setting of Database: the server copies its own setting into this field.
 	ReadURL Secret `kong:"-"`
-	// StoreTimeout is the timeout of a database transaction; 0 means no limit. It is not a setting: servers and collectors set it, and the
-	// operator's commands leave it 0.
+	// StoreTimeout is the timeout of a database transaction; 0 means no limit. It is not a setting: servers and collectors assign a value,
+	// and the operator's commands keep 0.
 	StoreTimeout time.Duration `kong:"-"`
 }
 
@@ -87,7 +87,7 @@ func (d Database) retention() (store.Retention, error) {
 		return store.Retention{}, InvalidSetting("retention-weekly", "REELTALLY_RETENTION_WEEKLY", inDays(weekly),
 			fmt.Sprintf("a number of whole days, from %dd (REELTALLY_RETENTION_DAILY) to 36500d", daily/day))
 	}
-	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // maxRetention fits
+	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // no overflow: the values are at most maxRetention
 }
 
 // prepareSchema checks the version of the schema. If the schema is missing or old, prepareSchema migrates it if m allows this, and returns

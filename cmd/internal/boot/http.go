@@ -103,8 +103,8 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 	return nil
 }
 
-// URL returns the http URL of a listener. If the listener's address is not one IP address, such as 0.0.0.0 for all interfaces, the URL has
-// the host 127.0.0.1.
+// URL returns the http URL of a listener. The listener can have an address that stands for all interfaces, such as 0.0.0.0. Then the URL
+// has the host 127.0.0.1.
 func URL(l net.Listener) string {
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {

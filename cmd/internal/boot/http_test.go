@@ -74,7 +74,7 @@ func writeSlowly(c net.Conn) time.Duration {
 	}
 }
 
-// A proxy can open a connection immediately before the server is told to end, and send its request immediately afterwards.
+// A proxy can open a connection just before the server is told to end, and send its first request just after that.
 func TestServe_answersTheFirstRequestOfAnOpenConnectionAfterTheContextEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -49,8 +49,8 @@ func Description(text string) kong.Option { return kong.Description(text) }
 func variable(v *kong.Value) string { return v.Tag.Get("setting") }
 
 // environmentResolver returns a kong resolver that reads flags from environment variables, with the function lookup. An empty variable
-// counts as not set. kong can read variables itself (tag env), but always those of the process, and its errors contain the values of
-// secrets.
+// counts as not set. kong can read variables itself (tag env), but only the variables of the process. Also, its errors contain the values
+// of secrets.
 func environmentResolver(lookup func(string) (string, bool)) kong.ResolverFunc {
 	return func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 		if name := variable(f.Value); name != "" {

@@ -54,7 +54,7 @@ func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.R
 	return m
 }
 
-// status returns the cached status, or reads a new status if the cache has expired. If this takes longer than responseTimeout, status
+// status returns the cached status, or reads a new status if the cache has expired. If the read takes longer than responseTimeout, status
 // returns the result of the previous read. Status.At tells when a status was read.
 func (m *Monitor) status(ctx context.Context) (Status, error) {
 	reading := m.startReading(ctx)
@@ -127,8 +127,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults returns a copy of sources with their results, which are counts by class such as "ok". The map results has these counts for
-// the name of each source.
+// withResults returns a copy of sources in which the field Results of each source is filled. The map results has, for the name of each
+// source, the number of its results by class, such as "ok".
 func withResults(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {

@@ -23,7 +23,7 @@ type Status struct {
 	Sources    []SourceStatus `json:"sources"`
 	Statuses   []StatusCount  `json:"statuses"`
 
-	pauses map[string]PauseStatus // current pauses, by "SOURCE" or "SOURCE/BUDGET", of the sources of all collectors
+	pauses map[string]PauseStatus // current pauses of the sources of all collectors; the key is "SOURCE" or "SOURCE/BUDGET"
 }
 
 // QueueStatus counts the targets of the queue that have the same platform, kind (video or account) and lane. The lane is the priority of a
@@ -32,7 +32,7 @@ type QueueStatus struct {
 	Platform         string           `json:"platform"`
 	Kind             queue.Kind       `json:"kind"`
 	Lane             string           `json:"lane"`
-	Targets          map[string]int64 `json:"targets"`            // number of targets by state: active, gone, parked
+	Targets          map[string]int64 `json:"targets"`            // number of targets by state: active, gone, parked (see Platform.Parked)
 	Failing          int64            `json:"failing"`            // number of targets whose last fetch failed
 	Due              int64            `json:"due"`                // number of targets whose next fetch is due
 	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds for which the oldest due target has been due; null if no target is due
@@ -163,8 +163,8 @@ func queueStatus(c queue.Collecting) []QueueStatus {
 	return out
 }
 
-// freshness returns one Freshness for each platform and kind (video or account), over all lanes. It counts only active targets. Targets
-// that no longer exist, or that are fetched rarely after many failures, have old numbers as expected.
+// freshness returns one Freshness for each platform and kind (video or account), over all lanes. It counts only active targets. All other
+// targets no longer exist, or are fetched rarely after many failures, so their numbers are expected to be old.
 func freshness(c queue.Collecting) []Freshness {
 	out := []Freshness{}
 	for _, q := range c.Queue {
@@ -188,8 +188,8 @@ func freshness(c queue.Collecting) []Freshness {
 	return out
 }
 
-// queue.FreshWithin is a list of ages. Numbers are fresh if they are at most as old as the element at freshBy, and stale if they are older
-// than the element at staleAfter.
+// queue.FreshWithin is a list of ages. Numbers count as fresh if their age is at most the element at the index freshBy. They count as stale
+// if their age is above the element at the index staleAfter.
 var (
 	freshBy    = slices.Index(queue.FreshWithin[:], queue.FetchedBy)
 	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)
@@ -219,9 +219,9 @@ func platforms(c queue.Collecting) []Platform {
 	return out
 }
 
-// percentile returns an upper bound, in seconds, for the percentile p of the ages of the numbers; p is between 0 and 1. The bound is the
-// smallest age in queue.FreshWithin that is not exceeded by at least the fraction p of the fetched targets. percentile returns nil if there
-// is no such age, or if no target was fetched.
+// percentile returns an upper bound, in seconds, for the percentile p of the ages of the numbers; p is between 0 and 1. The bound is an age
+// in queue.FreshWithin: the smallest one that is not less than the ages of at least the fraction p of the fetched targets. percentile
+// returns nil if there is no such age, or if no target was fetched.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
 	for _, age := range queue.FreshWithin {

@@ -95,8 +95,8 @@ const dailyDays = 90
 // historyDays is the age, in days, of the oldest history points that are requested. The remote server returns no older ones.
 const historyDays = 729
 
-// These are the names of files in the folder of a migration. Each file is written completely or not at all. Only historiesFile grows while
-// histories are downloaded.
+// These are the names of files in the folder of a migration, and of one folder. Each file is written completely or not at all, except
+// historiesFile: the histories are appended to it while they are downloaded.
 const (
 	identityFile  = "identity.json"
 	historiesFile = "histories.jsonl"
@@ -299,7 +299,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 }
 
 // history requests the history of a video, and returns it as lines for the file of histories. It leaves out points that were not measured,
-// and counts them in the state.
+// and points that may not have been measured. It counts the points that it leaves out in the state.
 func (r *Remote) history(ctx context.Context, v *video, today time.Time, state *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {

@@ -55,7 +55,7 @@ type Summary struct {
 	Accounts        int              `json:"accounts"`           // number of accounts that are now tracked here, as on the remote server
 	UnknownAccounts int              `json:"unknown_accounts"`   // number of accounts left out because their link or tracking type is not valid
 	Members         int64            `json:"members"`            // number of accounts and videos added to collections
-	MissingMembers  int              `json:"missing_members"`    // number of accounts and videos of collections that were left out
+	MissingMembers  int              `json:"missing_members"`    // number of members of collections (accounts and videos) that could not be added
 	Protected       int              `json:"protected"`          // number of new collections that have a password on the remote server, and are private here
 	Interpolated    int64            `json:"interpolated"`       // number of points left out because they were not measured
 	Gone            int64            `json:"gone"`               // number of listed videos for whose history the remote server answered 404
@@ -132,8 +132,8 @@ func (m Migration) importHistories(ctx context.Context, d *download, s *Summary)
 	return err
 }
 
-// parseLink parses a link that the remote server returned. It returns false unless the link is valid and is of the given kind: a video or
-// an account.
+// parseLink parses a link that the remote server returned. It returns true only if the link is valid and leads to something of the given
+// kind: a video or an account.
 func parseLink(text string, kind link.Kind) (link.Link, bool) {
 	l, err := link.Parse(text)
 	return l, err == nil && l.Kind == kind
@@ -278,9 +278,9 @@ func (m Migration) describe(ctx context.Context, target *store.Collection, sourc
 	return err
 }
 
-// addMembers adds accounts and videos to the collections to which they belong on the remote server. The map ids has the id in this database
-// for the id of a collection on the remote server. A video may already belong to its collection through its account or a hashtag; then it
-// is not added.
+// addMembers adds accounts and videos to the collections to which they belong on the remote server. The keys of the map ids are the ids of
+// collections on the remote server, and the values are their ids in this database. A video may already belong to its collection through its
+// account or a hashtag; then it is not added.
 func (m Migration) addMembers(ctx context.Context, d *download, ids map[string]uuid.UUID, s *Summary) error {
 	for from, links := range d.members {
 		var accounts []uuid.UUID

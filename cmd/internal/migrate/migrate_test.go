@@ -64,7 +64,8 @@ func newService(t *testing.T) *service {
 	return s
 }
 
-// remote returns a client for the service that does not really wait between requests.
+// remote returns a client for the service. The client does not wait between requests: it only records in s.waits how long it would have
+// waited.
 func (s *service) remote(t *testing.T) *Remote {
 	t.Helper()
 	r, err := NewRemote(s.URL, testToken, func(string, time.Duration) {})

@@ -21,7 +21,8 @@ type Remote struct {
 	base  *url.URL
 	token string
 	http  *http.Client
-	// waiting is called before Remote waits, for the end of a rate limit or after a failed request. It tells the operator why and how long.
+	// waiting is called each time before Remote waits: until a rate limit ends, or after a failed request. It tells the operator why and
+	// how long Remote waits.
 	waiting func(reason string, wait time.Duration)
 	// sleep waits until the time has passed or ctx is done.
 	sleep func(ctx context.Context, wait time.Duration) error

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// firstVideo is a video with which the generation of an account begins. The generator adds the account that uploaded the video, the video
-// itself, and other uploads of the account.
+// firstVideo is a video with which the generator begins an account: it adds the account that uploaded the video, then the video itself, and
+// then other uploads of the account.
 type firstVideo struct {
 	truth sandbox.VideoTruth
 	gap   bool // whether some days of its history have no points
@@ -49,8 +49,9 @@ func (g *generator) specialVideos() []*firstVideo {
 // the rarest category.
 const maxTries = 200_000
 
-// find returns a random TikTok video of a category that an account of the ordinary kind uploaded at the given time. If the video was
-// deleted or became private, this happened 5 to 25 days ago. find returns false if maxTries random ids gave no such video.
+// find returns a random TikTok video of the category c that was uploaded at the given time. The video's account is of the ordinary kind and
+// was not generated before. If the video was deleted or became private, this happened 5 to 25 days ago. If the category is viral, isOutlier
+// is true for the video. find returns false if maxTries random ids gave no such video.
 func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
 		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // not negative, because the time is after 1970

@@ -105,8 +105,8 @@ func countPoints(a backfill.LoadAccount) int {
 	return n
 }
 
-// checkEmpty returns ErrNotEmpty if the organisation has videos that Fill did not create with this plan. It recognises its own data by the
-// id of the first collection.
+// checkEmpty returns ErrNotEmpty if the organisation has videos that Fill did not create with this plan. If the first collection that Fill
+// would create exists, checkEmpty assumes that Fill created the videos.
 func checkEmpty(ctx context.Context, org *store.Org, firstCollection uuid.UUID) error {
 	page, err := org.Videos(ctx, store.VideoQuery{IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
 	if err != nil || len(page.Videos) == 0 {
@@ -177,8 +177,8 @@ func (g *generator) smallestPlatform() link.Platform {
 	return slices.MinFunc(g.Platforms, func(a, b link.Platform) int { return cmp.Compare(g.videos[a], g.videos[b]) })
 }
 
-// These are the limits of a batch. A batch is complete when it has at least this number of history points (Plan.Batch can set another
-// number), or this number of accounts.
+// These are the limits of a batch. A batch is complete when it has at least defaultBatchPoints history points (Plan.Batch can set another
+// number), or maxAccountsPerBatch accounts.
 const (
 	defaultBatchPoints  = 20_000
 	maxAccountsPerBatch = 500

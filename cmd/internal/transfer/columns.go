@@ -71,8 +71,8 @@ var aliases = map[field][]string{
 		"fetchstatus", "fetchdetail", "lastattemptat", "nextfetchat", "viewsgained7d", "thumbnailurl"},
 }
 
-// ignoredBesideAdLink are columns that are ignored if the file has the column "ad_link". An import recognises files of hosted services by
-// this column. In other files, the meaning of these names is ambiguous, so they are unknown columns.
+// ignoredBesideAdLink are the names of columns that are ignored only if the file also has the column "ad_link", which files of hosted
+// services have. In other files, the meaning of such a column is ambiguous, so the column counts as unknown.
 var ignoredBesideAdLink = []string{"createdat"}
 
 var byAlias = func() map[string]field {
@@ -87,7 +87,7 @@ var byAlias = func() map[string]field {
 
 // Columns are the settings that say what the columns of an imported file contain.
 type Columns struct {
-	// Map has the name of a field, such as "views", for the name of a column. If the name of the field is "", the column is ignored.
+	// Map has the names of columns as keys, and the names of fields, such as "views", as values. If the value is "", the column is ignored.
 	Map map[string]string
 	// If IgnoreUnknown is true, columns with unknown names are ignored. If it is false, such a column is an error.
 	IgnoreUnknown bool
@@ -113,8 +113,8 @@ func foldName(name string) string {
 	}, name)
 }
 
-// fieldOf returns the field that a column contains: the one that Map gives for the column, or else the one that has its name as an alias.
-// It returns false if the name is in neither.
+// fieldOf returns the field that a column contains: the one that Map gives for the column, or else the one that has the column's name as an
+// alias. It returns false if neither Map nor the aliases have the name.
 func (c Columns) fieldOf(name string) (field, bool) {
 	for column, fieldName := range c.Map {
 		if column == strings.TrimSpace(name) {

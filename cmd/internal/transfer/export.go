@@ -206,7 +206,7 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UU
 type exportState struct {
 	Work   string    // result of Export.description, to recognise the same export
 	Offset int64     // length of the file, in bytes, after the last complete batch
-	After  uuid.UUID // id of the last video of that batch
+	After  uuid.UUID // id of the last video in the last complete batch
 	Exported
 }
 
@@ -232,7 +232,7 @@ func (e Export) WriteFile(ctx context.Context, path string, resume bool, onState
 		case err != nil:
 			saved = state // there is no saved progress, because the first batch was not complete: start from the beginning
 		case saved.Work != state.Work:
-			return Exported{}, fmt.Errorf("%s belongs to another export: it has %q, this export is %q; delete the file, or repeat the same command", part, saved.Work, state.Work)
+			return Exported{}, fmt.Errorf("%s belongs to another export (%q; this export is %q): delete the file, or run the command of the other export again", part, saved.Work, state.Work)
 		}
 		state = saved
 	}

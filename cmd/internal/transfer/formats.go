@@ -24,7 +24,7 @@ const (
 	DecimalComma NumberFormat = "decimal-comma" // 1.234,5
 )
 
-// DateFormat is the order of day and month in dates such as 03/04/2026. Dates such as 2026-04-03 do not depend on it.
+// DateFormat is the order of day and month in dates such as 03/04/2026. The meaning of dates such as 2026-04-03 does not depend on it.
 type DateFormat string
 
 // These constants are the formats of dates. With AutoDates, Import detects the format of each column from its values.
@@ -51,22 +51,23 @@ var (
 	dateFields   = []field{fieldDate, fieldTime, fieldUploadedAt}
 )
 
-// formats has the format of each column, by field. It is "" if all values of the column mean the same in both formats.
+// formats has the format of each column of numbers or dates, by field. The format is "" if all values of the column mean the same in both
+// formats.
 type formats struct {
 	numbers [fieldCount]NumberFormat
 	dates   [fieldCount]DateFormat
 }
 
 // evidence collects values of one column to detect its format. Two formats are possible. For a column of numbers, the first is decimal
-// point and the second is decimal comma. For a column of dates, the first is day first and the second is month first. Each member of
-// evidence is the first value of the kind that its comment describes, or "".
+// point and the second is decimal comma. For a column of dates, the first is day first and the second is month first. Each field of
+// evidence has the first value of the column that fits the comment of the field, or "".
 type evidence struct {
 	first, second string // values that are possible only in the first or only in the second format
 	ambiguous     string // a value with different meanings in the two formats
-	any           string // a value of any kind
+	any           string // any value; decide returns it as the example if all values mean the same in both formats
 }
 
-// add records a value of the column. The parameter kind points to the member of e for this kind of value. It is nil if the value means the
+// add records a value of the column. The parameter kind points to the field of e for values of this kind. It is nil if the value means the
 // same in both formats.
 func (e *evidence) add(text string, kind *string) {
 	if e.any == "" {
@@ -90,19 +91,20 @@ func (e *evidence) decide(f field, option, first, second string) (format, exampl
 	case e.second != "":
 		return second, e.second, nil
 	case e.ambiguous != "":
-		return "", "", fmt.Errorf("column %s has %q and no value that shows what this means: give the format of the whole file with %s=%s or %s=%s",
+		return "", "", fmt.Errorf("column %s has %q, which has two possible meanings, and no other value of the column shows which one is right: give the format of the whole file with %s=%s or %s=%s",
 			f, truncate(e.ambiguous), option, first, option, second)
 	}
 	return "", e.any, nil
 }
 
-// addNumber records a value of a column of numbers by what the value shows. The value can be possible only in the first format (decimal
-// point), be possible only in the second format (decimal comma), or mean something else in each. All other values show nothing.
+// addNumber records a value of a column of numbers. It distinguishes what the value shows: the value can fit only the first format (decimal
+// point), fit only the second format (decimal comma), or have a different meaning in each format. All other values show nothing about the
+// format.
 func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	decimal, group := &e.first, &e.second // decimal is for values whose last point or comma must be the decimal sign; group is for values where it must separate thousands
+	decimal, group := &e.first, &e.second // decimal is for values whose last sign is the decimal sign; group is for values whose signs all separate thousands
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
 	}
@@ -120,8 +122,8 @@ func (e *evidence) addNumber(text string) {
 	}
 }
 
-// addDate records a value of a column of dates by what the value shows. The value can be possible only in the first format (day first), be
-// possible only in the second format (month first), or mean something else in each. All other values show nothing.
+// addDate records a value of a column of dates. It distinguishes what the value shows: the value can fit only the first format (day first),
+// fit only the second format (month first), or have a different meaning in each format. All other values show nothing about the format.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil {
@@ -238,7 +240,7 @@ var timeFormats = []string{time.DateOnly, time.RFC3339Nano, "2006-01-02 15:04:05
 // numericDate matches a date whose day and month can have either order, such as 03/04/2026. A time can follow.
 var numericDate = regexp.MustCompile(`^(\d{1,2})([./-])(\d{1,2})([./-])(\d{4})(?:,? +(.+))?$`)
 
-// clockFormats are the accepted formats of the time of day that can follow a date such as 03/04/2026. It is in UTC.
+// clockFormats are the accepted formats of the time of day that can follow a date such as 03/04/2026. This time is in UTC.
 var clockFormats = []string{"15:04", "15:04:05", "3:04 PM", "3:04:05 PM", "3:04PM"}
 
 // parseInstant parses a date, with or without a time, in the given format. If the format is "", parseInstant returns an error for a date

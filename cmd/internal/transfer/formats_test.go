@@ -46,9 +46,9 @@ func TestEvidence_detectsTheNumberFormatOrAsksForIt(t *testing.T) {
 		{[]string{"1.500", "1.500,0"}, "decimal-comma", ""},
 		{[]string{"1500.000"}, "decimal-point", ""},
 		{[]string{"0.500K"}, "decimal-point", ""},
-		{[]string{"12", "1.500", "2.500"}, "", `has "1.500" and no value that shows what this means`},
+		{[]string{"12", "1.500", "2.500"}, "", `has "1.500", which has two possible meanings, and no other value of the column shows which one is right`},
 		{[]string{"1,500"}, "", "--number-format=decimal-point or --number-format=decimal-comma"},
-		{[]string{"1.500M"}, "", "no value that shows"},
+		{[]string{"1.500M"}, "", "no other value of the column shows"},
 		{[]string{"1.5K", "1,5K"}, "", "make the column uniform"},
 		{[]string{"a.b", "12.a"}, "", ""},
 	} {
@@ -118,9 +118,9 @@ func TestParseInstant_readsDatesInTheirFormat(t *testing.T) {
 	}
 }
 
-// Numbers have two formats, decimal point and decimal comma. Dates have two as well, day first and month first. If a text has another
-// meaning in each of the two formats, evidence must record it as ambiguous. If the format of a date is not given, parseInstant must refuse
-// such a text.
+// Numbers have two formats, decimal point and decimal comma. Dates have two formats as well, day first and month first. If a text has a
+// different meaning in each of the two formats, evidence must record it as ambiguous. If the format of a date is not given, parseInstant
+// must refuse such a text.
 func FuzzFormats(f *testing.F) {
 	for _, seed := range []string{"1,500", "1.500", "12.3K", "1.234,5", "03/04/2026", "31.01.2026 14:00", "K", "1'234", "0.500M"} {
 		f.Add(seed)

@@ -187,8 +187,8 @@ func (r *importRun) read(ctx context.Context) (*spool, error) {
 	}
 	readErr := <-readErrs
 	sortErr := <-sortErrs
-	// If the reading failed, it has cancelled the sorting, and only the error of the reading is returned. If the sorting or newSpool failed,
-	// it has cancelled the reading. The error of the reading is then context.Canceled, and is not returned.
+	// If readRows failed, this has cancelled the sorting, and only the error of readRows is returned. If the sorting or newSpool failed,
+	// this has cancelled readRows. The error of readRows is then context.Canceled, and is not returned.
 	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
 		err, sortErr = readErr, nil
 	}
@@ -269,7 +269,7 @@ func (r *importRun) check(ctx context.Context, s *spool) error {
 					continue
 				}
 				at := batch[n].Points[p].At.Day()
-				if err := r.addBadRow(batch[n].Lines[p], fmt.Errorf("the counts of %s are of %s, before the video was uploaded", batch[n].Link, at)); err != nil {
+				if err := r.addBadRow(batch[n].Lines[p], fmt.Errorf("the counts of %s are from %s, before the video was uploaded", batch[n].Link, at)); err != nil {
 					return err
 				}
 			}

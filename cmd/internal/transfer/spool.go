@@ -44,8 +44,8 @@ func (g *videoGroup) importVideo() backfill.ImportVideo {
 const sortChunkSize = 20_000
 
 // sortRecords sorts the records that it receives from the channel records by video, time and line number. If there are many records, it
-// sorts them on disk, in the folder dir. The caller must close records after the last record. It must then receive from sorted until sorted
-// is closed, and finally receive the error from errs.
+// sorts them on disk, in the folder dir. The caller must close the channel records after the last record. It must then receive from the
+// channel sorted until this channel is closed, and finally receive the error from the channel errs.
 func sortRecords(ctx context.Context, records <-chan record, dir string) (sorted <-chan record, errs <-chan error) {
 	fromBytes := func(b []byte) (r record, err error) { return r, json.Unmarshal(b, &r) }
 	toBytes := func(r record) ([]byte, error) { return json.Marshal(r) }

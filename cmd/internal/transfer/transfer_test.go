@@ -92,7 +92,7 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 		if rapid.Bool().Draw(rt, "described") {
 			v.UploadedAt, v.VideoLength, v.Username = new(today-1000), new("12.5"), "some.one"
 		}
-		// Sources give the id of an account that has no handle.
+		// For an account without a handle, sources give its id.
 		if id := map[link.Platform]string{link.Facebook: "100064550044307", link.YouTube: "UCLqxVugv74EIW3VWh2NOa3Q"}[l.Platform]; id != "" && rapid.Bool().Draw(rt, "by id") {
 			v.Username, v.AccountID = "", id
 		}
@@ -106,8 +106,8 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 				v.Points = append(v.Points, p)
 			}
 		}
-		// The upload date can be one day later than the first point. Sources can report the date later than the first counts, and platforms give
-		// it in another time zone.
+		// The upload date can be one day after the first point, for two reasons. A source can report the upload date later than the first
+		// counts. And a platform can give the date in another time zone.
 		if len(v.Points) > 0 && v.Points[0].At.Day() < today && rapid.Bool().Draw(rt, "measured before the upload") {
 			v.UploadedAt = new(v.Points[0].At.Day() + 1)
 		}
@@ -219,7 +219,7 @@ func TestImport_readsNumbersAndDatesOfOtherCountries(t *testing.T) {
 }
 
 // Requirements in docs/coverage.md: 11.9-07
-func TestImport_keepsVideosStoppedThatTheOtherTrackerStopped(t *testing.T) {
+func TestImport_importsVideosAsStoppedIfTheOtherTrackerStoppedThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := newOrg(t, db)

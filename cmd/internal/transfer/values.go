@@ -56,8 +56,8 @@ type rowParser struct {
 	formats formats
 }
 
-// parse converts the values of a row to a record. An error describes what is wrong with the row. Errors of the function p.resolve are
-// returned as they are, because the row may be valid.
+// parse converts the values of a row to a record. An error describes what is wrong with the row. But an error of the function p.resolve is
+// returned unchanged, because the row may be valid.
 func (p rowParser) parse(ctx context.Context, line int, v *values) (record, error) {
 	out := record{Line: line}
 	for f, text := range v {
@@ -137,10 +137,10 @@ func (p rowParser) parseTime(v *values, out *record) error {
 		return fmt.Errorf("date is %w", err)
 	}
 	if at > p.now {
-		return fmt.Errorf("the counts are of %s, which is in the future", at.Time().Format(time.RFC3339))
+		return fmt.Errorf("the counts are from %s, which is in the future", at.Time().Format(time.RFC3339))
 	}
 	if out.Uploaded != nil && at.Day() < *out.Uploaded-backfill.UploadMargin {
-		return fmt.Errorf("the counts are of %s, before the video was uploaded on %s", at.Day(), *out.Uploaded)
+		return fmt.Errorf("the counts are from %s, before the video was uploaded on %s", at.Day(), *out.Uploaded)
 	}
 	out.At = at
 	return nil

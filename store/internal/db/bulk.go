@@ -22,13 +22,14 @@ type InsertRows func(table string, columns []string, rows [][]any) error
 type bulkLoader interface {
 	// bulkTx runs f in a transaction. It passes to f the engine's fastest function to insert rows.
 	bulkTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) error) error
-	// grown updates the query planner's statistics of a table that now has the given number of rows, if they are outdated.
+	// grown updates the query planner's statistics of a table if they are outdated. The parameter rows is the present number of rows of the
+	// table.
 	grown(tx *gorm.DB, table string, rows int64) error
 }
 
 // Grown updates the statistics of the engine's query planner if a table has many more rows than the planner expects. The parameter rows is
-// the present number of rows. Call Grown before many rows are inserted into a second table with a foreign key to the table. Otherwise the
-// checks of the foreign key can be slow.
+// the present number of rows. Call Grown before many rows are inserted into another table that has a foreign key to this table. Otherwise
+// the checks of the foreign key can be slow.
 func (d *DB) Grown(tx *gorm.DB, table string, rows int64) error {
 	if b, ok := d.dialect.(bulkLoader); ok {
 		return b.grown(tx, table, rows)
@@ -130,7 +131,7 @@ func copyTx(ctx context.Context, d *DB, f func(tx *gorm.DB, insert InsertRows) e
 	})
 }
 
-// grown runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Without it, PostgreSQL may check
+// grown runs ANALYZE if the number of rows has at least doubled since the last ANALYZE of the table. Without ANALYZE, PostgreSQL may check
 // foreign keys to the table with a query plan for an empty table. That plan uses an index on the organisation only, so each check would
 // read all rows of the organisation.
 func (postgresDialect) grown(tx *gorm.DB, table string, rows int64) error {

@@ -70,7 +70,7 @@ func checkDefaults(t *testing.T, tb *table) {
 	}
 }
 
-// onlyOnSQLite has the index of each table that only SQLite needs, by the name of the table.
+// onlyOnSQLite has the indexes that exist only on SQLite. The key is the name of the table.
 var onlyOnSQLite = map[string]string{"fetch_targets": "fetch_targets_counts"}
 
 func TestSchema_isTheSameOnEveryEngine(t *testing.T) {

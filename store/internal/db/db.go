@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// URL is "sqlite:PATH" or a PostgreSQL URL ("postgres://…").
 	URL string
-	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "". Reads of DB.OnReplica use it.
+	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "". A DB that OnReplica returned reads from this replica.
 	ReadURL string
 	// Now returns the time. The DB uses no other clock, so tests can set its time.
 	Now func() time.Time
@@ -51,7 +51,7 @@ type DB struct {
 	inspect    Inspector
 	partitions *partitionCache
 	replica    *replica     // the replica for reads; nil if there is none
-	required   *requirement // set in a DB of OnReplica: the changes that a read on the replica must see
+	required   *requirement // the changes that a read on the replica must see; set only in a DB that OnReplica returned
 }
 
 // Open connects to the database. It does not create or change tables: see Migrate and CheckSchema.
@@ -179,10 +179,10 @@ func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 // DeleteBatch is the maximum number of rows that one transaction of a clean-up deletes.
 const DeleteBatch = 500
 
-// DeleteInBatches deletes rows of a table in several transactions. In each transaction, it calls the function f. f deletes some rows, at
-// most as many as the parameter batch says, and returns their number, which DeleteInBatches adds to deleted[table]. The first transaction
-// that deletes fewer rows than this maximum is the last one. After each transaction, DeleteInBatches calls the function alive, and it stops
-// if alive returns an error.
+// DeleteInBatches deletes rows of a table in several transactions. Each transaction calls the function f, which deletes some rows and
+// returns their number. The parameter batch is the maximum of this number. DeleteInBatches adds the numbers to deleted[table]. The first
+// transaction that deletes fewer than batch rows is the last one. After each transaction, DeleteInBatches calls the function alive, and
+// stops if alive returns an error.
 func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, alive func() error, batch int64, f func(tx *gorm.DB) (int64, error)) error {
 	for {
 		var n int64

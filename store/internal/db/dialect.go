@@ -50,8 +50,8 @@ type dialect interface {
 	// readyQuery returns a statement that succeeds if the database can be read. It works with every schema, because it reads no table of
 	// this program.
 	readyQuery() string
-	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls the function in the field each of
-	// the row's statement. It stops at the first error.
+	// eachRow runs SELECT statements on a connection of pool, one after the other. For each row, it calls the function that is stored in
+	// the field "each" of the statement. It stops at the first error.
 	eachRow(ctx context.Context, pool *sql.DB, statements []statement) error
 	// columnsQuery returns a query for the columns of a table. The query has one parameter, the table's name. Each row has the column's
 	// name, its declared type in lower case, and its position in the primary key, counted from 1. The position is 0 if the column is not in

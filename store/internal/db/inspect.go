@@ -93,8 +93,8 @@ var writtenTable = regexp.MustCompile(`(?i)\b(?:INSERT INTO|UPDATE|DELETE FROM)\
 // organisation_totals contains the version itself. The data of the two other tables is not shown in any answer of the API.
 var unversioned = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
-// labelTables has the tables of collections and their members. If their rows change, the labels of videos and accounts can change: the
-// collections that are shown with a video or account.
+// labelTables has the tables of collections and their members. The labels of a video or account are the collections that are shown with it.
+// They can change if rows of these tables change.
 var labelTables = map[string]bool{"collections": true, "collection_videos": true, "collection_accounts": true, "collection_hashtags": true}
 
 // changedTable matches a statement that creates, changes or drops a table.

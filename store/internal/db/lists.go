@@ -19,12 +19,12 @@ import (
 // the engine parses it once, and the number of rows is not limited by the number of parameters.
 //
 // A statement about rows of several organisations gets the rows' keys as a list and joins the list. Each key contains the organisation. So the
-// statement cannot read or change a row of any other organisation. On Citus, the same statement runs once for each organisation, because
-// Citus sends a statement to a single shard only if every table of the statement has the organisation of a parameter.
+// statement cannot read or change a row of any other organisation. On Citus, the same statement runs once for each organisation. Citus sends
+// a statement to a single shard only if the statement compares organisation_id of every table with a parameter.
 
-// OrgRows is a list of rows of organisations, for statements about distributed tables. In the text of such a statement, {org} stands for the
-// organisation of the list, as in "WHERE videos.organisation_id = {org}". Every query and subquery compares each of its distributed tables with
-// {org}.
+// OrgRows is a list of rows of organisations, for statements about distributed tables. In the text of such a statement, {org} stands for
+// the organisation of a row of the list, as in "WHERE videos.organisation_id = {org}". Every query and subquery must compare
+// organisation_id of each of its distributed tables with {org}.
 type OrgRows struct {
 	Name    string   // name of the list in the statement
 	Columns []string // name and type of each column; the first column is "organisation_id uuid"
@@ -214,7 +214,7 @@ func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onC
 	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
 	if !isSharded(tx) || Tables[table].Class != Distributed {
 		list, args := WithRows(tx, "added", columns, rows)
-		// Without the WHERE, SQLite would read the ON of the conflict as the condition of a join.
+		// Without the WHERE, SQLite would read the ON of ON CONFLICT as the condition of a join.
 		return []Write{{list + into + "SELECT " + strings.Join(names, ", ") + " FROM added WHERE true " + onConflict, args}}
 	}
 	row := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
@@ -324,8 +324,8 @@ func (j jsonRows) Value() (driver.Value, error) {
 	return string(text), err
 }
 
-// AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The placeholder, such as
-// "?" or "@ids", is the one for the argument in the condition. The handle q is used only to find out which engine the statement is for.
+// AnyOf returns a SQL condition and its argument. The condition is true if the column has one of the given ids. The parameter placeholder,
+// such as "?" or "@ids", stands for the argument in the condition. The handle q is used only to find out which engine the statement is for.
 func AnyOf(q *gorm.DB, column, placeholder string, ids []uuid.UUID) (condition string, arg any) {
 	if q.Name() == "sqlite" {
 		return column + " IN " + placeholder, ids
@@ -375,7 +375,7 @@ func binary(v any) any {
 	}
 }
 
-// optionalBinary returns binary of the value to which p points, or nil if p is nil.
+// optionalBinary returns the result of the function binary for the value to which p points, or nil if p is nil.
 func optionalBinary[T any](p *T) any {
 	if p == nil {
 		return nil

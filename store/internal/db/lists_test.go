@@ -59,7 +59,7 @@ func TestWithRows_passesEveryValueUnchanged(t *testing.T) {
 	})
 }
 
-func TestWithRows_ofNoRowsIsAnEmptyList(t *testing.T) {
+func TestWithRows_returnsAnEmptyListForNoRows(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, d *storetest.DB) {
 		tx := d.Store.DB().Read(t.Context())

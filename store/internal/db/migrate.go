@@ -89,7 +89,7 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 	if distributed, err := d.isDistributed(ctx); err != nil || !distributed {
 		return applied, err
 	}
-	_, err = d.Distribute(ctx) // the new tables of the migrations
+	_, err = d.Distribute(ctx) // distributes the new tables of the migrations
 	return applied, err
 }
 
@@ -117,8 +117,8 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 	return d.checkLayout(ctx)
 }
 
-// lockTimeout is how long a statement that changes a table waits for each lock. It is far below a second, because all later statements on
-// the table, even reads, have to wait as long.
+// lockTimeout is how long a statement that changes a table waits for each lock. It is far below a second, because during this wait all
+// later statements on the table have to wait too, even reads.
 const lockTimeout = "200ms"
 
 // lockPause is the pause before a statement that did not get its lock is run again. Other sessions can use the table during the pause.

@@ -152,7 +152,7 @@ func TestMigrate_stopsIfTheContextIsCancelled(t *testing.T) {
 
 // Before migration 8, all organisations that track a target share the handle in the target's row. After the migration, the handle of each
 // organisation's own link is stored with the organisation's subscription, as a handle that no source has confirmed.
-func TestMigrate_turnsTheHandlesOfTargetsIntoClaimedHandles(t *testing.T) {
+func TestMigrate_storesTheHandleOfEachLinkInItsSubscription(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		l := storetest.ParseLink(t, "https://www.instagram.com/right/reel/CabcdefghiJ/")

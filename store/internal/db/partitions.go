@@ -13,7 +13,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// DayRange is a range of days of snapshots_daily whose daily points retention replaces by weekly points together.
+// DayRange is a range of days of snapshots_daily. Retention replaces the daily points of one range after the other by weekly points.
 type DayRange struct {
 	From   Date // first day of the range
 	Before Date // first day after the range
@@ -80,9 +80,9 @@ const (
 )
 
 // DropMonth drops a month's partition of snapshots_daily, and raises the versions of the organisations' data. The function check runs
-// before the drop in the same transaction. If it returns an error, the partition is not dropped. If DropMonth does not get its locks, it
-// tries again a few times, with pauses in which other sessions can use the tables. It returns ErrMonthBusy if it has not dropped the
-// partition, and ErrMonthGone if the partition does not exist any more.
+// before the drop in the same transaction. If check returns an error, DropMonth returns this error and does not drop the partition. If
+// DropMonth does not get its locks, it tries again a few times, with pauses in which other sessions can use the tables. It returns
+// ErrMonthBusy if it did not get its locks in any attempt. It returns ErrMonthGone if the partition does not exist any more.
 func (d *DB) DropMonth(ctx context.Context, orgs []uuid.UUID, month Date, check func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.tryDropMonth(ctx, orgs, month, check)
@@ -153,7 +153,7 @@ func (c *partitionCache) set(month Date, exists bool) {
 	c.months[month] = exists
 }
 
-// PrepareDays creates the monthly partitions of the table snapshots_daily for last month, this month and at least next month. It retries
+// PrepareDays creates the monthly partitions of the table snapshots_daily for at least last month, this month and next month. It retries
 // until all partitions exist or ctx ends. It does nothing on engines without partitions.
 func (d *DB) PrepareDays(ctx context.Context) error {
 	today := d.Now().Day()

@@ -42,7 +42,7 @@ type replica struct {
 	below  func() // closes the pgx pool that pool uses
 	logger *slog.Logger
 
-	answered, behind, failed atomic.Int64 // number of reads that the replica answered, of reads with errBehind, and of reads with other errors
+	answered, behind, failed atomic.Int64 // numbers of reads that the replica answered, of reads with errBehind, and of reads with other errors
 	away                     atomic.Bool  // the replica did not answer, and all reads go to the primary
 	probes                   sync.WaitGroup
 	stop                     context.CancelFunc // ends the checks of a replica that did not answer
@@ -79,7 +79,8 @@ func openReplica(ctx context.Context, o Options, primary connections) (*replica,
 		if have != want {
 			return errors.New("the server is not a replica of the database")
 		}
-		// All statements that are sent together then see one state of the data: that of the check.
+		// With this isolation level, all statements that are sent together read the same state of the data. So the check and the reads
+		// after it see the same data.
 		if _, err := conn.Exec(ctx, "SET default_transaction_isolation = 'repeatable read'"); err != nil {
 			return err
 		}
@@ -105,7 +106,8 @@ func (r *replica) close() error {
 	return err
 }
 
-// HasReplica returns true if there is a replica and it answered the last read.
+// HasReplica returns true if there is a replica and reads can be sent to it. It returns false while all reads go to the primary, because
+// the replica does not answer.
 func (d *DB) HasReplica() bool { return d.replica != nil && !d.replica.away.Load() }
 
 // OnReplica returns a DB whose EachRow and EachRowOf read from the replica. They return an ErrReplica if the replica fails or does not have the
@@ -123,7 +125,7 @@ const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FR
 // statements together. It returns an ErrReplica if the replica cannot answer. The functions of the statements may already have been called
 // for some rows then.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
-	check := errBehind // also if the replica has no row, because it lacks the whole organisation
+	check := errBehind // this error also applies if the check returns no row, because the replica lacks the whole organisation
 	var stopped error  // the error of a function of a statement
 	all := []statement{{replicaCheck, []any{required.org}, func(row *Values) error {
 		switch {
@@ -165,7 +167,7 @@ func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, 
 }
 
 // isAway returns true if err means that the next reads will fail too. It returns false for errors of single statements, such as a statement
-// that PostgreSQL cancels because it conflicts with a change to apply.
+// that PostgreSQL cancels because it conflicts with a change that the replica must apply.
 func isAway(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true

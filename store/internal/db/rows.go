@@ -374,8 +374,8 @@ func (sqliteDialect) eachRow(ctx context.Context, pool *sql.DB, statements []sta
 	return nil
 }
 
-// eachPlainRow runs a SELECT on a pool or in a transaction of database/sql, and calls f for each row, until f returns an error. On PostgreSQL,
-// only transactions use it, because database/sql gives them no access to the binary values.
+// eachPlainRow runs a SELECT on a pool or in a transaction of database/sql, and calls f for each row, until f returns an error. On
+// PostgreSQL, it is used only for transactions, because a transaction of database/sql gives no access to the binary values.
 func eachPlainRow(ctx context.Context, on interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, query string, args []any, f func(*Values) error) error {

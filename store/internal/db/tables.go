@@ -48,8 +48,8 @@ const (
 	// WeeklyDays is the default of Retention.Weekly.
 	WeeklyDays = 730
 	// RetentionMargin is the number of days for which weekly points are kept in addition to Retention.Weekly. The counts of the oldest day
-	// that a caller can request may have to be computed from the weekly points before and after that day. The point before it can be 13
-	// days older.
+	// that a caller can request may have to be computed from the weekly points before and after that day. The weekly point before that day
+	// can be 13 days older than the day.
 	RetentionMargin = 14
 	// IdempotencyLife is how long an idempotency key and its answer are kept.
 	IdempotencyLife = 24 * time.Hour
@@ -64,7 +64,7 @@ const (
 	Day = 24 * time.Hour
 
 	// dailyRetention is DailyDays and 38 more days: 31 because PostgreSQL drops whole months, and 7 because only whole weeks are replaced
-	// by a weekly point. Both constants are for the default Retention.
+	// by a weekly point. dailyRetention and weeklyRetention are computed from the defaults of Retention.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.

@@ -62,7 +62,7 @@ func TestDateOf_returnsTheUTCDay(t *testing.T) {
 	})
 }
 
-func TestDate_followsTheCalendarAndRefusesOtherDays(t *testing.T) {
+func TestDate_followsTheCalendarAndRefusesInvalidDays(t *testing.T) {
 	t.Parallel()
 	at := func(s string) store.Date {
 		d, err := store.ParseDate(s)

@@ -26,8 +26,8 @@ func (d *DB) Change(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB) erro
 	})
 }
 
-// ChangeInBulk raises an organisation's version and then runs f in the same transaction, like Change. It also passes the engine's fastest
-// way to insert rows to f.
+// ChangeInBulk raises an organisation's version and then runs f in the same transaction, like Change. It also passes to f a function that
+// inserts rows in the engine's fastest way.
 func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB, insert InsertRows) error) error {
 	return d.BulkTx(ctx, func(tx *gorm.DB, insert InsertRows) error {
 		if err := RaiseVersions(tx, d.Now(), org); err != nil {
@@ -38,7 +38,8 @@ func (d *DB) ChangeInBulk(ctx context.Context, org uuid.UUID, f func(tx *gorm.DB
 }
 
 // nextVersion is a SQL expression for an organisation's next version: the present time in microseconds, or the last version plus one if
-// that is greater. Both its parameters are the time. So no version is used twice, even if the database is restored from a backup.
+// that is greater. Both parameters of the expression are the present time. So no version is used twice, even if the database is restored
+// from a backup.
 const nextVersion = "CASE WHEN organisation_totals.version < ? THEN ? ELSE organisation_totals.version + 1 END"
 
 const (
@@ -46,23 +47,23 @@ const (
 	raisedLabels = "labels_version = " + nextVersion
 )
 
-// RaiseVersions raises two versions of each organisation: that of its data, and that of its labels (the collections of its videos and
-// accounts). It locks the organisations in the order of their ids, so that concurrent calls cannot deadlock.
+// RaiseVersions raises two versions of each organisation: the version of its data, and the version of its labels (the collections of its
+// videos and accounts). It locks the organisations in the order of their ids, so that concurrent calls cannot deadlock.
 func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raise(tx, raised+", "+raisedLabels, []any{now, now, now, now}, orgs)
 }
 
 // RaiseVersionsOnly raises the versions of organisations, but not the versions of their labels. It is for frequent transactions that change
-// neither collections nor their members. Otherwise it does the same as RaiseVersions.
+// neither collections nor their members. Apart from that, it does the same as RaiseVersions.
 func RaiseVersionsOnly(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raise(tx, raised, []any{now, now}, orgs)
 }
 
-// raise updates the rows of organisation_totals of the given organisations. The parameter assignment is the text after SET, and args has
-// its arguments.
+// raise updates the rows of organisation_totals that belong to the given organisations. The parameter assignment is the text after SET, and
+// args has the arguments of this text.
 func raise(tx *gorm.DB, assignment string, args []any, orgs []uuid.UUID) error {
 	orgs = Distinct(orgs)
-	if len(orgs) <= 1 || isSharded(tx) { // statements for single rows lock the rows in the order of their ids
+	if len(orgs) <= 1 || isSharded(tx) { // orgs is sorted, so these statements lock the rows in the order of their ids
 		for _, org := range orgs {
 			err := tx.Exec("UPDATE organisation_totals SET "+assignment+" WHERE organisation_id = ?", append(slices.Clip(args), org)...).Error
 			if err != nil {

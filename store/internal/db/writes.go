@@ -13,10 +13,10 @@ type Write struct {
 	Args      []any
 }
 
-// RunWrites runs statements in a transaction, in the order of writes. On PostgreSQL, it combines several statements into one, so that it
-// waits for the database only once. So no statement may read rows that a different statement of writes changes, and two statements must not
-// write the same row. But a statement can insert a row with a foreign key to a row that a different statement inserts. PostgreSQL checks
-// foreign keys at the end.
+// RunWrites runs the given statements in the transaction tx. On SQLite and Citus, it runs them one after the other. On PostgreSQL, it
+// combines them into one statement, so that it waits for the database only once. Therefore no statement may read rows that another of the
+// statements changes, and two statements must not write the same row. But a statement can insert a row whose foreign key refers to a row
+// that another statement inserts, because PostgreSQL checks foreign keys at the end.
 func RunWrites(tx *gorm.DB, writes ...Write) error {
 	if len(writes) > 1 && hasWritesInWith(tx) {
 		writes = []Write{together(writes)}
@@ -29,7 +29,7 @@ func RunWrites(tx *gorm.DB, writes ...Write) error {
 	return nil
 }
 
-// together combines the statements of writes into one statement of PostgreSQL, in whose WITH clause they run.
+// together returns one statement of PostgreSQL that runs all the given statements in its WITH clause.
 func together(writes []Write) Write {
 	parts, args := make([]string, len(writes)), []any(nil)
 	for i, w := range writes {
@@ -38,6 +38,6 @@ func together(writes []Write) Write {
 	return Write{"WITH " + strings.Join(parts, ",\n") + "\nSELECT 1", args}
 }
 
-// hasWritesInWith returns true if the engine of tx allows statements that write in a WITH clause. Citus does not allow a statement that writes
-// the tables of several servers.
+// hasWritesInWith returns true if the engine of tx accepts INSERT, UPDATE and DELETE in a WITH clause. It returns false for Citus, where a
+// single statement cannot write to the tables of several servers.
 func hasWritesInWith(tx *gorm.DB) bool { return tx.Name() != "sqlite" && !isSharded(tx) }
