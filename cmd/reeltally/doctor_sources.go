@@ -63,7 +63,7 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 			problems = append(problems, fmt.Sprintf("%d %s", n, text))
 			return true
 		}
-		failing := addProblem(p.Parked, existing, "parked after many failures (fetched once a week)")
+		failing := addProblem(p.Parked, existing, "parked (fetched only once a day or once a week)")
 		failing = addProblem(p.Failing, existing, "failed at the last fetch") || failing
 		addProblem(p.NeverFetched, p.Targets, "requested more than 36h ago and never fetched")
 		addProblem(p.Stale, existing, "with numbers older than 48h")
@@ -77,7 +77,7 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Plat
 			f.State, f.Found = stateBroken, "no target fetched within 36h; "+f.Found
 		}
 		if failing {
-			f.Advice = "See the source's check above and docs/sources.md: the credential may lack a permission, or no source supports such links. Parked targets are fetched once a week, and at once after a refresh."
+			f.Advice = "See the source's check above and docs/sources.md: the credential may lack a permission, or no source supports such links. Parked targets are fetched once a day or once a week, and immediately after a refresh."
 			reason, err := st.Queue.WhyFailing(ctx, link.Platform(p.Platform))
 			if err != nil {
 				return append(out, finding{check, stateBroken, err.Error(), "Check the log of the database."})

@@ -228,7 +228,7 @@ func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 
 		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
 		require.Equal(t, 1, status)
-		require.Equal(t, finding{"numbers of facebook", stateBroken, "no target fetched within 36h; of 3 targets, 3 parked after many failures (fetched once a week); 3 requested more than 36h ago and never fetched; an example: HTTP 400, code 10/0: permission",
+		require.Equal(t, finding{"numbers of facebook", stateBroken, "no target fetched within 36h; of 3 targets, 3 parked (fetched only once a day or once a week); 3 requested more than 36h ago and never fetched; an example: HTTP 400, code 10/0: permission",
 			found["numbers of facebook"].Advice}, found["numbers of facebook"])
 		require.Equal(t, finding{"numbers of instagram", stateWarning, "of 10 targets, 2 failed at the last fetch; 2 with numbers older than 48h; an example: a number of the wrong type",
 			found["numbers of instagram"].Advice}, found["numbers of instagram"])
