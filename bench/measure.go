@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/bench/report"
 )
 
-// benchCase is one comparison of the benchmark. It compares the time of the step in the field measured with the time of the step in the
-// field limit. Both times include the whole work from the caller's point of view.
+// benchCase is one comparison of the benchmark: the time of one step, the field measured, is divided by the time of another step, the field
+// limit. Both times include the whole work from the caller's point of view.
 type benchCase struct {
 	group, name string
 	goal        float64 // highest allowed ratio of measured to limit

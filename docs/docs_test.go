@@ -137,7 +137,7 @@ func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
 var storeFunction = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `(?:\\w+\\.)?(\\w+)` \\|")
 
 // If this test fails because a function was renamed or removed, run `make statements`.
-func TestStatements_namesFunctionsThatExist(t *testing.T) {
+func TestStatementsPage_namesOnlyExistingFunctions(t *testing.T) {
 	t.Parallel()
 	functions := storeFunction.FindAllStringSubmatch(read(t, "evidence/statements.md"), -1)
 	require.Greater(t, len(functions), 200)

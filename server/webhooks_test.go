@@ -234,7 +234,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 	})
 }
 
-func TestWebhooks_sendOneEventBeforeTheOthersAfterAFailure(t *testing.T) {
+func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)

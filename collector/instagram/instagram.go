@@ -156,7 +156,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return s.fetchVideos(ctx, batch, budget)
 }
 
-// fetchVideos searches the videos of a batch in the lists of posts of their accounts. It requests the list of each account only once, for
+// fetchVideos looks for the videos of a batch in the lists of posts of their accounts. It requests the list of each account only once, for
 // all videos of that account.
 func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results := map[string]map[string]source.Result{} // results by handle of the account and by code of the post

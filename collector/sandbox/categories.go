@@ -92,7 +92,7 @@ func AccountCategories(p link.Platform) []AccountCategory {
 	return names(accountShares(p), AccountNormal)
 }
 
-// names returns normal, followed by the categories in list, sorted and without duplicates.
+// names returns the category in the parameter normal and, after it, the sorted categories in list without duplicates.
 func names[C ~string](list []share[C], normal C) []C {
 	set := map[C]bool{}
 	for _, s := range list {

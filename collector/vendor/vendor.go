@@ -45,7 +45,7 @@ type Source struct {
 // targets, or after an answer was too large.
 type batchSize struct {
 	mu      sync.Mutex
-	reduced int       // the size until the reduction ends; 0 if the size was never reduced
+	reduced int       // the smaller size that applies until the reduction ends; 0 if the size was never reduced
 	ends    time.Time // end of the reduction
 }
 

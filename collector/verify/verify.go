@@ -25,7 +25,7 @@ const (
 	enoughAnswers = 4
 	confirmKnown  = 6 * time.Hour
 	confirmNew    = time.Hour
-	// implausibleDrop is a fraction. New views or followers below this fraction of the stored number are suspicious.
+	// implausibleDrop is a fraction. A fetched number of views or followers is suspicious if it is below this fraction of the stored number.
 	implausibleDrop = 0.01
 	// zeroIsNormalFor is the time after the upload in which zero views are not suspicious.
 	zeroIsNormalFor = 24 * time.Hour
@@ -157,7 +157,7 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 			}
 		}
 	}
-	if fell && len(swapped) > 1 { // if the views of a video fell, the videos have exchanged their views, because views hardly ever fall; if all views rose, the videos may really have grown so fast
+	if fell && len(swapped) > 1 { // views hardly ever fall, so a fall means that the videos have exchanged their views; without a fall, they may really have grown so fast
 		for _, i := range swapped {
 			mixedUp[i] = true
 		}

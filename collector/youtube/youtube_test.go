@@ -229,7 +229,7 @@ func TestSource_sendsRequestsAsDocumented(t *testing.T) {
 	}
 }
 
-func TestSource_plansTheMethodVideosListFirstIfDetailsAreNeeded(t *testing.T) {
+func TestSource_callsVideosListFirstIfDetailsAreNeeded(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)
 	list := func(units int64) []source.Call {

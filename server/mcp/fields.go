@@ -53,7 +53,7 @@ func findEntry(responses *openapi3.Responses) (*entry, error) {
 		}
 		return e, nil
 	}
-	return nil, errors.New("the operation has the parameter limit, but its response has no array data")
+	return nil, errors.New("the operation has the parameter limit, but its response has no array named data")
 }
 
 // argument returns the argument that selects the members of each entry.

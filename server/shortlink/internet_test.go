@@ -26,7 +26,7 @@ const publicAddress = "93.184.215.14"
 type answer struct {
 	status   int
 	location string
-	head     int           // status of the response to HEAD, which then has no headers; 0 if the response is the same as to GET
+	head     int           // status of the response to HEAD, which has no headers; 0 if HEAD and GET get the same response
 	cookie   string        // value of the header Set-Cookie; "" if the response has no such header
 	endless  chan struct{} // if not nil, the response body never ends, and this channel is closed when the client closes the connection
 	silent   bool          // true if the server never sends a response

@@ -75,8 +75,8 @@ type ImportedVideo struct {
 // do.
 //
 // Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped. Import
-// replaces only imported points: a point without counts, and a weekly point if Import adds a later point for the same week. All other stored
-// points stay unchanged. A repeated import changes nothing. Afterwards, the latest counts, the statistics and the rows of account_days and
+// never replaces a measured point. It replaces an imported point in two cases: the point has no counts, or it is a weekly point and Import
+// adds a later point for the same week. A repeated import changes nothing. Afterwards, the latest counts, the statistics and the rows of account_days and
 // organisation_days are as if the points had been fetched on their days.
 //
 // Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data.

@@ -25,7 +25,7 @@ type LoadBatch struct {
 	// members of collections of earlier batches.
 	Collections []LoadCollection
 	Accounts    []LoadAccount
-	// Source is the name of the source with which the points are stored.
+	// Source is the name of the source that is stored with each point.
 	Source string
 }
 

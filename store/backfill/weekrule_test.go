@@ -50,7 +50,7 @@ func TestLoad_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
 	})
 }
 
-func TestImport_keepsCountsThatTheLastDayOfTheWeekLacks(t *testing.T) {
+func TestImport_keepsCountsOfEarlierDaysIfTheLastDayOfTheWeekHasNone(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)

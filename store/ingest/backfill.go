@@ -82,10 +82,11 @@ func (d discovery) missing(a *store.Account, reach int) int {
 	return 0
 }
 
-// wanted returns the listed videos that the account's tracking type includes. Before the first complete list, it includes as many of the
-// newest videos as store.ListDepths says. Videos that were uploaded after tracking began are always included.
+// wanted returns the listed videos that the account's tracking type includes. Videos that were uploaded after tracking began are always
+// included. Before the first complete list, the newest videos are included too, as many as store.ListDepths says.
 //
-// A video without an upload date is not included if only new videos are tracked. Otherwise, such a video is included in each of four cases:
+// A video without an upload date is never included if only new videos are tracked. If older videos are tracked too, such a video is included
+// if at least one of these conditions is true:
 //
 //   - All videos are tracked.
 //   - There was no complete list before.

@@ -112,7 +112,7 @@ func TestTrackAgain_causesNoSecondFetchWhileATargetIsFetched(t *testing.T) {
 	})
 }
 
-func TestTrackAccountsAgain_waitsForTheScheduleWithinTheRefreshPause(t *testing.T) {
+func TestTrackAccounts_repeatedDuringTheRefreshPauseWaitsForTheSchedule(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)

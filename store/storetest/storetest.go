@@ -284,7 +284,7 @@ func on(databaseURL string, do func(*sql.DB) error) error {
 	return do(admin)
 }
 
-// database returns the URL of the database with the given name on the server of another URL.
+// database returns the URL in the parameter server with another name of the database.
 func database(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {

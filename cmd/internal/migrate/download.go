@@ -270,7 +270,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if info, err := f.Stat(); err != nil || info.Size() < d.state.Offset {
-		return errors.Join(err, fmt.Errorf("the file %s is shorter than the histories that were written: delete the folder and start again", d.histories))
+		return errors.Join(err, fmt.Errorf("the file %s is shorter than the part that was already written to it: delete the folder and start again", d.histories))
 	}
 	if err := f.Truncate(d.state.Offset); err != nil { // removes a history that was written only in part
 		return err

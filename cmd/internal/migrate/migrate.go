@@ -383,7 +383,7 @@ func (m Migration) videos(ctx context.Context, collection *uuid.UUID) (map[video
 	}
 }
 
-// DefaultDir returns the default folder for the downloaded data of a migration into the organisation target. It is in the current folder.
+// DefaultDir returns the default folder for the downloaded data of a migration into the organisation with the id target. The folder is in the current folder.
 func DefaultDir(target uuid.UUID) string {
 	return filepath.Join(".", "reeltally-migrate-"+target.String())
 }

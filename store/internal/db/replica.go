@@ -31,7 +31,7 @@ var ErrReplica = errors.New("the replica cannot answer")
 
 var (
 	// errBehind reports that the replica has not applied the required version of the organisation's data yet.
-	errBehind = errors.New("it lacks a change of the organisation")
+	errBehind = errors.New("the replica has not yet applied the last change of the organisation")
 	// errPromoted reports that the server accepts writes of its own, so that it no longer gets the changes of the primary.
 	errPromoted = errors.New("the server is no longer a replica")
 )
