@@ -116,8 +116,9 @@ func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need 
 	return needs
 }
 
-// costs returns the alternative costs of fetching one target like sample, in the order in which they are tried. There is one cost for each
-// list of calls that a source offers (Source.Plan). A cost maps the key of a budget to the units that one target takes from this budget.
+// costs returns what it costs to fetch one target like sample. There are several ways to fetch it: each list of calls that Source.Plan
+// returns is one way. The result has one cost for each way, in the order in which the ways are tried. A cost maps the key of a budget to
+// the units that one target takes from this budget.
 // All targets of a full batch share the units of a call evenly.
 func (c *Collector) costs(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0

@@ -232,7 +232,7 @@ func (r *outageRun) run(t *testing.T) {
 	r.counts.duration = time.Since(start)
 }
 
-// repeat calls send until the channel stop is closed.
+// repeat calls the function send again and again until the channel stop is closed.
 func (r *outageRun) repeat(stop <-chan struct{}, send func()) {
 	for {
 		send()

@@ -30,8 +30,8 @@ const (
 	// otherRefusals is how many consecutive calls, for at least two targets, must fail with a class other than AuthFailed before a source is
 	// paused.
 	otherRefusals = 3
-	// longestRefusalPause is the longest pause of a source after refusals of the class AuthFailed whose cause may be the targets and not
-	// the credential.
+	// longestRefusalPause limits the pause of a source after answers of the class AuthFailed if the targets, and not the credential, may be
+	// the cause of these answers.
 	longestRefusalPause = 5 * time.Minute
 )
 

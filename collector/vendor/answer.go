@@ -17,8 +17,8 @@ import (
 // first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. The parameter body is the
 // zero Result if the answer is not JSON. The rules do not apply to such an answer, because it does not come from the vendor itself.
 //
-// The result ofSource is true if the vendor refused the credential. A rule for status 403 without a condition on the body does not prove
-// this, because vendors also return 403 if the platform refuses one target.
+// The result ofSource is true if the answer proves that the vendor refused the credential. The status 403 alone is no proof, because vendors
+// also return it if the platform refuses one target. A rule for this status must also have a condition on the body.
 func (c Config) classOf(status int, body gjson.Result) (class string, ofSource bool) {
 	isJSON := body.Exists()
 	for _, r := range c.Rules {

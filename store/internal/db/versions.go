@@ -59,8 +59,8 @@ func RaiseVersionsOnly(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raise(tx, raised, []any{now, now}, orgs)
 }
 
-// raise updates the rows of organisation_totals that belong to the given organisations. The parameter assignment is the text after SET, and
-// args has the arguments of this text.
+// raise runs an UPDATE of the rows of organisation_totals that belong to the given organisations. The parameter assignment is the SQL text
+// after the word SET, and args has the values of its placeholders.
 func raise(tx *gorm.DB, assignment string, args []any, orgs []uuid.UUID) error {
 	orgs = Distinct(orgs)
 	if len(orgs) <= 1 || isSharded(tx) { // orgs is sorted, so these statements lock the rows in the order of their ids
