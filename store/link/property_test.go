@@ -69,7 +69,7 @@ func TestParse_handlesRandomLinks(t *testing.T) {
 		require.Equal(t, withoutLostHandle(got), again)
 	}))
 
-	t.Run("query, fragment, scheme, case of the host and blanks do not change the result", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("a query, a fragment, another scheme, upper case in the host or blanks do not change the result", rapid.MakeCheck(func(t *rapid.T) {
 		raw, want := drawLink(t)
 		query := url.Values{}
 		for range rapid.IntRange(0, 6).Draw(t, "parameters") {
@@ -350,15 +350,15 @@ func TestUploadTime_returnsUploadTimeThatVideoIDContains(t *testing.T) {
 		want  time.Time
 		known bool
 	}{
-		"TikTok":                    {"https://www.tiktok.com/@leenabhushan/video/6748451240264420610", time.Date(2019, 10, 16, 0, 0, 0, 0, time.UTC), true},
-		"Instagram of 2016":         {"https://www.instagram.com/p/BA-pQFBG8HZ/", time.Unix(1453760977, 0).UTC(), true},
-		"Instagram of ten letters":  {"https://www.instagram.com/p/aye83DjauH/", time.Unix(1371748545, 0).UTC(), true},
-		"Instagram beyond 64 bits":  {"https://www.instagram.com/p/___________/", time.Time{}, false},
-		"TikTok id without a time":  {"https://www.tiktok.com/@user/video/100000000000000", time.Time{}, false},
-		"TikTok id beyond 64 bits":  {"https://www.tiktok.com/@user/video/99999999999999999999", time.Time{}, false},
-		"YouTube":                   {"https://youtu.be/" + youtubeID, time.Time{}, false},
-		"Facebook":                  {"https://www.facebook.com/reel/" + facebookID, time.Time{}, false},
-		"account with a numeric id": {"https://www.tiktok.com/share/user/6567659045795758085", time.Time{}, false},
+		"TikTok":                              {"https://www.tiktok.com/@leenabhushan/video/6748451240264420610", time.Date(2019, 10, 16, 0, 0, 0, 0, time.UTC), true},
+		"Instagram post of 2016":              {"https://www.instagram.com/p/BA-pQFBG8HZ/", time.Unix(1453760977, 0).UTC(), true},
+		"Instagram code of ten characters":    {"https://www.instagram.com/p/aye83DjauH/", time.Unix(1371748545, 0).UTC(), true},
+		"Instagram code of more than 64 bits": {"https://www.instagram.com/p/___________/", time.Time{}, false},
+		"TikTok id without a time":            {"https://www.tiktok.com/@user/video/100000000000000", time.Time{}, false},
+		"TikTok id of more than 64 bits":      {"https://www.tiktok.com/@user/video/99999999999999999999", time.Time{}, false},
+		"YouTube":                             {"https://youtu.be/" + youtubeID, time.Time{}, false},
+		"Facebook":                            {"https://www.facebook.com/reel/" + facebookID, time.Time{}, false},
+		"account with a numeric id":           {"https://www.tiktok.com/share/user/6567659045795758085", time.Time{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

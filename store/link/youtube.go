@@ -235,9 +235,9 @@ func youtubeID(s string) (id string, ok bool) {
 }
 
 // isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, "-", "_", "." and
-// "·". The parameter least is the smallest number of characters of a name that contains only ASCII characters. A name with other characters
+// "·". The parameter minLength is the smallest number of characters of a name that contains only ASCII characters. A name with other characters
 // can be a single character.
-func isYouTubeName(s string, least int) bool {
+func isYouTubeName(s string, minLength int) bool {
 	count, ascii := 0, true
 	for _, r := range s {
 		ascii = ascii && r < utf8.RuneSelf
