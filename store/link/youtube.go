@@ -235,8 +235,8 @@ func youtubeID(s string) (id string, ok bool) {
 }
 
 // isYouTubeName reports whether s has the form of a handle or an older account name: letters and digits of any script, "-", "_", "." and
-// "·". The parameter minLength is the smallest number of characters of a name that contains only ASCII characters. A name with other characters
-// can be a single character.
+// "·". The parameter minLength is the smallest number of characters of a name that contains only ASCII characters. A name with other
+// characters can be a single character.
 func isYouTubeName(s string, minLength int) bool {
 	count, ascii := 0, true
 	for _, r := range s {
@@ -250,9 +250,9 @@ func isYouTubeName(s string, minLength int) bool {
 		}
 	}
 	if !ascii {
-		least = 1
+		minLength = 1
 	}
-	return count >= least && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
+	return count >= minLength && count <= 30 && len(s) <= 200 && s[len(s)-1] != '.'
 }
 
 // isYouTubeReserved reports whether word, the first part of a path in lower case, is a page of YouTube itself and not an older account
