@@ -80,11 +80,12 @@ test-long: ## run the simulations and the generated hostile answers, without the
 		test -shuffle=on -timeout=30m -run='$(LONG)' ./collector
 
 # REELTALLY_TEST_CITUS_URL is the URL of a database on the coordinator of a Citus cluster. With it, the tests use this cluster instead of the
-# stand-in, and the tests of the collector and the end-to-end tests named in CITUS_END_TO_END run too. docs/scale.md describes the cluster.
+# stand-in for Citus, and also run the tests of the collector and the end-to-end tests named in CITUS_END_TO_END. docs/scale.md describes
+# the cluster.
 CITUS_TESTS = CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(WITH_POSTGRES) go test
 CITUS_END_TO_END := ^(TestTracking|TestBulk|TestFairness|TestCollectors|TestFaults|TestKill_killedServerLosesAndDuplicatesNoLinks)
 .PHONY: test-citus
-test-citus: ## run the tests of the store with the statements for Citus, on a stand-in for the extension, or on REELTALLY_TEST_CITUS_URL
+test-citus: ## run the tests of the store with the statements for Citus, on a stand-in for Citus, or on REELTALLY_TEST_CITUS_URL
 	@$(CITUS_TESTS) -short $(if $(REELTALLY_TEST_CITUS_URL),-timeout=6h) ./store ./store/queue ./store/ingest ./store/backfill
 	@$(if $(REELTALLY_TEST_CITUS_URL),$(CITUS_TESTS) -count=1 -timeout=6h ./collector -skip='$(LONG)')
 	@$(if $(REELTALLY_TEST_CITUS_URL),$(CITUS_TESTS) -count=1 -timeout=6h ./cmd/e2e -run='$(CITUS_END_TO_END)')
@@ -121,7 +122,7 @@ fuzz-contract: ## send 200,000 requests generated from openapi.yaml and write do
 	REELTALLY_FUZZ_COUNT=$(or $(COUNT),200000) REELTALLY_FUZZ_SEED=$(or $(SEED),1) REELTALLY_FUZZ_REPORT=$(CURDIR)/docs/evidence/contract-fuzz.md \
 		go test -count=1 -v -timeout=3h -run '^TestContract_randomRequestsGetDeclaredResponses$$' ./server/ $(ARGS)
 
-# COUNT is the number of answers, by default 20,000. Another SEED, such as SEED=2, generates other answers.
+# COUNT is the number of answers of sources to generate, by default 20,000. Another SEED, such as SEED=2, generates other answers.
 .PHONY: hostile
 hostile: ## give the collector 20,000 generated hostile answers and write docs/evidence/hostile-answers.md (COUNT, SEED)
 	@mkdir -p docs/evidence
@@ -165,7 +166,7 @@ outages: ## stop PostgreSQL and Redis and fill disks under load and write docs/e
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=2h -run '^TestOutages_serverLosesNoAcknowledgedWriteAndRecovers$$' $(ARGS) -args -outages.disks -outages.count=$(or $(OUTAGES),20) \
 		-outages.out=$(CURDIR)/docs/evidence/outages.md
 
-# PROBES=50000 sends fewer probes.
+# PROBES is the number of requests, by default 500,000. For example, PROBES=50000 takes a tenth of the time.
 .PHONY: probes
 probes: ## ask for data of other organisations 500,000 times and write docs/evidence/tenancy.md (1 hour; PROBES)
 	@mkdir -p docs/evidence

@@ -11,11 +11,11 @@ import (
 
 const (
 	bulkLinks    = 500 // number of links in a bulk request
-	bulkAccounts = 25  // number of accounts among which the links are divided
+	bulkAccounts = 25  // number of accounts whose videos the links of a bulk request name
 )
 
-// A series is a set of links. The video ids of two series differ, and each measured step tracks its own series. So no other step has
-// tracked the links of a step before.
+// A series is a set of links. The video ids of two series differ, and each measured step tracks its own series. So when a step
+// tracks its links, no other step has tracked them.
 const (
 	seriesNew = iota + 1
 	seriesComparison
@@ -39,22 +39,22 @@ func bulkIDs(series, round int) []string {
 func bulkCases(b *bench) []benchCase {
 	o := b.pg.writes
 	return []benchCase{
-		{group: "Bulk", name: fmt.Sprintf("track %d new links / COPY of the new rows of videos", bulkLinks), goal: 2.5, measured: b.tracks(o, seriesNew),
-			limit: b.copyIn("bench_tracked", bulkLinks, func(round int) string {
+		{group: "Bulk", name: fmt.Sprintf("track %d new links / COPY of the new rows of videos", bulkLinks), goal: 2.5, measured: b.trackStep(o, seriesNew),
+			limit: b.copyInStep("bench_tracked", bulkLinks, func(round int) string {
 				return fmt.Sprintf("SELECT * FROM videos WHERE organisation_id = '%s' AND platform = 'tiktok' AND external_id IN ('%s')",
 					o.id, strings.Join(bulkIDs(seriesNew, round), "', '"))
 			})},
 		{group: "Bulk", name: fmt.Sprintf("track %d existing links / %d new links", bulkLinks, bulkLinks), goal: 1.0,
-			measured: timed(func(ctx context.Context, _ int) error { return b.track(ctx, o, seriesExisting, 0) }),
-			limit:    b.tracks(o, seriesComparison),
+			measured: timedStep(func(ctx context.Context, _ int) error { return b.track(ctx, o, seriesExisting, 0) }),
+			limit:    b.trackStep(o, seriesComparison),
 			prepare:  []func(context.Context) error{func(ctx context.Context) error { return b.track(ctx, o, seriesExisting, 0) }}},
 	}
 }
 
-// tracks returns a step that tracks bulkLinks links for the organisation o. A series is a set of links that only one case of the benchmark
+// trackStep returns a step that tracks bulkLinks links for the organisation o. A series is a set of links that only one case of the benchmark
 // tracks. In each round of the benchmark, the step tracks links of the series that it has not tracked before.
-func (b *bench) tracks(o *organisation, series int) step {
-	return timed(func(ctx context.Context, round int) error { return b.track(ctx, o, series, round) })
+func (b *bench) trackStep(o *organisation, series int) step {
+	return timedStep(func(ctx context.Context, round int) error { return b.track(ctx, o, series, round) })
 }
 
 // track sends a bulk request that tracks the links that bulkIDs gives to this series and this round.

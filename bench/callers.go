@@ -20,14 +20,14 @@ const (
 	callersLabel = "Callers: 50 callers and the collector"
 )
 
-// facts measures how fast many concurrent callers read long pages while the collector stores batches of answers. The report shows these
+// measureCallers measures how fast many concurrent callers read long pages while the collector stores batches of answers. The report shows these
 // measurements, but they have no goals, so they cannot fail the benchmark.
-func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
+func (b *bench) measureCallers(ctx context.Context) ([]report.Fact, error) {
 	if !regexp.MustCompile(b.only).MatchString(callersLabel) {
 		return nil, nil
 	}
 	fmt.Fprintf(os.Stderr, "%d callers read %d pages each\n", callers, callerPages)
-	before, err := b.resident()
+	before, err := b.residentMemory()
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (b *bench) facts(ctx context.Context) ([]report.Fact, error) {
 	return []report.Fact{
 		{Name: pages, Value: fmt.Sprintf("p50 %.0f ms, p99 %.0f ms, %d of %d refused with 503", milliseconds(median(took)), milliseconds(percentile(took, 99)),
 			refused, callers*callerPages)},
-		{Name: "storing a batch meanwhile", Value: fmt.Sprintf("p50 %.0f ms, %d stored", milliseconds(median(collector.took)), len(collector.took))},
+		{Name: "storing a batch while the callers read", Value: fmt.Sprintf("p50 %.0f ms, %d stored", milliseconds(median(collector.took)), len(collector.took))},
 		{Name: "resident memory of the server", Value: fmt.Sprintf("%.0f MiB before, %.0f MiB at most", before, peak)},
 	}, nil
 }
@@ -62,7 +62,7 @@ type collecting struct {
 // least one batch.
 func (b *bench) collectUntil(ctx, end context.Context) (c collecting) {
 	for len(c.took) == 0 || end.Err() == nil {
-		took, err := stores(b.pg, b.batchSize())(ctx, 0)
+		took, err := storeStep(b.pg, b.batchSize())(ctx, 0)
 		if err != nil {
 			c.err = err
 			return c
@@ -110,7 +110,7 @@ func (b *bench) readPages(ctx context.Context) (took []time.Duration, refused in
 	done := make(chan struct{})
 	go func() { running.Wait(); close(done) }()
 	for {
-		memory, memoryErr := b.resident()
+		memory, memoryErr := b.residentMemory()
 		peak = max(peak, memory)
 		select {
 		case <-done:
@@ -120,8 +120,8 @@ func (b *bench) readPages(ctx context.Context) (took []time.Duration, refused in
 	}
 }
 
-// resident returns the resident memory of the server in MiB. On systems without /proc, it returns 0.
-func (b *bench) resident() (float64, error) {
+// residentMemory returns the resident memory of the server in MiB. On systems without /proc, it returns 0.
+func (b *bench) residentMemory() (float64, error) {
 	text := field(fmt.Sprintf("/proc/%d/status", b.pg.server.Process.Pid), "VmRSS")
 	if text == "" {
 		return 0, nil

@@ -16,15 +16,15 @@ import (
 // collectorCases compares two times: the time in which the collector stores a batch of answers of a source, and the time in which
 // PostgreSQL stores the same history points with COPY.
 func collectorCases(b *bench) []benchCase {
-	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: stores(b.pg, b.batchSize()),
-		limit: b.copyIn("bench_points", b.batchSize(), func(int) string {
+	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: storeStep(b.pg, b.batchSize()),
+		limit: b.copyInStep("bench_points", b.batchSize(), func(int) string {
 			return fmt.Sprintf("SELECT * FROM snapshots_daily WHERE organisation_id = '%s' AND day = '%s'", b.pg.writes.id, b.pg.batchDay().Format(time.DateOnly))
 		})}}
 }
 
-// stores returns a step of the benchmark that stores made-up answers of a source. The parameter size is the number of videos, which belong
+// storeStep returns a step of the benchmark that stores made-up answers of a source. The parameter size is the number of videos, which belong
 // to the organisation i.writes. Each run of the step stores answers for the day after the day of the last run.
-func stores(i *instance, size int) step {
+func storeStep(i *instance, size int) step {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		claim, outcomes, err := i.nextBatch(ctx, size)
 		if err != nil {
@@ -63,7 +63,7 @@ func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []inge
 			Views: higher(v.LatestViews), Likes: higher(v.LatestLikes), Comments: higher(v.LatestComments), Shares: higher(v.LatestShares), Bookmarks: higher(v.LatestBookmarks)}
 		outcomes[n] = ingest.Outcome{Target: target, Facts: facts, Details: true, Source: store.SandboxSource, State: "active", NextAt: store.InstantOf(at.AddDate(0, 0, 1))}
 	}
-	return claim, outcomes, i.lease(ctx, claim)
+	return claim, outcomes, i.leaseTargets(ctx, claim)
 }
 
 // higher returns a count that is about one percent higher, or nil if count is nil, which means unknown.
@@ -74,8 +74,8 @@ func higher(count *int64) *int64 {
 	return new(*count + *count/100 + 1)
 }
 
-// lease marks the targets of a claim as leased to this claim, as the queue does with due targets. Here the targets need not be due.
-func (i *instance) lease(ctx context.Context, c queue.Claim) error {
+// leaseTargets marks the targets of a claim as leased to this claim, as the queue does with due targets. Here the targets need not be due.
+func (i *instance) leaseTargets(ctx context.Context, c queue.Claim) error {
 	return i.store.DB().Tx(ctx, func(tx *gorm.DB) error {
 		leased := int64(0)
 		for _, g := range queue.ByKind(c.Targets) {

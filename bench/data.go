@@ -27,7 +27,7 @@ type bench struct {
 	db     *pgx.Conn // connection for the SQL statements that are compared with requests, such as COPY
 	stop   []func()  // functions that the method close calls, in reverse order
 
-	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; startLite fills lite when it is first needed
+	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the field lite is nil until startLite is called
 	bulkSmall *organisation // organisation with a tenth of the videos of pg.writes, for requests that track links
 }
 

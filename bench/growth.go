@@ -11,11 +11,11 @@ func growthCases(b *bench) []benchCase {
 		out = append(out, benchCase{group: "Growth", name: name + ", 10 times the videos", goal: 1.5, measured: of(large), limit: of(small)})
 	}
 	gets := func(name, path string) {
-		add(name, func(o *organisation) step { return repeated(5, b.gets(o, same(path))) })
+		add(name, func(o *organisation) step { return repeatStep(5, b.getStep(o, always(path))) })
 	}
 	page := func(name string, of func(o *organisation) int) {
 		add(name, func(o *organisation) step {
-			return repeated(5, b.gets(o, same(fmt.Sprintf("%s&page=%d", ordered("created_at", 100).path(), of(o)))))
+			return repeatStep(5, b.getStep(o, always(fmt.Sprintf("%s&page=%d", ordered("created_at", 100).path(), of(o)))))
 		})
 	}
 	gets("100 videos by created_at", ordered("created_at", 100).path())
@@ -25,14 +25,14 @@ func growthCases(b *bench) []benchCase {
 	}
 	page("last page of 100", func(o *organisation) int { return o.videos / 100 })
 	page("middle page of 100", func(o *organisation) int { return o.videos / 200 })
-	add("GET /videos/{ad_id}", func(o *organisation) step { return repeated(50, b.gets(o, oneVideo(o))) })
+	add("GET /videos/{ad_id}", func(o *organisation) step { return repeatStep(50, b.getStep(o, oneVideo(o))) })
 	for _, days := range []int{readDays, 30} {
 		add(fmt.Sprintf("%d days of a video", days), func(o *organisation) step {
 			path, _ := historyOf(o, days)
-			return repeated(20, b.gets(o, path))
+			return repeatStep(20, b.getStep(o, path))
 		})
 	}
 	gets("30 days of the organisation", organisationHistory())
 	return append(out, benchCase{group: "Growth", name: fmt.Sprintf("track %d new links, 10 times the videos", bulkLinks), goal: 1.5,
-		measured: b.tracks(b.pg.writes, seriesLarge), limit: b.tracks(b.bulkSmall, seriesSmall)})
+		measured: b.trackStep(b.pg.writes, seriesLarge), limit: b.trackStep(b.bulkSmall, seriesSmall)})
 }

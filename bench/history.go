@@ -17,8 +17,8 @@ func historyCases(b *bench) []benchCase {
 		b.videoHistory(o, readDays, 2.0),
 		b.videoHistory(o, 30, 1.5),
 		{group: "Histories", name: "30 days of the organisation / 30 rows by primary key", goal: 2.0,
-			measured: repeated(20, b.gets(o, same(organisationHistory()))),
-			limit: repeated(20, b.selects(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
+			measured: repeatStep(20, b.getStep(o, always(organisationHistory()))),
+			limit: repeatStep(20, b.selectStep(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
 				return []any{o.id, daysAgo(29), daysAgo(0)}
 			}))},
 	}
@@ -52,8 +52,8 @@ func historyOf(o *organisation, days int) (path, sql func(round int) string) {
 func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase {
 	path, sql := historyOf(o, days)
 	return benchCase{group: "Histories", name: fmt.Sprintf("%d days of a video / COPY of the stored points", days), goal: goal,
-		measured: repeated(20, b.gets(o, path)),
-		limit: repeated(20, timed(func(ctx context.Context, round int) error {
+		measured: repeatStep(20, b.getStep(o, path)),
+		limit: repeatStep(20, timedStep(func(ctx context.Context, round int) error {
 			return b.copyAll(ctx, sql(round))
 		})),
 		prepare: []func(context.Context) error{func(ctx context.Context) error {

@@ -119,7 +119,7 @@ func (i *instance) seed(ctx context.Context, orgs, videos, days int) ([]*organis
 	return made, nil
 }
 
-// manyHandle is the name of the account, and manyCollection the name of the collection, that addMany creates.
+// These constants are the handle of the account and the name of the collection that addMany creates.
 const manyHandle, manyCollection = "bench.many", "Bench many"
 
 // addMany adds a TikTok account with up to 6,000 videos to an organisation, and puts these videos into a collection. Lists that are

@@ -16,16 +16,16 @@ func layerCases(b *bench) []benchCase {
 	var bare string // address of the server that uses only net/http
 	return []benchCase{
 		{group: "Layers", name: "GET /authenticate / the same bytes from net/http", goal: 1.4,
-			measured: repeated(200, b.gets(o, same("/authenticate"))),
-			limit: repeated(200, timed(func(ctx context.Context, _ int) error {
+			measured: repeatStep(200, b.getStep(o, always("/authenticate"))),
+			limit: repeatStep(200, timedStep(func(ctx context.Context, _ int) error {
 				return b.getURL(ctx, bare, io.Discard)
 			})),
 			prepare: []func(context.Context) error{func(ctx context.Context) (err error) {
 				bare, err = b.startBare(ctx, "/authenticate")
 				return err
 			}}},
-		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, measured: repeated(50, b.gets(o, oneVideo(o))),
-			limit: repeated(50, b.selects(1, "SELECT "+videoColumns+" FROM videos WHERE organisation_id = $1 AND id = $2", func(round int) []any {
+		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, measured: repeatStep(50, b.getStep(o, oneVideo(o))),
+			limit: repeatStep(50, b.selectStep(1, "SELECT "+videoColumns+" FROM videos WHERE organisation_id = $1 AND id = $2", func(round int) []any {
 				return []any{o.id, o.old[round%len(o.old)]}
 			}))},
 	}

@@ -46,10 +46,10 @@ func (b *bench) createLimitTables(ctx context.Context) error {
 	return nil
 }
 
-// copyOut returns a step of the benchmark that copies the rows of a query out of the database and discards them. The step fails if the
+// copyOutStep returns a step of the benchmark that copies the rows of a query out of the database and discards them. The step fails if the
 // query does not return exactly the expected number of rows.
-func (b *bench) copyOut(expected int, query func(round int) string) step {
-	return timed(func(ctx context.Context, round int) error {
+func (b *bench) copyOutStep(expected int, query func(round int) string) step {
+	return timedStep(func(ctx context.Context, round int) error {
 		done, err := b.db.PgConn().CopyTo(ctx, io.Discard, "COPY ("+query(round)+") TO STDOUT")
 		if err == nil && done.RowsAffected() != int64(expected) {
 			err = fmt.Errorf("COPY gave %d rows instead of %d", done.RowsAffected(), expected)
@@ -64,9 +64,9 @@ func (b *bench) copyAll(ctx context.Context, query string) error {
 	return err
 }
 
-// copyIn returns a step of the benchmark that copies the rows of a query into a table with COPY. The step measures only the writing, not
+// copyInStep returns a step of the benchmark that copies the rows of a query into a table with COPY. The step measures only the writing, not
 // the query. It fails if the number of written rows is not the expected one.
-func (b *bench) copyIn(table string, expected int, query func(round int) string) step {
+func (b *bench) copyInStep(table string, expected int, query func(round int) string) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var text bytes.Buffer
 		if _, err := b.db.PgConn().CopyTo(ctx, &text, "COPY ("+query(round)+") TO STDOUT"); err != nil {
@@ -82,10 +82,10 @@ func (b *bench) copyIn(table string, expected int, query func(round int) string)
 	}
 }
 
-// selects returns a step of the benchmark that runs a prepared query and reads its rows. The step fails if the query does not return
+// selectStep returns a step of the benchmark that runs a prepared query and reads its rows. The step fails if the query does not return
 // exactly the expected number of rows.
-func (b *bench) selects(expected int, query string, arguments func(round int) []any) step {
-	return timed(func(ctx context.Context, round int) error {
+func (b *bench) selectStep(expected int, query string, arguments func(round int) []any) step {
+	return timedStep(func(ctx context.Context, round int) error {
 		found, err := b.db.Query(ctx, query, arguments(round)...) // pgx prepares a query when it is first used, and then uses it again
 		if err != nil {
 			return err

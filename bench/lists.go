@@ -30,8 +30,10 @@ func (l listing) times() int {
 	return 1
 }
 
-// lists returns a step of the benchmark that requests the page l from the server on PostgreSQL, for the organisation bench.pg.large.
-func (b *bench) lists(l listing) step { return repeated(l.times(), b.gets(b.pg.large, same(l.path()))) }
+// listStep returns a step of the benchmark that requests the page l from the server on PostgreSQL, for the organisation bench.pg.large.
+func (b *bench) listStep(l listing) step {
+	return repeatStep(l.times(), b.getStep(b.pg.large, always(l.path())))
+}
 
 // sql returns the SQL query for the rows of the page, with the given columns, for the organisation o.
 func (l listing) sql(columns string, o *organisation) string {
@@ -69,8 +71,8 @@ func listCases(b *bench) []benchCase {
 	o := b.pg.large
 	var out []benchCase
 	copied := func(l listing, goal float64) {
-		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("%d videos %s / COPY", l.rows, l.name), goal: goal, prepare: []func(context.Context) error{b.checks(l)},
-			measured: b.lists(l), limit: repeated(l.times(), b.copyOut(l.rows, same(l.sql(videoColumns, o))))})
+		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("%d videos %s / COPY", l.rows, l.name), goal: goal, prepare: []func(context.Context) error{b.checkPage(l)},
+			measured: b.listStep(l), limit: repeatStep(l.times(), b.copyOutStep(l.rows, always(l.sql(videoColumns, o))))})
 	}
 	page, filteredPage := min(5000, o.videos), min(5000, o.many)
 	copied(ordered("created_at", page), 1.0)
@@ -84,22 +86,22 @@ func listCases(b *bench) []benchCase {
 	for _, rows := range []int{page, 100} {
 		for _, order := range orders {
 			out = append(out, benchCase{group: "Orders", name: fmt.Sprintf("%d videos by %s / by created_at", rows, order), goal: 1.5,
-				measured: b.lists(ordered(order, rows)), limit: b.lists(ordered("created_at", rows))})
+				measured: b.listStep(ordered(order, rows)), limit: b.listStep(ordered("created_at", rows))})
 		}
 	}
 	hundred := ordered("created_at", 100)
-	first := b.lists(hundred)
+	first := b.listStep(hundred)
 	at := func(page int) step {
 		l := hundred
 		l.query += fmt.Sprint("&page=", page)
-		return b.lists(l)
+		return b.listStep(l)
 	}
 	var cursor string
 	return append(out,
 		benchCase{group: "Pages", name: "middle page of 100 / first page", goal: 10, measured: at(o.videos / 200), limit: first},
 		benchCase{group: "Pages", name: "last page of 100 / first page", goal: 1.5, measured: at(o.videos / 100), limit: first},
 		benchCase{group: "Pages", name: "page of 100 after the middle page, by cursor / first page", goal: 1.5, limit: first,
-			measured: repeated(hundred.times(), b.gets(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
+			measured: repeatStep(hundred.times(), b.getStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
 			prepare: []func(context.Context) error{func(ctx context.Context) error {
 				var answer videoPage
 				err := b.read(ctx, b.pg, o, fmt.Sprintf("%s&page=%d", hundred.path(), o.videos/200), &answer)
@@ -119,9 +121,9 @@ type videoPage struct {
 	} `json:"pagination"`
 }
 
-// checks returns a function that checks the response to the request for the page l of the organisation bench.pg.large. The function fails
+// checkPage returns a function that checks the response to the request for the page l of the organisation bench.pg.large. The function fails
 // if the response has other videos, another order or another total than the database.
-func (b *bench) checks(l listing) func(context.Context) error {
+func (b *bench) checkPage(l listing) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var answer videoPage
 		if err := b.read(ctx, b.pg, b.pg.large, l.path(), &answer); err != nil {

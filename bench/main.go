@@ -42,7 +42,7 @@ func main() {
 	flag.Float64Var(&o.scale, "scale", 0.1, "1 creates 100,000 videos in the organisation that is read, 6,000 more in one account, and 900,000 in others")
 	flag.IntVar(&o.rounds, "rounds", 15, "how often each case is measured")
 	flag.StringVar(&o.only, "only", "", "regular expression for the names of the cases to measure")
-	flag.StringVar(&o.peers, "peers", "go", "go measures the peer in Go; all also measures the peers that must be installed first")
+	flag.StringVar(&o.peers, "peers", "go", "peers to measure: \"go\" for the one that is written in Go, or \"all\" to install and measure the others too")
 	flag.StringVar(&o.revision, "revision", "unknown", "name of the measured commit, for the report")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -94,7 +94,7 @@ func run(ctx context.Context, o options) error {
 	if r.Results, err = measure(ctx, b.selected(), o.rounds); err != nil {
 		return err
 	}
-	if r.Facts, err = b.facts(ctx); err != nil {
+	if r.Facts, err = b.measureCallers(ctx); err != nil {
 		return err
 	}
 	if err := write(r, o); err != nil {

@@ -25,7 +25,7 @@ type benchCase struct {
 // times. The parameter round counts these runs from 0, so that a step can use other data each time.
 type step func(ctx context.Context, round int) (time.Duration, error)
 
-func timed(f func(ctx context.Context, round int) error) step {
+func timedStep(f func(ctx context.Context, round int) error) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		start := time.Now()
 		err := f(ctx, round)
@@ -33,9 +33,9 @@ func timed(f func(ctx context.Context, round int) error) step {
 	}
 }
 
-// repeated returns a step that runs s several times and returns the mean time of these runs. One run of a short step could not be measured
+// repeatStep returns a step that runs s several times and returns the mean time of these runs. One run of a short step could not be measured
 // precisely.
-func repeated(times int, s step) step {
+func repeatStep(times int, s step) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var total time.Duration
 		for range times {

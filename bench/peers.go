@@ -54,8 +54,8 @@ func peerCases(b *bench) []benchCase {
 			rows := min(size, b.pg.large.videos)
 			ours, path := ordered("created_at", rows), p.path(b.pg.large, rows)
 			out = append(out, benchCase{group: "Peers", name: fmt.Sprintf("%d videos by %s / ReelTally", rows, p.name), goal: goal, atLeast: true,
-				measured: repeated(ours.times(), timed(func(ctx context.Context, _ int) error { return b.getURL(ctx, address+path, io.Discard) })),
-				limit:    b.lists(ours),
+				measured: repeatStep(ours.times(), timedStep(func(ctx context.Context, _ int) error { return b.getURL(ctx, address+path, io.Discard) })),
+				limit:    b.listStep(ours),
 				prepare:  []func(context.Context) error{start, func(ctx context.Context) error { return b.checkPeer(ctx, address+path, rows) }}})
 		}
 	}

@@ -58,10 +58,10 @@ func (b *bench) getURL(ctx context.Context, url string, output io.Writer) error 
 	return b.send(r, output)
 }
 
-// gets returns a step of the benchmark that sends a GET request for an organisation to the server on PostgreSQL, and reads the whole
+// getStep returns a step of the benchmark that sends a GET request for an organisation to the server on PostgreSQL, and reads the whole
 // response. The function path returns the path of the request in each round of the benchmark.
-func (b *bench) gets(o *organisation, path func(round int) string) step {
-	return timed(func(ctx context.Context, round int) error {
+func (b *bench) getStep(o *organisation, path func(round int) string) step {
+	return timedStep(func(ctx context.Context, round int) error {
 		return b.request(ctx, b.pg, o, http.MethodGet, path(round), nil, io.Discard)
 	})
 }
@@ -75,5 +75,5 @@ func (b *bench) read(ctx context.Context, i *instance, o *organisation, path str
 	return json.Unmarshal(body.Bytes(), result)
 }
 
-// same returns a function that returns the same path or SQL query in every round of the benchmark.
-func same(text string) func(int) string { return func(int) string { return text } }
+// always returns a function that returns the same path or SQL query in every round of the benchmark.
+func always(text string) func(int) string { return func(int) string { return text } }

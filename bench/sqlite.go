@@ -15,13 +15,13 @@ func sqliteCases(b *bench) []benchCase {
 	list := ordered("created_at", min(5000, b.pg.large.videos))
 	prepare := []func(context.Context) error{b.startLite}
 	return []benchCase{
-		{group: "SQLite", name: fmt.Sprintf("%d videos by created_at / PostgreSQL", list.rows), goal: 2.5, prepare: prepare, limit: b.lists(list),
-			measured: timed(func(ctx context.Context, _ int) error {
+		{group: "SQLite", name: fmt.Sprintf("%d videos by created_at / PostgreSQL", list.rows), goal: 2.5, prepare: prepare, limit: b.listStep(list),
+			measured: timedStep(func(ctx context.Context, _ int) error {
 				return b.request(ctx, b.lite, b.lite.large, http.MethodGet, list.path(), nil, io.Discard)
 			})},
-		{group: "SQLite", name: fmt.Sprintf("store a batch of %d videos / PostgreSQL", b.batchSize()), goal: 2.5, prepare: prepare, limit: stores(b.pg, b.batchSize()),
+		{group: "SQLite", name: fmt.Sprintf("store a batch of %d videos / PostgreSQL", b.batchSize()), goal: 2.5, prepare: prepare, limit: storeStep(b.pg, b.batchSize()),
 			measured: func(ctx context.Context, round int) (time.Duration, error) {
-				return stores(b.lite, b.batchSize())(ctx, round)
+				return storeStep(b.lite, b.batchSize())(ctx, round)
 			}},
 	}
 }

@@ -121,7 +121,7 @@ var hop = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| `([^`]+)` \\|")
 func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
 	t.Parallel()
 	hops := hop.FindAllStringSubmatch(read(t, "architecture.md"), -1)
-	require.Len(t, hops, 8+12, "the path of a request, and the path of a fetch")
+	require.Len(t, hops, 8+12, "architecture.md must list 8 functions for a request and 12 for a fetch")
 	for i, h := range hops {
 		step := i + 1
 		if i >= 8 {

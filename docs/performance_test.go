@@ -35,7 +35,7 @@ func TestPerformance_pageExplainsEveryGroup(t *testing.T) {
 	}
 	section := regexp.MustCompile(`(?s)## What is measured\n(.*?)\n- `).FindStringSubmatch(read(t, "performance.md"))
 	require.Len(t, section, 2)
-	for _, m := range documentedGroup.FindAllStringSubmatch(section[1], -1)[1:] { // the first match is the head of the table
+	for _, m := range documentedGroup.FindAllStringSubmatch(section[1], -1)[1:] { // the first match is the header of the table
 		explained[m[1]] = true
 	}
 	require.Equal(t, explained, measured)

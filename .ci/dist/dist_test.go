@@ -146,7 +146,7 @@ func requireRuns(t *testing.T, program, version string) {
 	}
 	root := must[string](t)(filepath.Abs("../.."))
 	if strings.Contains(string(must[[]byte](t)(os.ReadFile(program))), root+"/cmd") {
-		t.Errorf("%s contains the path of this machine", program)
+		t.Errorf("%s contains the path of the repository on the machine that built it", program)
 	}
 }
 

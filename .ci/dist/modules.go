@@ -16,8 +16,8 @@ import (
 // modules has the Go modules from which the programs were built. Go writes this list into each program, and addPrograms reads it from
 // there.
 type modules struct {
-	versions map[string]string // by the path of the module
-	compiler string            // version of Go
+	versions map[string]string // version of each module; the key is its path
+	compiler string            // version of Go that compiled the programs
 }
 
 // addPrograms adds the modules of all programs in a folder.

@@ -40,16 +40,16 @@ func (o outcomes) add(e event) {
 			o[t] = unfinished
 		}
 	case "pass":
-		o.end(t, passed)
+		o.recordEnd(t, passed)
 	case "skip":
-		o.end(t, skipped)
+		o.recordEnd(t, skipped)
 	case "fail":
-		o.end(t, failed)
+		o.recordEnd(t, failed)
 	}
 }
 
-// end sets the outcome of a run of a test that has ended. If an earlier run of this test had a worse outcome, end keeps that outcome.
-func (o outcomes) end(t testName, outcome string) {
+// recordEnd sets the outcome of a run of a test that has ended. If an earlier run of this test had a worse outcome, recordEnd keeps that outcome.
+func (o outcomes) recordEnd(t testName, outcome string) {
 	if o[t] == unfinished || slices.Index(badness, o[t]) < slices.Index(badness, outcome) {
 		o[t] = outcome
 	}

@@ -177,7 +177,7 @@ func TestC(t *testing.T) { t.Skip("long") }
 func TestRun_printsWhatGoTestPrints(t *testing.T) {
 	t.Parallel()
 
-	t.Run("prints the last line of a package that passed, and no table without engines", func(t *testing.T) {
+	t.Run("prints only the last line of a package that passed if no engines are given", func(t *testing.T) {
 		t.Parallel()
 		output, err := goTest(t, options{}, `func TestA(t *testing.T) { t.Log("passed well") }`)
 		require.NoError(t, err)

@@ -19,7 +19,7 @@ type printer struct {
 	silent bool // true if nothing was printed since the last call of printProgress
 }
 
-// packageOutput is what the printer keeps of a package while its tests run.
+// packageOutput has the output of a package whose tests are still running, and the outcomes of its tests.
 type packageOutput struct {
 	lines []event
 	ended map[string]string // outcome by test name: pass, fail or skip

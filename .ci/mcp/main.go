@@ -78,7 +78,7 @@ type checker struct {
 	endpoint string // URL of /mcp at the proxy that authorized started
 }
 
-// command runs one of the two tools and returns its standard output.
+// command runs the conformance suite or the MCP inspector and returns the standard output of the program.
 func (j checker) command(ctx context.Context, name string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, filepath.Join(j.bin, name), args...) //nolint:gosec // the pinned tools in node_modules
 	var errs bytes.Buffer

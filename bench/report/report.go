@@ -46,7 +46,7 @@ type Result struct {
 	Name     string  `json:"name"`
 	Ratio    float64 `json:"ratio"`
 	Goal     float64 `json:"goal"`
-	AtLeast  bool    `json:"at_least,omitempty"` // Goal is the lowest allowed ratio
+	AtLeast  bool    `json:"at_least,omitempty"` // if true, Goal is the lowest allowed ratio instead of the highest
 	Measured float64 `json:"measured_ms"`
 	Limit    float64 `json:"limit_ms"`
 }

@@ -55,7 +55,7 @@ func postmasterOf(t *testing.T, db *storetest.DB) int {
 func (m *meter) measure(t *testing.T, work func()) cost {
 	t.Helper()
 	m.awaitIdle(t)
-	held := m.status(t, "VmRSS") - m.reusable(t)
+	held := m.status(t, "VmRSS") - m.reusableMemory(t)
 	require.NoError(t, os.WriteFile(m.file("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
 	server, database := m.serverTime(t), m.databaseTime(t)
 	began := time.Now()
@@ -96,7 +96,7 @@ func (m *meter) status(t *testing.T, name string) int64 {
 	return size
 }
 
-// size returns the same as status, or an error if the process has ended.
+// size returns the memory size with the given name, such as VmRSS, in bytes. If the process has ended, it returns an error.
 func (m *meter) size(name string) (int64, error) {
 	text, err := os.ReadFile(m.file("status"))
 	if err != nil {
@@ -108,9 +108,9 @@ func (m *meter) size(name string) (int64, error) {
 	return kilobytes << 10, err
 }
 
-// reusable returns the size in bytes of the heap memory that is resident but that the server's Go runtime does not use. A request can use
+// reusableMemory returns the size in bytes of the heap memory that is resident but that the server's Go runtime does not use. A request can use
 // this memory without increasing the resident size, so the meter counts it as free.
-func (m *meter) reusable(t *testing.T) int64 {
+func (m *meter) reusableMemory(t *testing.T) int64 {
 	t.Helper()
 	a := call(t, http.MethodGet, m.metrics, "", nil)
 	require.Equal(t, http.StatusOK, a.status)
@@ -143,7 +143,7 @@ func (m *meter) databaseTime(t *testing.T) time.Duration {
 	for child := range strings.FieldsSeq(string(children)) {
 		pid, err := strconv.Atoi(child)
 		require.NoError(t, err)
-		if used, err := processorTime(pid, false); err == nil { // an ended process gives an error; its time is part of the postmaster's time
+		if used, err := processorTime(pid, false); err == nil { // ignore processes that have ended: the time of the main process includes theirs
 			total += used
 		}
 	}

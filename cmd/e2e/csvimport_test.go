@@ -144,7 +144,7 @@ func (s *stack) download(t *testing.T, token, format, path string) csvFile {
 	began := time.Now()
 	p := start(t, "reeltally", []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + token}, "export", "videos", "--format", format, "-o", path)
 	client, peak := &meter{server: p.cmd.Process.Pid}, int64(0)
-	for running := true; running; { // the memory is read while the program runs, because its exit status also counts memory of the test, which started it
+	for running := true; running; { // read VmHWM while the program runs: the peak that is known after its end includes memory of the test process
 		select {
 		case <-p.done:
 			running = false
@@ -157,8 +157,8 @@ func (s *stack) download(t *testing.T, token, format, path string) csvFile {
 	require.NoError(t, p.err, p.stderr.String())
 	file := csvFile{format: format, took: time.Since(began), server: server.status(t, "VmHWM") - before, client: peak}
 	require.Positive(t, peak)
-	require.LessOrEqual(t, file.server, int64(maxDownloadMemory), "memory of the server")
-	require.LessOrEqual(t, file.client, int64(2*maxDownloadMemory), "memory of the program, with its code")
+	require.LessOrEqual(t, file.server, int64(maxDownloadMemory), "memory that the download took from the server")
+	require.LessOrEqual(t, file.client, int64(2*maxDownloadMemory), "peak memory of the program that downloads, including its code")
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	file.size = info.Size()

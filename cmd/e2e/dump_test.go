@@ -21,8 +21,8 @@ func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	db := storetest.New(t, "postgres")
-	s := &stack{box: startSandbox(t)}
-	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off")
+	s := &stack{sandboxProcess: startSandbox(t)}
+	s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off")
 	s.token = s.newOrganisation(t)
 	runOperator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // the data must be larger than the pipe for the output of pg_dump
 	s.startServer(t)

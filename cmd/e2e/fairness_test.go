@@ -40,7 +40,7 @@ func testBurst(t *testing.T, timeout time.Duration, engine string, omitted ...st
 	t.Helper()
 	s := startStack(t, engine, omitted...)
 	s.setFault(t, "instagram", "slow", 1)
-	single := &stack{box: s.box, env: s.env, base: s.base}
+	single := &stack{sandboxProcess: s.sandboxProcess, env: s.env, base: s.base}
 	single.token = single.newOrganisation(t)
 	videos := s.videos(t, link.Instagram, 501, 3)
 	for n := range 10 {
@@ -76,7 +76,7 @@ func TestBulk_largeRequestsAreFetchedSoon(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, engine)
-			other := &stack{box: s.box, env: s.env, base: s.base}
+			other := &stack{sandboxProcess: s.sandboxProcess, env: s.env, base: s.base}
 			other.token = other.newOrganisation(t)
 			var links []string
 			for i, p := range link.Platforms {

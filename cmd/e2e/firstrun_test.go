@@ -85,7 +85,7 @@ func TestFirstRun_printedCommandsWork(t *testing.T) {
 func TestFirstRun_keepsMadeUpAndRealNumbersInDifferentDatabases(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	for name, keyFirst := range map[string]bool{"with a key first": true, "without a key first": false} {
+	for name, keyFirst := range map[string]bool{"first run with a source, second run without": true, "first run without a source, second run with one": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
@@ -130,8 +130,8 @@ func TestDataKind_collectorOfSandboxRefusesDatabaseWithRealNumbers(t *testing.T)
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			s := &stack{box: startSandbox(t)}
-			s.env = append(slices.DeleteFunc(slices.Clone(s.box.env), func(setting string) bool {
+			s := &stack{sandboxProcess: startSandbox(t)}
+			s.env = append(slices.DeleteFunc(slices.Clone(s.sandboxProcess.env), func(setting string) bool {
 				return strings.HasPrefix(setting, "REELTALLY_VENDOR") || strings.HasPrefix(setting, "REELTALLY_SANDBOX=")
 			}), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
 			s.token = s.newOrganisation(t)

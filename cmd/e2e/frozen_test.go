@@ -56,8 +56,8 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	}
 	postgres := storetest.NewServer(t)
 	db := postgres.New(t, "frozen")
-	s := &stack{box: startSandbox(t)}
-	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0",
+	s := &stack{sandboxProcess: startSandbox(t)}
+	s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0",
 		"REELTALLY_RATE_LIMITS=off", "REELTALLY_REQUEST_TIMEOUT="+deadline.String())
 	s.token = s.newOrganisation(t)
 	s.startServer(t)

@@ -48,8 +48,8 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 		run = fullRateRun{alone: time.Minute, length: *fullRateFor, sampleEvery: 5 * time.Second, window: 30 * time.Second, videos: 5000}
 	}
 	db := storetest.NewServer(t).New(t, "fullrate")
-	s := &stack{box: startSandbox(t)}
-	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
+	s := &stack{sandboxProcess: startSandbox(t)}
+	s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
 	callers := newHonest(t, s)
 	m := startMetered(t, s, postmasterOf(t, db))
 	c := newCustomer(t, s, run.videos)

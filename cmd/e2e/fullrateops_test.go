@@ -39,7 +39,7 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	id := s.seed(t, "--videos", fmt.Sprint(videos), "--days", "30")[0]
 	var token struct{ Token string }
 	decode(t, []byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Customer", "--scopes", "read,write,admin", "--json")), &token)
-	c := &customer{stack: &stack{box: s.box, env: s.env, base: s.base, token: token.Token}, made: map[string][]string{},
+	c := &customer{stack: &stack{sandboxProcess: s.sandboxProcess, env: s.env, base: s.base, token: token.Token}, made: map[string][]string{},
 		large: bulkBody(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4150) }))}
 	for _, v := range c.list(t) {
 		c.videos = append(c.videos, v.ID)

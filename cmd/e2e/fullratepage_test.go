@@ -42,23 +42,23 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 | idempotency keys, part of the database | %.1f MiB after half the time, %.1f MiB at the end: %.2f MiB a minute in the second half |
 `, len(r.limits), minutes, thousands(allowed), honestOrganisations, thousands(r.videos), thousands(sent), thousands(skipped), maxInFlight,
 		r.server.Seconds()/r.length.Seconds(), r.database.Seconds()/r.length.Seconds(),
-		mebibytes(first.resident), mebibytes(r.most(func(s sample) int64 { return s.resident })), mebibytes(last.resident),
+		mebibytes(first.resident), mebibytes(r.highest(func(s sample) int64 { return s.resident })), mebibytes(last.resident),
 		mebibytes(first.database), mebibytes(half.database), mebibytes(last.database), mebibytes(last.database-first.database)/minutes,
 		mebibytes(half.keys), mebibytes(last.keys), mebibytes(last.keys-half.keys)/(minutes/2))
 	for kind := range honestKinds {
 		fmt.Fprintf(&b, "| others, %s | p50 %.1f ms and p99 %.1f ms alone; p50 %.1f ms and p99 %.1f ms during the run |\n", honestKinds[kind],
-			inMilliseconds(percentile(r.between(-r.alone, 0), kind, 50)), inMilliseconds(percentile(r.between(-r.alone, 0), kind, 99)),
-			inMilliseconds(percentile(r.between(0, r.length), kind, 50)), inMilliseconds(percentile(r.between(0, r.length), kind, 99)))
+			inMilliseconds(percentile(r.timingsBetween(-r.alone, 0), kind, 50)), inMilliseconds(percentile(r.timingsBetween(-r.alone, 0), kind, 99)),
+			inMilliseconds(percentile(r.timingsBetween(0, r.length), kind, 50)), inMilliseconds(percentile(r.timingsBetween(0, r.length), kind, 99)))
 	}
 	fmt.Fprintf(&b, "| others, responses other than 200 | %s |\n", cmp.Or(counts(failures(r.honest)), "none"))
-	r.growth(&b, minutes)
-	r.operations(&b, minutes)
+	r.growthSection(&b, minutes)
+	r.operationsTable(&b, minutes)
 	return b.String()
 }
 
-// growth writes the section of docs/evidence/full-rate.md that shows how much the tables of the database grew. The parameter minutes is the
+// growthSection writes the section of docs/evidence/full-rate.md that shows how much the tables of the database grew. The parameter minutes is the
 // length of the run.
-func (r *fullRateRun) growth(b *strings.Builder, minutes float64) {
+func (r *fullRateRun) growthSection(b *strings.Builder, minutes float64) {
 	fmt.Fprintf(b, `
 ## Growth of the database
 
@@ -99,8 +99,8 @@ The organisation tracked about %s new videos and accounts, %s a minute: about %.
 `, thousands(trackedItems), thousands(int(float64(trackedItems)/minutes)), float64(total)/1024/float64(max(1, trackedItems)), maxKeyBytes>>20)
 }
 
-// operations writes the table of docs/evidence/full-rate.md with the number of requests of each operation.
-func (r *fullRateRun) operations(b *strings.Builder, minutes float64) {
+// operationsTable writes the table of docs/evidence/full-rate.md with the number of requests of each operation.
+func (r *fullRateRun) operationsTable(b *strings.Builder, minutes float64) {
 	b.WriteString("\n## Requests by operation\n\n| Operation | Allowed a minute | Sent a minute | p50, ms | p99, ms | Answers |\n|---|--:|--:|--:|--:|---|\n")
 	for _, operation := range slices.Sorted(maps.Keys(r.sent)) {
 		o := r.sent[operation]
@@ -136,8 +136,8 @@ func (r *fullRateRun) sampleAt(elapsed time.Duration) sample {
 	return out
 }
 
-// most returns the highest value of all samples. The function value reads this value from a sample.
-func (r *fullRateRun) most(value func(sample) int64) int64 {
+// highest returns the highest value of all samples. The function value reads this value from a sample.
+func (r *fullRateRun) highest(value func(sample) int64) int64 {
 	most := int64(0)
 	for _, s := range r.samples {
 		most = max(most, value(s))
@@ -145,9 +145,9 @@ func (r *fullRateRun) most(value func(sample) int64) int64 {
 	return most
 }
 
-// between returns the timings of those normal requests that were sent from the time start until just before the time end. Both
+// timingsBetween returns the timings of those normal requests that were sent from the time start until just before the time end. Both
 // times are relative to the moment at which one organisation began to send at its full rate limits.
-func (r *fullRateRun) between(start, end time.Duration) []timing {
+func (r *fullRateRun) timingsBetween(start, end time.Duration) []timing {
 	var out []timing
 	for _, a := range r.honest {
 		if at := a.at.Sub(r.began); at >= start && at < end {
@@ -180,7 +180,7 @@ func (r *fullRateRun) picture() string {
 	latency := func(name, colour string, percent float64) curve {
 		c := curve{name: name, colour: colour}
 		for from := -r.alone; from < r.length; from += r.window {
-			if all := r.between(from, from+r.window); len(all) > 0 {
+			if all := r.timingsBetween(from, from+r.window); len(all) > 0 {
 				c.x, c.y = append(c.x, (from+r.window/2).Minutes()), append(c.y, inMilliseconds(percentile(all, -1, percent)))
 			}
 		}

@@ -128,18 +128,18 @@ func runOperator(t *testing.T, env []string, args ...string) string {
 	return p.stdout.String()
 }
 
-// box is a running `reeltally sandbox`: a server with made-up data that imitates the interfaces of all platforms.
-type box struct {
+// sandboxProcess is a running `reeltally sandbox`: a server with made-up data that imitates the interfaces of all platforms.
+type sandboxProcess struct {
 	*process
 	env     []string       // settings that make the sandbox the source of every platform
 	control string         // base URL of the control interface
-	world   *sandbox.World // the same made-up data as in the process
+	world   *sandbox.World // the made-up data that the sandbox returns, for comparison
 }
 
-// startSandbox starts `reeltally sandbox` and waits until it has printed its settings, which become box.env.
-func startSandbox(t *testing.T) *box {
+// startSandbox starts `reeltally sandbox` and waits until it has printed its settings, which become sandboxProcess.env.
+func startSandbox(t *testing.T) *sandboxProcess {
 	t.Helper()
-	b := &box{process: start(t, "reeltally", nil, "sandbox", "--listen", "127.0.0.1:0"), world: sandbox.New(sandbox.Options{}).World()}
+	b := &sandboxProcess{process: start(t, "reeltally", nil, "sandbox", "--listen", "127.0.0.1:0"), world: sandbox.New(sandbox.Options{}).World()}
 	base := b.stdout.Await(t, waitTimeout, "REELTALLY_SHORTLINK_BASE_URL=")
 	b.control = strings.TrimSuffix(strings.TrimPrefix(base, "REELTALLY_SHORTLINK_BASE_URL="), "shortlinks") + "_control/"
 	b.env = strings.Fields(b.stdout.String())
@@ -148,7 +148,7 @@ func startSandbox(t *testing.T) *box {
 
 // setFault makes the sandbox answer all calls to a source with a fault, such as a spent quota, until clearFaults is called. The parameter
 // retryAfter is the value of the Retry-After header in seconds; 0 means no such header.
-func (b *box) setFault(t *testing.T, source, fault string, retryAfter int) {
+func (b *sandboxProcess) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}
 	if retryAfter > 0 {
@@ -158,13 +158,13 @@ func (b *box) setFault(t *testing.T, source, fault string, retryAfter int) {
 }
 
 // clearFaults makes the sandbox answer all calls normally again.
-func (b *box) clearFaults(t *testing.T) {
+func (b *sandboxProcess) clearFaults(t *testing.T) {
 	t.Helper()
 	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, b.control+"faults", "", nil).status)
 }
 
 // batches returns, for each call that a source of the sandbox has received, the ids of the targets (videos or accounts) in the call.
-func (b *box) batches(t *testing.T, source string) [][]string {
+func (b *sandboxProcess) batches(t *testing.T, source string) [][]string {
 	t.Helper()
 	var calls map[string]struct {
 		Batches [][]string
@@ -182,7 +182,7 @@ type video struct {
 }
 
 // videos returns n different public videos of a platform. Different seeds give different videos.
-func (b *box) videos(t *testing.T, p link.Platform, n int, randomSeed uint64) []video {
+func (b *sandboxProcess) videos(t *testing.T, p link.Platform, n int, randomSeed uint64) []video {
 	t.Helper()
 	random := rand.New(rand.NewPCG(randomSeed, uint64(n)))
 	found := make([]video, 0, n)
@@ -211,7 +211,7 @@ func linksOf(videos []video) []string {
 
 // stack is a complete system under test: a server with its database, sandbox and collector, and an organisation with a token.
 type stack struct {
-	*box
+	*sandboxProcess
 	env               []string
 	server, collector *process
 	base, token       string
@@ -221,8 +221,8 @@ type stack struct {
 // make the sandbox the source of every platform, except the settings whose names are in the parameter omitted.
 func startStack(t *testing.T, engine string, omitted ...string) *stack {
 	t.Helper()
-	s := &stack{box: startSandbox(t)}
-	s.env = append(slices.DeleteFunc(slices.Clone(s.box.env), func(setting string) bool {
+	s := &stack{sandboxProcess: startSandbox(t)}
+	s.env = append(slices.DeleteFunc(slices.Clone(s.sandboxProcess.env), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")
 		return slices.Contains(omitted, name)
 	}), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")

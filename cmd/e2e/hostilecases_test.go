@@ -138,7 +138,7 @@ func connectionCases() []hostileCase {
 		{name: "10,000 tags in If-None-Match, 60 kB", run: get("/videos?limit=100", "If-None-Match", strings.Repeat(`"aa", `, 10_000)+`"b"`)},
 		{name: "10,000 encodings in Accept-Encoding, with a list", run: get("/videos?limit=100", "Accept-Encoding", "zstd;q=1, gzip;q=1, br, "+strings.Repeat("x;q=0,", 10_000)+"*")},
 		{name: "a list compressed by zstd", run: get("/videos?limit=100", "Accept-Encoding", "zstd")},
-		{name: "1,000 ranges of a list", run: get("/videos?limit=100", "Range", "bytes="+strings.TrimSuffix(strings.Repeat("0-1,", 1000), ","))},
+		{name: "a Range header of 1,000 ranges", run: get("/videos?limit=100", "Range", "bytes="+strings.TrimSuffix(strings.Repeat("0-1,", 1000), ","))},
 		{name: "5,000 addresses in X-Forwarded-For", run: get("/videos?limit=1", "X-Forwarded-For", strings.TrimSuffix(strings.Repeat("10.0.0.1,", 5000), ","))},
 		{name: "25 lists in one pipeline", run: func(a *attack) {
 			a.raw(25, func(write func(string) error) error {
@@ -171,15 +171,15 @@ func queryCases() []hostileCase {
 	return []hostileCase{
 		{name: "100,000 query parameters", run: get("/videos?" + strings.Repeat("a=1&", 100_000))},
 		{name: "15,000 query parameters, 60 kB", run: get("/videos?" + strings.Repeat("a=1&", 15_000))},
-		{name: "15,000 times the parameter q", run: get("/videos?" + strings.Repeat("q=1&", 15_000))},
+		{name: "the query parameter q 15,000 times", run: get("/videos?" + strings.Repeat("q=1&", 15_000))},
 		{name: "page 10^18", run: get("/videos?page=1000000000000000000")},
 		{name: "page 2,147,483,647 of 5,000", run: get("/videos?limit=5000&page=2147483647")},
 		{name: "limit 10^9", run: get("/videos?limit=1000000000")},
 		{name: "q=(a+)+$", run: search("(a+)+$")},
-		{name: "q of 100 words", run: search(strings.TrimSpace(strings.Repeat("a ", 100)))},
-		{name: "q of 100 wildcards of SQL", run: search(strings.Repeat("%_", 100))},
-		{name: "q of 60 kB", run: search(strings.Repeat("q", 60_000))},
-		{name: "q of wide, combining and right-to-left characters", run: search(strings.Repeat("𒐫e\u0301\u202e\u05d0", 40))},
+		{name: "search text (q) of 100 words", run: search(strings.TrimSpace(strings.Repeat("a ", 100)))},
+		{name: "search text (q) of 100 wildcards of SQL", run: search(strings.Repeat("%_", 100))},
+		{name: "search text (q) of 60 kB", run: search(strings.Repeat("q", 60_000))},
+		{name: "search text (q) of wide, combining and right-to-left characters", run: search(strings.Repeat("𒐫e\u0301\u202e\u05d0", 40))},
 		{name: "hashtag of 100 wide characters", run: get("/videos?limit=100&hashtag=" + url.QueryEscape(strings.Repeat("𒐫", 100)))},
 		{name: "100 collections as filter, of every account", run: func(a *attack) {
 			a.get("/videos?limit=100&collections=" + strings.Join(a.wide[:100], ","))

@@ -21,8 +21,8 @@ import (
 
 var (
 	hostileOut     = flag.String("hostile.out", "", "path of the page that TestHostileRequests_useLittleTimeAndMemory writes; if set, the test measures more and longer")
-	hostileRuns    = flag.Int("hostile.runs", 2, "number of measurements of each case for the page; the worst one counts")
-	hostileWindows = flag.Int("hostile.windows", 3, "number of windows in which honest callers are measured for the page, alone and during the hostile requests")
+	hostileRuns    = flag.Int("hostile.runs", 2, "how often each case is measured if hostile.out is set; the page shows the highest cost")
+	hostileWindows = flag.Int("hostile.windows", 3, "how often the latency of honest callers is measured if hostile.out is set, alone and during the hostile requests")
 )
 
 // These limits hold for all requests of one hostileCase together. If its field large is true, the requests may exceed them.
@@ -70,8 +70,8 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // the cost of autovacuum would be counted as part of a request
 	db.Exec(t, "SELECT pg_reload_conf()")
 	postmaster := postmasterOf(t, db)
-	s := &stack{box: startSandbox(t)}
-	s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
+	s := &stack{sandboxProcess: startSandbox(t)}
+	s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
 	callers := newHonest(t, s)
 	data := newHostileData(t, s, size)
 	db.Exec(t, "VACUUM ANALYZE")
@@ -123,7 +123,7 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 // server allocated for an earlier case would change the result.
 func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c hostileCase, postmaster int) (*attack, cost) {
 	t.Helper()
-	own := &stack{box: s.box, env: s.env}
+	own := &stack{sandboxProcess: s.sandboxProcess, env: s.env}
 	m := startMetered(t, own, postmaster)
 	for kind := range honestKinds { // a server uses more memory after its first responses, so send requests before the measurement
 		require.Empty(t, callers.send(t.Context(), own.base, kind, 0).fail)
@@ -202,7 +202,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	var made struct{ Token string }
 	require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Hostile", "--json")), &made))
 	d.token = made.Token
-	free := &stack{box: s.box, env: append(slices.Clone(s.env), "REELTALLY_RATE_LIMITS=off"), token: d.token}
+	free := &stack{sandboxProcess: s.sandboxProcess, env: append(slices.Clone(s.env), "REELTALLY_RATE_LIMITS=off"), token: d.token}
 	free.startServer(t)
 	defer free.server.kill()
 
@@ -292,7 +292,7 @@ type honestResult struct {
 // In the second period, one organisation also tries to overload the server.
 func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, size hostileSize) honestResult {
 	t.Helper()
-	shared := &stack{box: s.box, env: s.env}
+	shared := &stack{sandboxProcess: s.sandboxProcess, env: s.env}
 	shared.startServer(t)
 	attacker := newAttack(t, data, shared.base)
 	var limitedCases []hostileCase

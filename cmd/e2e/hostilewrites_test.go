@@ -74,7 +74,7 @@ func collectionCases() []hostileCase {
 		{name: "a password of 1,000 characters, hashed by argon2id", run: change(`{"access":"protected","password":"` + strings.Repeat("p", 1000) + `"}`)},
 		{name: "100 hashtags of 97 wide characters", run: change(`{"hashtags":` + tags(100) + `}`)},
 		{name: "1,000 hashtags", run: change(`{"hashtags":` + tags(1000) + `}`)},
-		{name: "the top of ten levels put below their bottom", run: func(a *attack) {
+		{name: "a collection moved below its own descendant, ten levels down", run: func(a *attack) {
 			a.send(http.MethodPatch, "/collections/"+a.chain[0], fmt.Sprintf(`{"parent_id":%q}`, a.chain[len(a.chain)-1]))
 		}},
 		{name: "100 members added to the collection at the tenth level", run: func(a *attack) {

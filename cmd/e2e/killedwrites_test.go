@@ -84,9 +84,9 @@ func TestKill_killedServerLosesNoAcknowledgedWrites(t *testing.T) {
 	for _, engine := range storetest.StoreEngines() {
 		t.Run(engine, func(t *testing.T) {
 			if *killsOut == "" {
-				t.Parallel() // the large run needs both cores for one engine
+				t.Parallel() // a run that writes the page measures one engine at a time
 			}
-			k := &killedRun{stack: &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
+			k := &killedRun{stack: &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
 				"REELTALLY_RATE_LIMITS=off"}}, counts: &killedCounts{engine: engine}}
 			k.run(t)
 			mu.Lock()
@@ -96,14 +96,14 @@ func TestKill_killedServerLosesNoAcknowledgedWrites(t *testing.T) {
 	}
 }
 
-// killedRun is the run of one engine.
+// killedRun is the state of a test on one database engine. The test kills the server again and again.
 type killedRun struct {
 	*stack
 	writers []*killedWriter
 	counts  *killedCounts
 }
 
-// run kills the server *killsCount times, compares its data after each kill, and counts the results.
+// run kills the server as often as the flag -kills.count says, compares its data after each kill, and counts the results.
 func (k *killedRun) run(t *testing.T) {
 	t.Helper()
 	start := time.Now()
@@ -165,11 +165,11 @@ const (
 	stepCount
 )
 
-// tracked returns true if the videos of a block are tracked after the given number of steps.
-func tracked(step int) bool { return step > trackStep && step <= stopStep }
+// isTracked returns true if the videos of a block are tracked after the given number of steps of a cycle.
+func isTracked(step int) bool { return step > trackStep && step <= stopStep }
 
-// added returns true if the members of a block are in the collection after the given number of steps.
-func added(step int) bool { return step == removeStep }
+// inCollection returns true if the members of a block are in the collection after the given number of steps of a cycle.
+func inCollection(step int) bool { return step == removeStep }
 
 // writeUntilKilled lets all writers send requests, and kills the server after the given number of answers and a delay. It returns when each
 // writer has noticed that the server is gone.
@@ -285,7 +285,7 @@ func (k *killedRun) create(t *testing.T, w *killedWriter, b *killedBlock) bool {
 		return false
 	}
 	expect(t, a.status == http.StatusCreated, "%d %s", a.status, a.body)
-	k.created(w, name)
+	k.countCreated(w, name)
 	return true
 }
 
@@ -293,8 +293,8 @@ func (k *killedRun) createCollection(t *testing.T, w *killedWriter, name, key st
 	return tryWith(t, http.MethodPost, k.base+"/collections", w.token, map[string]any{"name": name}, map[string]string{"Idempotency-Key": key})
 }
 
-// created counts a collection whose creation was acknowledged.
-func (k *killedRun) created(w *killedWriter, name string) {
+// countCreated counts a collection whose creation was acknowledged.
+func (k *killedRun) countCreated(w *killedWriter, name string) {
 	w.createdNames[name] = true
 	k.counts.requests.Add(1)
 	k.counts.writes.Add(1)
@@ -318,7 +318,7 @@ func (k *killedRun) compare(t *testing.T, w *killedWriter) {
 		members[v.ID] = true
 	}
 	k.counts.checked += len(links) + len(members)
-	least, most := 0, 0 // expected number of videos if the requests without an answer had no effect, and if they had their effect
+	least, most := 0, 0 // lowest and highest possible number of videos: it is unknown whether requests without an answer had an effect
 	for _, b := range w.blocks {
 		steps := []int{b.step}
 		if b.inDoubt {
@@ -331,7 +331,7 @@ func (k *killedRun) compare(t *testing.T, w *killedWriter) {
 			k.counts.applied++
 		}
 		for i, s := range []int{steps[0], steps[len(steps)-1]} {
-			if tracked(s) {
+			if isTracked(s) {
 				*[]*int{&least, &most}[i] += len(b.links)
 			}
 		}
@@ -355,10 +355,10 @@ func (k *killedRun) compare(t *testing.T, w *killedWriter) {
 func (b *killedBlock) stepShown(steps []int, links, members map[string]bool) (int, bool) {
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0
-		if tracked(step) {
+		if isTracked(step) {
 			wantLinks = len(b.links)
 		}
-		if added(step) {
+		if inCollection(step) {
 			wantMembers = len(b.members())
 		}
 		if count(b.links, links) == wantLinks && count(b.ids, members) == wantMembers {
@@ -424,7 +424,7 @@ func (k *killedRun) repeatUnanswered(t *testing.T, w *killedWriter) {
 		})
 		k.counts.unanswered++
 		k.counts.replayed++
-		k.created(w, name)
+		k.countCreated(w, name)
 		delete(w.unanswered, key)
 	}
 }

@@ -28,7 +28,7 @@ var (
 
 const (
 	outageWriters = 3 // goroutines that track videos
-	// requestsOfOutage is the number of requests that must get the expected answer before an outage ends, and again before the next one.
+	// requestsOfOutage is how many requests must get the expected answer during each outage, and between two outages.
 	requestsOfOutage = 20
 )
 
@@ -37,9 +37,9 @@ type outage struct {
 	name   string
 	engine string
 	env    []string // settings of the server
-	fail   func()   // makes the part fail
-	repair func()   // brings the part back
-	// brief is true if the part works again when the function fail returns. The test then does not wait for refused requests.
+	fail   func()   // makes the part of the system fail
+	repair func()   // makes the part work again
+	// brief is true if the failure is over before the function fail returns. The test then does not wait for refused requests.
 	brief bool
 	// reads and writes are true if requests that read or write succeed during the outage.
 	reads, writes bool
@@ -54,8 +54,8 @@ type outageCounts struct {
 	writes, reads int           // answers with status 200
 	refusedWrites int           // answers with status 503 to writes
 	refusedReads  int           // answers with status 503 to reads
-	limited       int           // answers with status 429; only the run of Redis has rate limits
-	slowest       time.Duration // the longest time until an answer
+	limited       int           // answers with status 429; 0 unless Redis is the part that fails, because the other tests have no rate limits
+	slowest       time.Duration // the longest time from a request to its answer
 	recovery      time.Duration // the longest time from the end of an outage until a write succeeded
 	duration      time.Duration
 }
@@ -178,11 +178,12 @@ type outageRun struct {
 	problems     []string        // unexpected answers, which the outage does not explain
 }
 
-// run starts a server and callers, lets the part fail *outagesCount times, and compares the stored videos with the acknowledged ones.
+// run starts a server and callers, and causes the outage as often as the flag -outages.count says. It then
+// compares the stored videos with the acknowledged ones.
 func (r *outageRun) run(t *testing.T) {
 	t.Helper()
 	start := time.Now()
-	r.stack = &stack{box: &box{}, env: append(r.outage.env, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REQUEST_TIMEOUT=5s")}
+	r.stack = &stack{sandboxProcess: &sandboxProcess{}, env: append(r.outage.env, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REQUEST_TIMEOUT=5s")}
 	r.token = r.newOrganisation(t)
 	if !r.limits {
 		r.stack.env = append(r.stack.env, "REELTALLY_RATE_LIMITS=off")
@@ -218,7 +219,7 @@ func (r *outageRun) run(t *testing.T) {
 	close(stop)
 	callers.Wait()
 	require.Empty(t, r.problems, "%s", r.server.stderr)
-	stored := r.stored(t)
+	stored := r.storedLinks(t)
 	for link := range r.acknowledged {
 		require.Equal(t, 1, stored[link], "%s was acknowledged", link)
 	}
@@ -239,7 +240,7 @@ func (r *outageRun) repeat(stop <-chan struct{}, send func()) {
 		select {
 		case <-stop:
 			return
-		case <-time.After(10 * time.Millisecond): // leaves time to the tests that run at the same time
+		case <-time.After(10 * time.Millisecond): // leave processor time for the tests that run at the same time
 		}
 	}
 }
@@ -327,13 +328,13 @@ func (r *outageRun) awaitWrite(t *testing.T) {
 	})
 }
 
-// stored returns how often the server lists each link.
-func (r *outageRun) stored(t *testing.T) map[string]int {
+// storedLinks returns how often the server lists each link.
+func (r *outageRun) storedLinks(t *testing.T) map[string]int {
 	t.Helper()
 	times := map[string]int{}
 	for page := 1; ; page++ {
 		var list struct{ Data []trackedVideo }
-		await(t, waitTimeout, time.Second, func() string { // the rate limit of lists may be reached
+		await(t, waitTimeout, time.Second, func() string { // try again after an error, because the callers may have used up the rate limit of lists
 			a := call(t, http.MethodGet, fmt.Sprintf("%s/videos?limit=1000&page=%d", r.base, page), r.token, nil)
 			if a.status != http.StatusOK {
 				return string(a.body)

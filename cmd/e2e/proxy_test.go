@@ -48,7 +48,7 @@ type proxyProgram struct {
 	debian   string   // the Debian package
 	document string   // file name of the configuration in docs
 	second   func(conf, address string) string
-	files    func(conf, address string) map[string]string // the files that the program reads if it listens on address
+	files    func(conf, address string) map[string]string // returns the configuration files, by name, for a proxy that listens on the given address
 	args     []string
 	// tooLarge is the media type of the answer to a body of 5 MiB.
 	tooLarge string
@@ -120,7 +120,7 @@ type proxied struct {
 // startProxied starts a server, and a proxy with the given configuration in front of it.
 func startProxied(t *testing.T, program *proxyProgram, conf string) *proxied {
 	t.Helper()
-	s := &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0",
+	s := &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0",
 		"REELTALLY_TRUSTED_PROXIES=127.0.0.1/32"}}
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
@@ -192,7 +192,7 @@ func (p *proxied) awaitProxy(proxy *process) bool {
 // certificate writes a TLS certificate for 127.0.0.1 and its key to dir, in two files and together in one file, and returns a client configuration that trusts the certificate.
 func certificate(t *testing.T, dir string) *tls.Config {
 	t.Helper()
-	tlsServer := httptest.NewTLSServer(nil) // started only for its self-signed certificate
+	tlsServer := httptest.NewTLSServer(nil) // httptest generates a self-signed certificate for this server, which is not used otherwise
 	defer tlsServer.Close()
 	cert := tlsServer.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
@@ -310,7 +310,7 @@ func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
 		line := p.server.stderr.Await(t, waitTimeout, `"request_id":"address-1"`)
 		require.Contains(t, line, `"address":"127.0.0.2"`)
 	})
-	t.Run("request ids in both directions", func(t *testing.T) {
+	t.Run("keeps X-Request-Id in requests and responses", func(t *testing.T) {
 		require.Equal(t, "own.1", p.send(http.StatusOK, http.MethodGet, "/authenticate", "", "X-Request-Id", "own.1").header.Get("X-Request-Id"))
 		require.NotEmpty(t, p.send(http.StatusOK, http.MethodGet, "/authenticate", "").header.Get("X-Request-Id"))
 	})

@@ -32,7 +32,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 	const callers, writes = 3, 60
 	primary, replica := storetest.NewReplicated(t)
 	primary.New(t, "reels")
-	s := &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + primary.Database("reels"), "REELTALLY_DATABASE_READ_URL=" + replica.Database("reels"),
+	s := &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + primary.Database("reels"), "REELTALLY_DATABASE_READ_URL=" + replica.Database("reels"),
 		"REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}
 	tokens := make([]string, callers)
 	for i := range tokens {
@@ -78,7 +78,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 		}
 	}
 	running.Wait()
-	require.Zero(t, stale.Load(), "reads without a write that was acknowledged before")
+	require.Zero(t, stale.Load(), "number of lists that lacked a video whose tracking was acknowledged before")
 	replica.Resume(t)
 	text := metrics()
 	for _, result := range []string{"answered", "behind"} {

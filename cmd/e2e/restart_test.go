@@ -74,7 +74,7 @@ type loadedPair struct {
 // startLoadedPair starts two servers with one new PostgreSQL database, nginx and the callers.
 func startLoadedPair(t *testing.T) *loadedPair {
 	t.Helper()
-	s := &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_TRUSTED_PROXIES=127.0.0.1/32"}}
+	s := &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_TRUSTED_PROXIES=127.0.0.1/32"}}
 	s.token = s.newOrganisation(t)
 	l := &loadedPair{stack: s, stop: make(chan struct{})}
 	var addresses [2]string
@@ -98,7 +98,7 @@ func (l *loadedPair) call(t *testing.T, caller int) {
 		select {
 		case <-l.stop:
 			return
-		case <-time.After(5 * time.Millisecond): // leaves time to the tests that run at the same time
+		case <-time.After(5 * time.Millisecond): // leave processor time for the tests that run at the same time
 		}
 		method, target, body, count := http.MethodGet, "/videos?limit=5", "", &l.read
 		if n%2 == 0 {
@@ -115,17 +115,17 @@ func (l *loadedPair) call(t *testing.T, caller int) {
 	}
 }
 
-// answered returns the number of successful requests so far.
-func (l *loadedPair) answered() int64 { return l.tracked.Load() + l.read.Load() }
+// answeredRequests returns the number of successful requests so far.
+func (l *loadedPair) answeredRequests() int64 { return l.tracked.Load() + l.read.Load() }
 
 // restart ends the server with the given index, and starts a new server in its place. The new server is the one in the given folder of
 // programs.
 func (l *loadedPair) restart(t *testing.T, folder string, index int) {
 	t.Helper()
-	before := l.answered()
+	before := l.answeredRequests()
 	l.servers[index].stop(t, syscall.SIGTERM)
 	l.servers[index] = l.startServerOn(t, folder, l.sockets[index])
-	require.Greater(t, l.answered(), before, "requests were answered during the restart")
+	require.Greater(t, l.answeredRequests(), before, "requests were answered during the restart")
 }
 
 // requireNothingLost stops the callers. It requires that each request succeeded and that each tracked video is stored once.

@@ -81,7 +81,7 @@ func TestTracking_fetchesVideosOfEveryFormOfLink(t *testing.T) {
 			for _, source := range []string{"youtube", "instagram", "facebook", "vendor"} {
 				require.Contains(t, log, `"path":"/`+source+`/`, "each source must have been called")
 			}
-			for _, setting := range s.box.env {
+			for _, setting := range s.sandboxProcess.env {
 				if name, value, _ := strings.Cut(setting, "="); strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_TOKEN") {
 					require.NotContains(t, log, value, name)
 				}

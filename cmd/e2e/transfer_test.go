@@ -77,8 +77,8 @@ func TestTransfer_killedImportAndExportContinue(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			s := &stack{box: startSandbox(t)}
-			s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
+			s := &stack{sandboxProcess: startSandbox(t)}
+			s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0")
 			dir := t.TempDir()
 			in := filepath.Join(dir, "in.csv")
 			writeTrackerFile(t, in)

@@ -62,7 +62,7 @@ func TestUpgrade_toTheNextVersionAndBackLosesNoRequest(t *testing.T) {
 		require.NoError(t, p.err, p.stderr.String())
 		return p.stdout.String()
 	}
-	before := l.answered()
+	before := l.answeredRequests()
 	require.Contains(t, migrate(next), fmt.Sprintf("1 migration applied, up to number %d.", migration))
 	require.Contains(t, migrate(programs), fmt.Sprintf("The schema has version %d, which is newer than this program's version", migration))
 	for _, folder := range []string{next, programs} {
@@ -70,6 +70,6 @@ func TestUpgrade_toTheNextVersionAndBackLosesNoRequest(t *testing.T) {
 			l.restart(t, folder, index)
 		}
 	}
-	require.Greater(t, l.answered(), before)
+	require.Greater(t, l.answeredRequests(), before)
 	l.requireNothingLost(t)
 }

@@ -48,16 +48,16 @@ type eventReceiver struct {
 	*httptest.Server
 
 	inside    *httptest.Server            // the server to which the receiver redirects
-	verifiers []*standardwebhooks.Webhook // one for each webhook, with its secret
+	verifiers []*standardwebhooks.Webhook // check the signatures of requests; one for each webhook
 
 	mu         sync.Mutex
-	attempts   map[uuid.UUID]int               // number of requests with each event
-	times      map[uuid.UUID]int               // number of times that each event was received
+	attempts   map[uuid.UUID]int               // number of requests for each event, including refused ones
+	times      map[uuid.UUID]int               // number of times that each event was recorded
 	events     map[eventKey]map[uuid.UUID]bool // ids of the received events about each change
-	faults     map[string]int                  // number of times that the receiver had each fault
+	faults     map[string]int                  // number of requests that were answered with each fault
 	requests   int
 	redirected int      // number of requests that followed a redirect
-	wrong      []string // descriptions of what was wrong in requests
+	wrong      []string // descriptions of errors in the received requests
 }
 
 // newEventReceiver starts a receiver. The caller sets the field verifiers before the first event is sent.

@@ -104,8 +104,8 @@ func startWebhookRun(t *testing.T, engine string) *webhookRun {
 	if engine == "sqlite" {
 		servers = 1
 	}
-	w := &webhookRun{stack: &stack{box: startSandbox(t)}, servers: make([]*process, servers), bases: make([]string, servers), kills: map[string]int{}}
-	w.env = append(slices.Clone(w.box.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
+	w := &webhookRun{stack: &stack{sandboxProcess: startSandbox(t)}, servers: make([]*process, servers), bases: make([]string, servers), kills: map[string]int{}}
+	w.env = append(slices.Clone(w.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
 		"REELTALLY_WEBHOOK_ALLOW_PRIVATE=true", "REELTALLY_RATE_LIMITS=off")
 	for i := range w.servers {
 		w.startServerAt(t, i)
@@ -172,8 +172,8 @@ func (w *webhookRun) whileKilled(t *testing.T, n int, names []string, work func(
 	<-done
 }
 
-// acknowledged sends a request to the servers in turn, until a server answers with one of the statuses. Servers that were killed do not answer.
-func (w *webhookRun) acknowledged(t *testing.T, method, path, token string, body any, statuses ...int) {
+// sendUntilAcknowledged sends a request to the servers in turn, until a server answers with one of the statuses. Servers that were killed do not answer.
+func (w *webhookRun) sendUntilAcknowledged(t *testing.T, method, path, token string, body any, statuses ...int) {
 	t.Helper()
 	await(t, 5*time.Minute, 50*time.Millisecond, func() string {
 		w.mu.Lock()
@@ -195,7 +195,7 @@ func (w *webhookRun) acknowledged(t *testing.T, method, path, token string, body
 func (w *webhookRun) trackAll(t *testing.T) {
 	t.Helper()
 	w.eachBulk(func(owner webhookOwner, links []string) {
-		w.acknowledged(t, http.MethodPost, "/videos/bulk", owner.token, map[string]any{"links": links}, http.StatusOK)
+		w.sendUntilAcknowledged(t, http.MethodPost, "/videos/bulk", owner.token, map[string]any{"links": links}, http.StatusOK)
 	})
 }
 
@@ -203,7 +203,7 @@ func (w *webhookRun) trackAll(t *testing.T) {
 func (w *webhookRun) stopAll(t *testing.T) {
 	t.Helper()
 	w.eachBulk(func(owner webhookOwner, links []string) {
-		w.acknowledged(t, http.MethodDelete, "/videos/bulk", owner.token, map[string]any{"ids": links}, http.StatusOK)
+		w.sendUntilAcknowledged(t, http.MethodDelete, "/videos/bulk", owner.token, map[string]any{"ids": links}, http.StatusOK)
 	})
 }
 
@@ -256,9 +256,9 @@ type eventKey struct {
 	video uuid.UUID
 }
 
-// expected returns the changes for which events must arrive: for each video of the organisation, its first fetch and the end of its
+// expectedChanges returns the changes for which events must arrive: for each video of the organisation, its first fetch and the end of its
 // tracking.
-func (w *webhookRun) expected(t *testing.T, owner webhookOwner) []eventKey {
+func (w *webhookRun) expectedChanges(t *testing.T, owner webhookOwner) []eventKey {
 	t.Helper()
 	videos := w.videosOf(t, owner)
 	require.Len(t, videos, len(owner.links))
@@ -278,7 +278,7 @@ func (w *webhookRun) awaitDeliveries(t *testing.T) {
 		var missing []eventKey
 		await(t, 30*time.Minute, time.Second, func() string {
 			if missing == nil {
-				missing = w.expected(t, owner)
+				missing = w.expectedChanges(t, owner)
 			}
 			missing = slices.DeleteFunc(missing, w.receiver.has)
 			if len(missing) > 0 {
@@ -331,7 +331,7 @@ func (w *webhookRun) check(t *testing.T) webhookResult {
 	}
 	var changes []eventKey
 	for _, owner := range w.owners {
-		changes = append(changes, w.expected(t, owner)...)
+		changes = append(changes, w.expectedChanges(t, owner)...)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -344,7 +344,7 @@ func (w *webhookRun) check(t *testing.T) webhookResult {
 		repeated += n - 1
 	}
 	for _, key := range changes {
-		require.Len(t, r.events[key], 1, "a change has one event, which is repeated only with its id: %v", key)
+		require.Len(t, r.events[key], 1, "the change %v must have one event: repeated deliveries must have the same id", key)
 	}
 	return webhookResult{videos: len(changes) / 2, events: len(r.times), requests: r.requests, repeated: repeated, kills: w.kills, faults: r.faults}
 }

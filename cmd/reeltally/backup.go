@@ -23,7 +23,7 @@ type backupCommand struct {
 // Help returns the text that kong prints below the flags.
 func (backupCommand) Help() string {
 	return "The backup contains all data of the database as it was when the command started, while servers and collectors continue to work. " +
-		"`reeltally restore` reads it into SQLite or PostgreSQL, whichever wrote it. It contains hashes of tokens and the keys that sign " +
+		"`reeltally restore` can restore it into SQLite or PostgreSQL, no matter which of them it comes from. It contains hashes of tokens and the keys that sign " +
 		"sessions, so keep it as secret as the database."
 }
 
@@ -100,7 +100,7 @@ func (c *restoreCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = file.Close() }() // the file was only read
+		defer func() { _ = file.Close() }() // the file was only read, so an error of Close loses no data
 		from = file
 	}
 	bar := newProgress(p.Stderr, c.Logger(p.Stderr), "restore", "rows", 0)

@@ -136,7 +136,7 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 		rows, err := csv.NewReader(strings.NewReader(string(data))).ReadAll()
 		require.NoError(t, err)
 		objects := succeed("export", what, "--format", "ndjson")
-		require.Equal(t, len(rows)-1, strings.Count(objects, "\n"), "%s have the same entries in both formats", what)
+		require.Equal(t, len(rows)-1, strings.Count(objects, "\n"), "the export of %s must have as many entries in NDJSON as in CSV", what)
 		require.True(t, json.Valid([]byte(strings.SplitN(objects, "\n", 2)[0])))
 	}
 	left, err := os.ReadDir(filepath.Dir(file))
@@ -172,7 +172,7 @@ func TestCommandLine_tracksAccountsAndChangesCollections(t *testing.T) {
 	require.Regexp(t, `^tracked  `+account+`  [0-9a-f-]{36}\n$`, succeed("accounts", "track", "--type", "new_only", "--collection", "Spring", account))
 	require.Contains(t, succeed("accounts", "track", "--json", account), `"status":"already_tracked"`)
 	status, _, stderr = call(video+"\n", "accounts", "track")
-	require.Equal(t, 1, status, "the link is that of a video")
+	require.Equal(t, 1, status, "the command must fail, because the link is the link of a video and not of an account")
 	require.Contains(t, stderr, "not saved: 1 link")
 	succeed("track", video)
 

@@ -83,7 +83,7 @@ func (c *exportDatabase) Run(ctx context.Context, p boot.Process) error {
 			return errors.Join(err, w.Flush())
 		}
 		done, err := e.WriteFile(ctx, c.Out, c.Resume, func(err error) {
-			logger.WarnContext(ctx, "cannot save the export's state; if it is interrupted, it cannot be resumed", "error", err)
+			logger.WarnContext(ctx, "cannot save the state of the export: an interrupted export cannot be resumed", "error", err)
 		})
 		bar.finish(ctx)
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {

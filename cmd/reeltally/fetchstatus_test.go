@@ -199,9 +199,9 @@ func (s *statusSystem) video(id string) map[string]any {
 	return s.request(http.MethodGet, "/videos/"+id, nil)
 }
 
-// fault makes the sandbox answer all calls to a source with a kind of failure, such as a spent quota. If the parameter kind is "", all
+// setFault makes the sandbox answer all calls to a source with a kind of failure, such as a spent quota. If the parameter kind is "", all
 // sources work normally again.
-func (s *statusSystem) fault(source, kind string) {
+func (s *statusSystem) setFault(source, kind string) {
 	s.t.Helper()
 	method, body := http.MethodPut, `{"source":"`+source+`","fault":"`+kind+`"}`
 	if kind == "" {
@@ -256,12 +256,12 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 			"https://www.tiktok.com/@"+world.FindAccount(link.TikTok, sandbox.AccountPrivate))
 		require.Nil(t, s.waitForAccount(normal, "ok")["fetch_detail"])
 		require.Contains(t, s.waitForAccount(hiddenAccount, "private")["fetch_detail"], "The vendor sandbox says that the account is private")
-		s.fault("vendor", "server_error")
+		s.setFault("vendor", "server_error")
 		ids["failing"], _ = s.track(tiktok(hidden(sandbox.Normal)))
 		s.advanceUntil(ids["failing"], "failing", 20*time.Second)
 		s.waitFor(ids["ok"], "ok")
 		stop()
-		s.fault("", "")
+		s.setFault("", "")
 		ids["stopped"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.HiddenLikes))
 		s.request(http.MethodDelete, "/videos/"+ids["stopped"], nil)
 		ids["delayed"] = ids["ok"]

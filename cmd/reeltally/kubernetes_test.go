@@ -90,9 +90,9 @@ func TestKubernetes_podsHaveLimitsAndNoPrivileges(t *testing.T) {
 		for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			request, limit := c.Resources.Requests[resource], c.Resources.Limits[resource]
 			require.False(t, request.IsZero(), name)
-			require.GreaterOrEqual(t, limit.Cmp(request), 0, "%s: the limit is below the request", name)
+			require.GreaterOrEqual(t, limit.Cmp(request), 0, "%s: the limit of a resource must not be below its request", name)
 		}
-		require.Regexp(t, `:\d+\.\d+\.\d+$`, c.Image, "%s: an exact version", name)
+		require.Regexp(t, `:\d+\.\d+\.\d+$`, c.Image, "%s: the image must have an exact version", name)
 		require.Contains(t, []string{"/server", "/collector", "/reeltally"}, c.Command[0], name)
 	}
 }

@@ -71,7 +71,7 @@ func (f loginFile) write(saved savedLogin) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), "login-*") // its mode is 0600
+	file, err := os.CreateTemp(filepath.Dir(path), "login-*") // CreateTemp creates files with mode 0600
 	if err != nil {
 		return err
 	}

@@ -93,8 +93,8 @@ func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	p.set(ctx, done, 0)
 }
 
-// nextOrganisation must be called after each organisation. It stores the number of points so far, because the method set gets only the
-// number of points of the current organisation.
+// nextOrganisation tells p that the next points belong to another organisation, because the method set gets only the number of points of the
+// current organisation.
 func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
 // finish stops the bar, if there is one, and logs the total number of history points and the elapsed time.

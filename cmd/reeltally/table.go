@@ -16,9 +16,9 @@ import (
 // column is a column of a table.
 type column struct {
 	title string
-	right bool // texts are aligned to the right
-	wide  bool // texts may be shortened if the terminal is too narrow
-	extra bool // the column may be left out if the terminal is too narrow
+	right bool // whether texts are aligned to the right
+	wide  bool // whether texts may be shortened if the terminal is too narrow
+	extra bool // whether the column may be left out if the terminal is too narrow
 }
 
 // minWide is the smallest width to which a wide column is shortened.

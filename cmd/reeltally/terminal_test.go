@@ -31,7 +31,7 @@ func openTerminal(t *testing.T) (user *boottest.Output, keyboard io.Writer, prog
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(user, master) // ends with an error when the other end is closed
+		_, _ = io.Copy(user, master) // Copy returns an error when the program closes its end of the terminal
 	}()
 	t.Cleanup(func() {
 		require.NoError(t, program.Close())

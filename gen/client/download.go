@@ -53,7 +53,7 @@ func (c *ReelTally) Download(ctx context.Context, w io.Writer, path string, quer
 		if err != nil {
 			return nil, err
 		}
-		address.RawQuery = following.RawQuery // only the query is copied, because another host in the address must not get the token
+		address.RawQuery = following.RawQuery // copy only the query: another host must not get the token, whatever host the header Link names
 	}
 }
 

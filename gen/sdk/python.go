@@ -188,7 +188,7 @@ class ReelTally(Client):
 		arguments := slices.Clone(o.pathParams)
 		for _, p := range o.query {
 			switch p.name {
-			case "page": // no parameter, because the method reads the pages by cursor
+			case "page": // the method for all pages has no parameter page, because it requests the pages by cursor
 				parameters = strings.ReplaceAll(parameters, ", page: int | None = None", "")
 			case "cursor":
 				arguments = append(arguments, "cursor=after")

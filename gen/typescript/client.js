@@ -58,12 +58,12 @@ export class Client {
       }
       const next = /<([^>]*)>;\s*rel="?next"?/.exec(response.headers.get("Link") ?? "");
       if (next === null || !isCSV && format !== NDJSON) return response.headers;
-      search = new URL(next[1], this.baseUrl).search; // the address could name another host, which must not get the token
+      search = new URL(next[1], this.baseUrl).search; // copy only the query: another host must not get the token, whatever host the header Link names
     }
   }
 
-  // repeat sends a request and returns what read returns for its response. If the request or read fails, it repeats both. read must end the
-  // limit after it has read the response.
+  // repeat sends a request, passes its response to the function read, and returns the result of read. If the request or the function read
+  // fails and repeating may help, repeat does both again. The function read must call limit.end() after it has read the response.
   async #repeat(method, path, { query, body, keyed = false, idempotencyKey, headers = {}, accept = "application/json", signal } = {}, read) {
     const all = { Accept: accept, ...headers };
     if (keyed) all["Idempotency-Key"] = idempotencyKey ?? crypto.randomUUID();
@@ -137,11 +137,11 @@ class Limit {
   }
 }
 
-// partSize is the smallest size of a part of a download in bytes, except the last part. Smaller parts are slow: fetch in Node 20 copies what
-// has arrived each time when the caller is slower than the network.
+// partSize is the smallest size of a part of a download in bytes, except the last part. Smaller parts are slow if the caller is slower than
+// the network: for each part, fetch in Node 20 then copies all bytes that have arrived and were not read yet.
 const partSize = 256 * 1024;
 
-// partsOf yields a response in parts. The limit holds for each read from the network. It does not run while the caller uses a part.
+// partsOf yields a response in parts. The time limit starts anew for each read from the network, and stops while the caller uses a part.
 async function* partsOf(response, limit) {
   const reader = response.body.getReader();
   try {
@@ -166,7 +166,7 @@ async function* partsOf(response, limit) {
   }
 }
 
-// joined returns chunks, which have size bytes together, as one.
+// joined returns one array with the bytes of all chunks. The parameter size is the sum of their lengths.
 function joined(chunks, size) {
   const all = new Uint8Array(size);
   let at = 0;

@@ -115,7 +115,7 @@ func (b *tab) recordEvent(event any) {
 		switch {
 		case err != nil:
 			b.faults = append(b.faults, err.Error())
-		case requested.Scheme != "data": // a data URL contains its image, so it is not requested from a host
+		case requested.Scheme != "data": // a data URL contains its content, so the browser requests nothing
 			b.hosts[requested.Scheme+"://"+requested.Host] = true
 		}
 	}

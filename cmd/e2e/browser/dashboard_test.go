@@ -295,7 +295,7 @@ func TestDashboard_showsTextsOfOtherPeopleAsPlainText(t *testing.T) {
 		require.Contains(t, text, shown.text, shown.path)
 		require.NotEqual(t, "owned", title)
 	}
-	b.requireClean(d.url) // also finds violations of the content security policy; a dialog of a hostile script would have blocked the loop
+	b.requireClean(d.url) // a script that the content security policy stopped is an error of the page
 }
 
 func TestDashboard_printsReportsWithoutControls(t *testing.T) {

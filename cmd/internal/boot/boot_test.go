@@ -165,7 +165,7 @@ func TestServe_finishesRunningRequestsBeforeItStops(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(entered)
 		<-leave
-		_, _ = fmt.Fprint(w, "complete, ", r.Context().Err()) // Err is nil, because the shutdown does not end the request's context
+		_, _ = fmt.Fprint(w, "complete, ", r.Context().Err()) // r.Context().Err() must be nil, because the shutdown does not end the request's context
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	served, answered := make(chan error, 1), make(chan string, 1)

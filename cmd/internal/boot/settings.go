@@ -19,7 +19,7 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 		kong.Name(p.Name),
 		kong.Vars{"log_level": "info", "database_url": "sqlite:data/reeltally.db"},
 		kong.Writers(p.Stdout, p.Stderr),
-		kong.Exit(func(int) { exited = true }), // kong calls this after it printed the help, and then continues to parse; Parse ignores errors that follow
+		kong.Exit(func(int) { exited = true }), // after kong has printed the help, it calls Exit and goes on; Parse ignores the errors that follow
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueFormatter(flagHelp),
 		kong.Resolvers(environmentResolver(p.Env)),

@@ -43,11 +43,11 @@ func checkVariables(environ []string) error {
 			continue
 		}
 		nearest := slices.MinFunc(Variables, func(a, b string) int { return editDistance(name, a) - editDistance(name, b) })
-		fault := fmt.Sprintf("the environment variable %s does not exist", name)
+		fault := fmt.Sprintf("unknown environment variable %s", name)
 		if editDistance(name, nearest) <= maxTypingErrors {
-			fault += "; the nearest one is " + nearest
+			fault += ": the most similar known one is " + nearest
 		} else {
-			fault += "; the help of each program lists its variables"
+			fault += ": the help of each program lists its variables"
 		}
 		faults = append(faults, fault)
 	}

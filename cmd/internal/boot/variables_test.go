@@ -27,9 +27,9 @@ func TestParse_refusesVariablesThatDoNotExist(t *testing.T) {
 	err := parse("REELTALLY_DATABSE_URL=secret", "REELTALLY_YOUTUBE_KEY=secret", "REELTALLY_LISTEN=:1")
 	var usage boot.UsageError
 	require.ErrorAs(t, err, &usage)
-	require.EqualError(t, err, "the environment variable REELTALLY_DATABSE_URL does not exist; the nearest one is REELTALLY_DATABASE_URL\n"+
-		"the environment variable REELTALLY_YOUTUBE_KEY does not exist; the nearest one is REELTALLY_YOUTUBE_API_KEY")
-	require.ErrorContains(t, parse("REELTALLY_COFFEE_MACHINE=on"), "REELTALLY_COFFEE_MACHINE does not exist; the help of each program lists its variables")
+	require.EqualError(t, err, "unknown environment variable REELTALLY_DATABSE_URL: the most similar known one is REELTALLY_DATABASE_URL\n"+
+		"unknown environment variable REELTALLY_YOUTUBE_KEY: the most similar known one is REELTALLY_YOUTUBE_API_KEY")
+	require.ErrorContains(t, parse("REELTALLY_COFFEE_MACHINE=on"), "REELTALLY_COFFEE_MACHINE: the help of each program lists its variables")
 }
 
 func TestVariables_areTheSettingsOfAllPrograms(t *testing.T) {

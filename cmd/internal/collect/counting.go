@@ -23,7 +23,7 @@ func CountCalls(registry *prometheus.Registry, sources []source.Source) []source
 			Help:    "Duration of fetches in seconds. The class is ok if the call succeeded.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2.5, 10)}, []string{"source", "class"}),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: resultsMetric,
-			Help: "Results for single videos and accounts."}, []string{"source", "kind", "class"}),
+			Help: "Number of results of fetches by class, such as ok. A fetch of many targets has one result for each target."}, []string{"source", "kind", "class"}),
 	}
 	registry.MustRegister(m.calls, m.results)
 	counting := make([]source.Source, len(sources))

@@ -42,7 +42,7 @@ type Monitor struct {
 	mu         sync.Mutex
 	last       Status        // status of the last finished read
 	err        error         // error of the last finished read; errNotRead before the first read has finished
-	cacheUntil time.Time     // time until which last and err are returned without a new read
+	cacheUntil time.Time     // until this time, the fields last and err are returned without a new read
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
@@ -105,7 +105,7 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var results map[string]map[string]int64
 	counted := make(chan error, 1)
-	go func() { // countResults also waits for the status, so both run at the same time
+	go func() { // countResults waits for the status too, so run it at the same time
 		var err error
 		results, err = m.countResults()
 		counted <- err

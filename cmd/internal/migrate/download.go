@@ -107,8 +107,8 @@ const (
 // listFiles are the names of the files with the downloaded lists. Like identityFile, they are written completely or not at all.
 var listFiles = []string{"collections.json", "accounts.json", "members.json", "videos.json"}
 
-// identity identifies a migration by its two sides. It is stored in the folder of the migration, so that another migration cannot continue
-// with the data in this folder.
+// identity identifies a migration by the organisation that it copies and the organisation that receives the data. It is stored in the folder
+// of the migration, so that another migration cannot continue with the data in this folder.
 type identity struct {
 	URL    string `json:"url"`    // base URL of the remote server's API
 	From   string `json:"from"`   // the organisation's id on the remote server, "" if unknown

@@ -52,7 +52,7 @@ type Migration struct {
 type Summary struct {
 	Collections     int              `json:"collections"`
 	NewCollections  int              `json:"new_collections"`
-	Accounts        int              `json:"accounts"`           // number of accounts that are now tracked here, as on the remote server
+	Accounts        int              `json:"accounts"`           // number of accounts that the remote server tracks and that are now tracked here too
 	UnknownAccounts int              `json:"unknown_accounts"`   // number of accounts left out because their link or tracking type is not valid
 	Members         int64            `json:"members"`            // number of accounts and videos added to collections
 	MissingMembers  int              `json:"missing_members"`    // number of members of collections (accounts and videos) that could not be added
@@ -235,7 +235,7 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 					return nil, err
 				}
 			}
-			if err := m.describe(ctx, &have, c); err != nil {
+			if err := m.copyDisplaySettings(ctx, &have, c); err != nil {
 				return nil, err
 			}
 			ids[c.ID] = have.ID
@@ -264,9 +264,9 @@ func (m Migration) createCollection(ctx context.Context, c collection, parent *u
 	return m.Org.CreateCollection(ctx, store.NewCollection{Name: c.Name, ParentID: parent, Access: access, Hashtags: c.Hashtags})
 }
 
-// describe copies the display settings of a collection of the remote server, source, to the collection target of this database. If target
-// already has display settings, describe does nothing.
-func (m Migration) describe(ctx context.Context, target *store.Collection, source collection) error {
+// copyDisplaySettings copies the display settings of a collection of the remote server, source, to the collection target of this database. If target
+// already has display settings, copyDisplaySettings does nothing.
+func (m Migration) copyDisplaySettings(ctx context.Context, target *store.Collection, source collection) error {
 	settings := source.DisplaySettings
 	if target.DisplaySettings != nil || len(settings) == 0 || string(settings) == "null" {
 		return nil

@@ -147,7 +147,7 @@ func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 			w.Header().Set("Retry-After", "37")
 			w.WriteHeader(http.StatusTooManyRequests)
 		case n == 2*maxAttempts+1:
-			w.Header().Set("Content-Length", "1000") // the body is shorter, so the client sees a broken connection
+			w.Header().Set("Content-Length", "1000") // the body has fewer bytes than this, so the client sees a broken connection
 			_, _ = w.Write([]byte(`{"organisation"`))
 		case n == 2*maxAttempts+2:
 			w.WriteHeader(http.StatusBadGateway)

@@ -17,7 +17,7 @@ import (
 // then other uploads of the account.
 type firstVideo struct {
 	truth sandbox.VideoTruth
-	gap   bool // whether some days of its history have no points
+	gap   bool // whether the history of the video is made with days without points
 }
 
 // specialVideos returns up to five TikTok videos with unusual histories: a video with a point on every day, a viral outlier, a deleted
@@ -49,9 +49,9 @@ func (g *generator) specialVideos() []*firstVideo {
 // the rarest category.
 const maxTries = 200_000
 
-// find returns a random TikTok video of the category c that was uploaded at the given time. The video's account is of the ordinary kind and
-// was not generated before. If the video was deleted or became private, this happened 5 to 25 days ago. If the category is viral, isOutlier
-// is true for the video. find returns false if maxTries random ids gave no such video.
+// find returns a random TikTok video of the category c that was uploaded at the given time. The video's account has the category
+// sandbox.AccountNormal and was not generated before. If the video was deleted or became private, this happened 5 to 25 days ago. If the
+// category is viral, isOutlier is true for the video. find returns false if maxTries random ids gave no such video.
 func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
 		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // not negative, because the time is after 1970

@@ -76,7 +76,7 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 				}
 				midnight := p.Day.Time().Add(-time.Second)
 				history := w.HistoryTruth(v.Platform, v.ExternalID, midnight, midnight)
-				if v.Platform == link.TikTok || v.Platform == link.Instagram { // on other platforms, the sandbox's counts also depend on its clock
+				if v.Platform == link.TikTok || v.Platform == link.Instagram { // on YouTube and Facebook, the counts of the sandbox also depend on its clock
 					require.Equal(t, history[0].Views, *p.Views, "%s %s on %s", v.Platform, v.ExternalID, p.Day)
 					require.Equal(t, history[0].Likes, p.Likes)
 				}

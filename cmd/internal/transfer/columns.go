@@ -30,7 +30,7 @@ const (
 	fieldSource
 	fieldRounded
 	fieldRemoved
-	fieldCount // the number of fields above
+	fieldCount // the number of the constants above
 	fieldIgnored
 )
 
@@ -153,7 +153,7 @@ func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, err
 // unknownColumns collects the columns of a file whose names are not known, so that one error reports all of them.
 type unknownColumns struct {
 	names []string // names of the unknown columns, at most maxUnknownNames of them
-	more  bool     // whether names is full and does not list all unknown columns
+	more  bool     // whether the file has more unknown columns than the field names lists
 }
 
 // maxUnknownNames is the maximum number of unknown columns that an error lists.
@@ -197,7 +197,7 @@ func (u *unknownColumns) err() error {
 type unusedMappings struct {
 	unused map[string]string // the entries of Columns.Map whose columns were not found yet
 	names  []string          // quoted names of the file's first columns
-	more   bool              // whether names is full and does not list all columns
+	more   bool              // whether the file has more columns than the field names lists
 }
 
 // maxShownNames is the maximum number of the file's columns that the error of unusedMappings lists.
@@ -208,7 +208,7 @@ func (c Columns) unusedMappings() unusedMappings { return unusedMappings{unused:
 
 // markUsed records that the file has a column with this name.
 func (u *unusedMappings) markUsed(name string) {
-	if len(u.unused) == 0 { // all columns of Columns.Map were found, so there will be no error that needs the name
+	if len(u.unused) == 0 { // every column of Columns.Map was found, so there will be no error message that lists names
 		return
 	}
 	delete(u.unused, strings.TrimSpace(name))

@@ -38,8 +38,8 @@ const (
 type ColumnFormat struct {
 	Column  string `json:"column"`
 	Format  string `json:"format"`  // detected format of the values; "plain" if all values of the column mean the same in every format
-	Example string `json:"example"` // a value of the column; the one from which the format was detected, if it was detected
-	ReadAs  string `json:"read_as"` // the example value after parsing
+	Example string `json:"example"` // a value of the column; if the format was detected, a value that shows it
+	ReadAs  string `json:"read_as"` // how the import reads the value in Example
 }
 
 // plain is the ColumnFormat.Format of a column whose values mean the same in all formats.
@@ -51,8 +51,8 @@ var (
 	dateFields   = []field{fieldDate, fieldTime, fieldUploadedAt}
 )
 
-// formats has the format of each column of numbers or dates, by field. The format is "" if all values of the column mean the same in both
-// formats.
+// formats has the format of each column of numbers or dates, by field. The format is "" if it does not matter, because no value of the column
+// has two possible meanings.
 type formats struct {
 	numbers [fieldCount]NumberFormat
 	dates   [fieldCount]DateFormat
@@ -63,8 +63,8 @@ type formats struct {
 // evidence has the first value of the column that fits the comment of the field, or "".
 type evidence struct {
 	first, second string // values that are possible only in the first or only in the second format
-	ambiguous     string // a value with different meanings in the two formats
-	any           string // any value; decide returns it as the example if all values mean the same in both formats
+	ambiguous     string // a value that is possible in both formats, with different meanings
+	any           string // any value; the example of the column if its format does not matter
 }
 
 // add records a value of the column. The parameter kind points to the field of e for values of this kind. It is nil if the value means the
@@ -104,7 +104,7 @@ func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	decimal, group := &e.first, &e.second // decimal is for values whose last sign is the decimal sign; group is for values whose signs all separate thousands
+	decimal, group := &e.first, &e.second // where to record the value: decimal if its last sign is the decimal sign, group if the sign separates thousands
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
 	}

@@ -138,12 +138,12 @@ func FuzzFormats(f *testing.F) {
 			}
 		}
 		if errPoint == nil && errComma == nil && text != "" && *point != *comma {
-			require.NotEmpty(t, numbers.ambiguous, "two meanings of %q", text)
+			require.NotEmpty(t, numbers.ambiguous, "%q has two possible meanings, so the field ambiguous must have it", text)
 		}
 		day, errDay := parseInstant(text, DayFirst)
 		month, errMonth := parseInstant(text, MonthFirst)
 		if errDay == nil && errMonth == nil && day != month {
-			require.NotEmpty(t, dates.ambiguous, "two meanings of %q", text)
+			require.NotEmpty(t, dates.ambiguous, "%q has two possible meanings, so the field ambiguous must have it", text)
 			_, err := parseInstant(text, "")
 			require.Error(t, err)
 		}

@@ -30,7 +30,7 @@ func TestImport_readsCommonFormats(t *testing.T) {
 		"byte order mark, CRLF":       "\xef\xbb\xbflink,date,views,likes\r\n" + videoURL + ",DAY,12,0\r\n",
 		"CSV with semicolons":         "Video URL;Date;View Count;Like-Count\n" + videoURL + ";DAY;12;0\n",
 		"CSV with tabs, blank lines":  "\n\npermalink\tDAY\tplays\tdiggCount\n\n" + videoURL + "\tDAY\t12\t0\n\n",
-		"no last line end":            "link,date,views,likes\n" + videoURL + ",DAY, 12 ,0",
+		"no line break at the end":    "link,date,views,likes\n" + videoURL + ",DAY, 12 ,0",
 		"whole numbers with .0":       "link,date,views,likes\n" + videoURL + ",DAY,12.0,0.0\n",
 		"time with a zone":            "link,time,views,likes\n" + videoURL + ",DAYT23:30:00-00:15,12,0\n",
 		"time without a zone":         "link,time,views,likes\n" + videoURL + ",DAY 23:59:59,12,0\n",

@@ -187,8 +187,8 @@ func (r *importRun) read(ctx context.Context) (*spool, error) {
 	}
 	readErr := <-readErrs
 	sortErr := <-sortErrs
-	// If readRows failed, this has cancelled the sorting, and only the error of readRows is returned. If the sorting or newSpool failed,
-	// this has cancelled readRows. The error of readRows is then context.Canceled, and is not returned.
+	// If readRows failed, its failure has cancelled the sorting, and only the error of readRows is returned. If the sorting or newSpool failed,
+	// that failure has cancelled readRows. The error of readRows is then context.Canceled, and is not returned.
 	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
 		err, sortErr = readErr, nil
 	}

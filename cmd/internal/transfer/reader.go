@@ -158,7 +158,7 @@ func (r *csvReader) next() (line int, v values, err error) {
 			v[f] = cells[i]
 		}
 	}
-	if r.csv.Comma == ';' { // spreadsheets write semicolons where the comma is the decimal sign
+	if r.csv.Comma == ';' { // spreadsheets separate cells by semicolons in countries where the comma is the decimal sign
 		v[fieldVideoLength] = strings.Replace(v[fieldVideoLength], ",", ".", 1)
 	}
 	v[fieldTitle], v[fieldUsername] = formula.Unescape(v[fieldTitle]), formula.Unescape(v[fieldUsername])

@@ -14,7 +14,7 @@ type stateFile struct {
 	// interruption.
 	OnError func(error)
 
-	disabled bool // whether a save has failed; no further save is tried
+	disabled bool // true after a save has failed; later saves then do nothing
 }
 
 // load decodes the JSON in the file into the value to which v points.

@@ -99,7 +99,7 @@ class Client:
             following = re.search(r'<([^>]*)>;\s*rel="?next"?', headers.get("Link", ""))
             if following is None or not (format.startswith(CSV) or format == NDJSON):
                 return headers
-            # Only the query is used: the address could name another host, which must not get the token.
+            # Copy only the query: another host must not get the token, whatever host the header Link names.
             url = urllib.parse.urlsplit(url)._replace(query=urllib.parse.urlsplit(following[1]).query).geturl()
 
     def _request(self, method: str, url: str, headers: dict[str, str], data: bytes | None = None) -> urllib.request.Request:
