@@ -17,10 +17,12 @@ NEED_CC := .ci/need cc gcc libc6-dev
 NEED_REDIS := .ci/need redis-server redis-server
 NEED_CHROMIUM := .ci/need chromium,chromium-browser,google-chrome,google-chrome-stable chromium
 NEED_GNUMERIC := .ci/need ssconvert gnumeric && .ci/need locale-gen,/usr/sbin/locale-gen locales
+NEED_SDKS := .ci/need git git && .ci/need node nodejs && .ci/need npm npm && .ci/need python3 python3 && \
+	{ python3 -c 'import ensurepip' 2>/dev/null || .ci/apt python3-venv; }
 NEED_END_TO_END := $(NEED_CHROMIUM) && $(NEED_GNUMERIC) && .ci/need curl curl && \
 	.ci/need nginx,/usr/sbin/nginx nginx-light && .ci/need haproxy,/usr/sbin/haproxy haproxy && .ci/need caddy caddy && \
 	.ci/need systemd-analyze systemd && .ci/need prometheus prometheus && \
-	.ci/need python3 python3 && .ci/need node nodejs
+	$(NEED_SDKS)
 
 # These variables can be set on the command line, for example:
 # make test PKG=./store/... ARGS='-run TestVideos', make run ARGS='--help', make fuzz FUZZTIME=1m
@@ -214,6 +216,11 @@ bench: ## compare the speed with limits such as COPY of PostgreSQL and write ben
 .PHONY: contract
 contract: ## check openapi.yaml and the server with Spectral, Redocly, oasdiff, Schemathesis and generators of clients (needs Node, Python, Java)
 	@.ci/contract/check $(ARGS)
+
+.PHONY: sdks
+sdks: ## install the client libraries from a clean clone as their users do, check types and run programs with them (2 minutes; a part of test-all)
+	@$(NEED_SDKS)
+	@exec $(WITH_POSTGRES) go test -count=1 -v -run '^TestSDKs_installedPackagesWork$$' $(ARGS) ./cmd/e2e
 
 .PHONY: mcp
 mcp: ## check POST /mcp with the public conformance scenarios, the MCP inspector and two clients (needs Node and Python)

@@ -1,0 +1,229 @@
+package e2e_test
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// sdkVideos is the number of videos that each program in testdata/sdks tracks.
+const sdkVideos = 10_000
+
+// sdkTest has the folders and the server with which TestSDKs_installedPackagesWork tests the client libraries.
+type sdkTest struct {
+	*stack
+	root  string // the root of this repository
+	clone string // a clone of this repository with all files that git does not ignore, as they are now
+}
+
+// runTool runs a program in a folder and returns its standard output. The environment is that of the test, with the variables in env.
+func runTool(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), name, args...)
+	c.Dir, c.Env = dir, append(os.Environ(), env...)
+	var failed strings.Builder
+	c.Stderr = &failed
+	out, err := c.Output()
+	require.NoError(t, err, "%s %s\n%s%s", name, strings.Join(args, " "), out, failed.String())
+	return string(out)
+}
+
+// copyInto copies files into a folder.
+func copyInto(t *testing.T, dir string, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600))
+	}
+}
+
+// globFiles returns the files that match a pattern, of which there must be at least one.
+func globFiles(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, found, pattern)
+	return found
+}
+
+// cloneRepository makes a git repository with one commit, which has all files of this repository that git does not ignore.
+func cloneRepository(t *testing.T, root string) string {
+	t.Helper()
+	clone := t.TempDir()
+	runTool(t, root, nil, "bash", "-euo", "pipefail", "-c", `git ls-files -z --cached --others --exclude-standard --deduplicate |
+		while IFS= read -r -d '' file; do [[ ! -f $file ]] || printf '%s\0' "$file"; done | tar --create --null --files-from=- | tar --extract --directory="$0"`, clone)
+	git := []string{"-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"}
+	for _, args := range [][]string{{"init", "--quiet"}, {"add", "--all"}, {"commit", "--quiet", "--message=Copy the files"}} {
+		runTool(t, clone, nil, "git", append(slices.Clone(git), args...)...)
+	}
+	return clone
+}
+
+// runProgram runs a program that uses an installed library, with a new organisation. The last argument of the program is the file for the
+// export. The numbers that the program prints, and the exported file, must have all videos.
+func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "videos.csv")
+	env := []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + s.newOrganisation(t)}
+	printed := runTool(t, t.TempDir(), env, name, append(args, file)...)
+	require.Equal(t, fmt.Sprintf("%d 5 %d %d\n", sdkVideos, sdkVideos, sdkVideos), printed, "tracked, listed, total of the list, and read page by page")
+	exported, err := os.Open(file)
+	require.NoError(t, err)
+	defer func() { _ = exported.Close() }()
+	rows, err := csv.NewReader(exported).ReadAll()
+	require.NoError(t, err)
+	column := slices.Index(rows[0], "ad_id")
+	require.GreaterOrEqual(t, column, 0, rows[0])
+	ids := map[string]bool{}
+	for _, row := range rows[1:] {
+		ids[row[column]] = true
+	}
+	require.Len(t, rows, 1+sdkVideos)
+	require.Len(t, ids, sdkVideos)
+}
+
+// goEnvironment returns variables with which go finds the module of this repository in s.clone, where it otherwise would ask github.com. The
+// modules that it needs come from the module cache of the test, as from a proxy. The module cache of the programs is new.
+func (s *sdkTest) goEnvironment(t *testing.T) []string {
+	t.Helper()
+	var set struct{ GOMODCACHE, GOPROXY string }
+	require.NoError(t, json.Unmarshal([]byte(runTool(t, s.root, nil, "go", "env", "-json", "GOMODCACHE", "GOPROXY")), &set))
+	const module = "github.com/reeltally/reeltally"
+	return []string{
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + s.clone + ".insteadOf", "GIT_CONFIG_VALUE_0=https://" + module,
+		"GONOPROXY=" + module, "GONOSUMDB=" + module, "GOPROXY=file://" + filepath.ToSlash(set.GOMODCACHE) + "/cache/download," + set.GOPROXY,
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw", "GOWORK=off", "CGO_ENABLED=0",
+	}
+}
+
+// The test installs each client library as its users do, from a clean clone of this repository: with `go get`, as a package of npm, and as a
+// wheel. It then checks the types of programs that use the installed library, with the strictest settings of the language, and runs them.
+//
+// Requirements in docs/coverage.md: 14.2-06, 14.6-04
+func TestSDKs_installedPackagesWork(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	s := &sdkTest{stack: &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, storetest.Engines[0]), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}},
+		root: root, clone: cloneRepository(t, root)}
+	s.startServer(t)
+	t.Run("Go", s.testGo)
+	t.Run("TypeScript", s.testTypeScript)
+	t.Run("Python", s.testPython)
+}
+
+func (s *sdkTest) testGo(t *testing.T) {
+	t.Parallel()
+	dir, env := t.TempDir(), s.goEnvironment(t)
+	copyInto(t, dir, "testdata/sdks/program.go", filepath.Join(s.root, "go.sum")) // with the checksums, go need not ask for them
+	runTool(t, dir, env, "go", "mod", "init", "example.com/caller")
+	runTool(t, dir, env, "go", "get", "github.com/reeltally/reeltally/gen/client")
+	for _, example := range globFiles(t, filepath.Join(s.clone, "gen/client/examples/*/main.go")) {
+		folder := filepath.Join(dir, filepath.Base(filepath.Dir(example)))
+		require.NoError(t, os.Mkdir(folder, 0o700))
+		copyInto(t, folder, example)
+	}
+	runTool(t, dir, env, "go", "mod", "tidy")
+	runTool(t, dir, env, "go", "vet", "./...")
+	runTool(t, dir, env, "go", "build", "-o", "caller", ".")
+	used := runTool(t, dir, env, "go", "list", "-m", "-f", "{{.Version}} {{with .Replace}}{{.Path}}{{end}}", "github.com/reeltally/reeltally")
+	require.Regexp(t, `^v0\.0\.0-\d{14}-[0-9a-f]{12} \n$`, used, "the version of the clone, which nothing replaces")
+	s.runProgram(t, filepath.Join(dir, "caller"))
+}
+
+// tsconfig has the strictest settings of TypeScript. Its parameter is the path of a folder with types of Node.
+const tsconfig = `{"compilerOptions": {"strict": true, "exactOptionalPropertyTypes": true, "noUncheckedIndexedAccess": true, "noImplicitReturns": true, "noUnusedLocals": true,
+  "noUnusedParameters": true, "noImplicitOverride": true, "noFallthroughCasesInSwitch": true, "skipLibCheck": false, "allowJs": true, "checkJs": true, "target": "es2022",
+  "module": "nodenext", "lib": ["es2023", "dom", "dom.iterable"], "types": ["node"], "typeRoots": [%q], "outDir": "compiled"}, "include": ["*.ts", "*.mjs"]}`
+
+func (s *sdkTest) testTypeScript(t *testing.T) {
+	t.Parallel()
+	tools, dir := t.TempDir(), t.TempDir()
+	copyInto(t, tools, "testdata/sdks/package.json", "testdata/sdks/package-lock.json", "testdata/sdks/.npmrc")
+	runTool(t, tools, nil, "npm", "ci", "--silent")
+
+	runTool(t, filepath.Join(s.clone, "gen/typescript"), nil, "npm", "pack", "--silent", "--pack-destination", dir)
+	packed := globFiles(t, filepath.Join(dir, "*.tgz"))
+	runTool(t, dir, nil, "npm", "install", "--silent", "--no-audit", "--no-fund", "./"+filepath.Base(packed[0]))
+	copyInto(t, dir, globFiles(t, filepath.Join(s.clone, "gen/typescript/examples/*.mjs"))...)
+	copyInto(t, dir, "testdata/sdks/program.ts")
+	hosted := filepath.Join(s.root, "server/testdata/hosted")
+	text, err := os.ReadFile(filepath.Join(hosted, "program.ts"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "hosted.ts"), text, 0o600))
+	runTool(t, dir, nil, "npm", "pkg", "set", "type=module") // as the programs are modules
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tsconfig.json"), fmt.Appendf(nil, tsconfig, filepath.Join(tools, "node_modules/@types")), 0o600))
+	runTool(t, dir, nil, filepath.Join(tools, "node_modules/.bin/tsc"))
+
+	s.runProgram(t, "node", filepath.Join(dir, "compiled/program.js"))
+	require.Equal(t, s.operationsOf(t, filepath.Join(hosted, "program.mjs")), s.operationsOf(t, filepath.Join(dir, "compiled/hosted.js")),
+		"the program in TypeScript for the hosted interface calls the operations that the one in JavaScript calls")
+}
+
+// anyID matches an id or a percent-encoded link in a path.
+var anyID = regexp.MustCompile(`/([0-9a-f-]{36}|https%3A[^/]*)`)
+
+// operationsOf runs a program in JavaScript that was written for the hosted interface. It returns the methods and paths of its requests.
+func (s *sdkTest) operationsOf(t *testing.T, program string) []string {
+	t.Helper()
+	target, err := url.Parse(s.base)
+	require.NoError(t, err)
+	forward := httputil.NewSingleHostReverseProxy(target)
+	var mu sync.Mutex
+	var called []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		called = append(called, r.Method+" "+anyID.ReplaceAllString(r.URL.EscapedPath(), "/{}"))
+		mu.Unlock()
+		forward.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	require.Equal(t, "done\n", runTool(t, t.TempDir(), []string{"REELTALLY_URL=" + proxy.URL, "REELTALLY_TOKEN=" + s.newOrganisation(t)}, "node", program))
+	slices.Sort(called)
+	return slices.Compact(called)
+}
+
+func (s *sdkTest) testPython(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	// newEnvironment makes a virtual environment, installs packages and returns the path of its interpreter.
+	newEnvironment := func(name string, packages ...string) string {
+		runTool(t, dir, nil, "python3", "-m", "venv", name)
+		python := filepath.Join(dir, name, "bin/python")
+		runTool(t, dir, nil, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...)...)
+		return python
+	}
+	requirements, err := filepath.Abs("testdata/sdks/requirements.txt")
+	require.NoError(t, err)
+	checker := newEnvironment("checker", "--require-hashes", "--only-binary=:all:", "--requirement", requirements)
+	library := filepath.Join(s.clone, "gen/python")
+	runTool(t, dir, nil, checker, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--wheel-dir", dir, library)
+	caller := newEnvironment("caller", globFiles(t, filepath.Join(dir, "*.whl"))...)
+
+	programs := filepath.Join(dir, "programs")
+	require.NoError(t, os.Mkdir(programs, 0o700))
+	copyInto(t, programs, globFiles(t, filepath.Join(library, "examples/*.py"))...)
+	copyInto(t, programs, globFiles(t, filepath.Join(s.root, "server/testdata/sdk/*.py"))...)
+	copyInto(t, programs, "testdata/sdks/program.py")
+	runTool(t, programs, nil, checker, "-m", "mypy", "--strict", "--python-executable", caller, ".")
+	runTool(t, library, nil, checker, "-m", "mypy", "--strict", "--cache-dir", filepath.Join(dir, "cache"), "src/reeltally")
+	s.runProgram(t, caller, filepath.Join(programs, "program.py"))
+}
