@@ -276,7 +276,7 @@ type Account struct {
 	// CreatedAt When the account was added to the organisation, by its link or through a video.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DisplayUsername `username` up to the first `~`, for display.
+	// DisplayUsername `username` without the suffix that begins with `~`, for display.
 	//
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
@@ -336,7 +336,7 @@ type Account struct {
 	// MostViewed The highest latest views of a tracked video of the account.
 	MostViewed *int64 `json:"most_viewed"`
 
-	// NextFetchAt When the next fetch of the account is due; null if none is planned and if the tier hides it.
+	// NextFetchAt When the next fetch of the account is due; null if no fetch is planned or if the tier hides the time.
 	NextFetchAt *time.Time `json:"next_fetch_at"`
 
 	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
@@ -537,7 +537,7 @@ type Collection struct {
 	// AccountCount The number of accounts in the collection that are not removed; null if the tier hides it. Only with `include_counts=true`.
 	AccountCount nullable.Nullable[int64] `json:"account_count,omitempty"`
 
-	// CreatedAt When it was created.
+	// CreatedAt When the collection was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// CreatedBy The id of the token that created the collection.
@@ -621,7 +621,7 @@ type CollectionGain struct {
 	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
 	ViewsAtEnd *int64 `json:"views_at_end"`
 
-	// ViewsAtStart The views at the beginning of the gain; null if unknown.
+	// ViewsAtStart The views from which the gain is counted; null if unknown.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
 	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown.
@@ -785,7 +785,7 @@ type CollectionStatistics struct {
 	// Views The sum of the known views of the videos at the end of the period; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsAtStart The sum of the views at the beginning of the gains; null if no gain is known.
+	// ViewsAtStart The sum of the views from which the gains are counted; null if no gain is known.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
 	// ViewsCorrected The sum of the falls of views from one day to the next in the period, as a negative number or 0. `views_gained` includes these falls.
@@ -888,7 +888,7 @@ type CreatedCollection struct {
 	// Example: private
 	Access Access `json:"access"`
 
-	// CreatedAt When it was created.
+	// CreatedAt When the collection was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// ID The id of the collection.
@@ -903,7 +903,7 @@ type CreatedCollection struct {
 
 // CreatedToken A new token with its secret.
 type CreatedToken struct {
-	// CreatedAt When it was created.
+	// CreatedAt When the token was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// ExpiresAt When the token expires; null if it does not expire.
@@ -924,7 +924,7 @@ type CreatedToken struct {
 
 // CreatedWebhook A new webhook with its secret.
 type CreatedWebhook struct {
-	// CreatedAt When it was created.
+	// CreatedAt When the webhook was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Description A note about the webhook.
@@ -954,7 +954,7 @@ type CreatedWebhook struct {
 	// Secret The secret that signs the requests. It is shown only in the first answer; null if the request is repeated with the same Idempotency-Key.
 	Secret *string `json:"secret"`
 
-	// UpdatedAt When it was last changed by a request.
+	// UpdatedAt When the webhook was last changed by a request.
 	UpdatedAt time.Time `json:"updated_at"`
 
 	// URL The address to which events are sent.
@@ -993,13 +993,13 @@ type EntryType string
 
 // Event Something that has happened. Webhooks get the same object as the body of a request.
 type Event struct {
-	// CreatedAt When it happened. For metrics, that is when they were fetched.
+	// CreatedAt When the change happened. A change of metrics happens when they are fetched.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Data What the event is about. Members that do not belong to the type of the event are absent.
 	Data EventData `json:"data"`
 
-	// ID Its id. All attempts and replays have the same id.
+	// ID The id of the event. All attempts and replays have the same id.
 	ID openapi_types.UUID `json:"id"`
 
 	// Type What has happened. docs/webhooks.md says when each event is recorded. Later versions can add types.
@@ -1093,20 +1093,20 @@ type EventFeed struct {
 	// HasMore True if there are more events now.
 	HasMore bool `json:"has_more"`
 
-	// NextCursor The place after the last event of this answer, for the next request.
+	// NextCursor Send this value as `cursor` of the next request to get the events after those of this answer.
 	NextCursor string `json:"next_cursor"`
 }
 
 // EventThreshold A threshold that a metric of the video has reached.
 type EventThreshold struct {
-	// Member The member of the video.
+	// Member The name of the member of the video that has reached the threshold.
 	Member EventThresholdMember `json:"member"`
 
 	// Value The threshold; null if the organisation's tier does not show metrics.
 	Value *int64 `json:"value"`
 }
 
-// EventThresholdMember The member of the video.
+// EventThresholdMember The name of the member of the video that has reached the threshold.
 type EventThresholdMember string
 
 // EventType What has happened. docs/webhooks.md says when each event is recorded. Later versions can add types.
@@ -1336,7 +1336,7 @@ type LinkPositions = []int32
 
 // ListedToken A token in the list of tokens.
 type ListedToken struct {
-	// CreatedAt When it was created.
+	// CreatedAt When the token was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Current True for the token that sent this request.
@@ -1744,7 +1744,7 @@ type ReportStatistics struct {
 	// Views The sum of the known views of the videos at the end of the period; null if none is known.
 	Views *int64 `json:"views"`
 
-	// ViewsAtStart The sum of the views at the beginning of the gains; null if no gain is known.
+	// ViewsAtStart The sum of the views from which the gains are counted; null if no gain is known.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
 	// ViewsCorrected The sum of the falls of views from one day to the next in the period, as a negative number or 0. `views_gained` includes these falls.
@@ -1816,7 +1816,7 @@ type ReportVideo struct {
 	// ViewsAtEnd The views of the video on the last day of the period; null if unknown.
 	ViewsAtEnd *int64 `json:"views_at_end"`
 
-	// ViewsAtStart The views at the beginning of the gain; null if unknown.
+	// ViewsAtStart The views from which the gain is counted; null if unknown.
 	ViewsAtStart *int64 `json:"views_at_start"`
 
 	// ViewsGained `views_at_end` minus `views_at_start`; null if one of them is unknown.
@@ -1963,7 +1963,7 @@ type TimeRange struct {
 
 // Token A token, without its secret.
 type Token struct {
-	// CreatedAt When it was created.
+	// CreatedAt When the token was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// ExpiresAt When the token expires; null if it does not expire.
@@ -2321,7 +2321,7 @@ type Video struct {
 	// CreatedAt When the video was first tracked for the organisation, by its link or through its account.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DisplayUsername `username` up to the first `~`, for display.
+	// DisplayUsername `username` without the suffix that begins with `~`, for display.
 	//
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
@@ -2412,7 +2412,7 @@ type Video struct {
 	// MetricsMasked `true` if the organisation's tier hides the metrics; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// NextFetchAt When the next fetch of the video is due; null if none is planned and if the tier hides it.
+	// NextFetchAt When the next fetch of the video is due; null if no fetch is planned or if the tier hides the time.
 	NextFetchAt *time.Time `json:"next_fetch_at"`
 
 	// NotSafe Whether the platform restricts the video, for example by age (not safe for work).
@@ -2620,7 +2620,7 @@ type VideoPagination struct {
 
 // Webhook An endpoint to which events are sent.
 type Webhook struct {
-	// CreatedAt When it was created.
+	// CreatedAt When the webhook was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Description A note about the webhook.
@@ -2647,7 +2647,7 @@ type Webhook struct {
 	// PreviousSecretExpiresAt Until when requests are also signed with the previous secret; null if there is none.
 	PreviousSecretExpiresAt *time.Time `json:"previous_secret_expires_at"`
 
-	// UpdatedAt When it was last changed by a request.
+	// UpdatedAt When the webhook was last changed by a request.
 	UpdatedAt time.Time `json:"updated_at"`
 
 	// URL The address to which events are sent.

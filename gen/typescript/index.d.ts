@@ -19,7 +19,7 @@ export interface Account {
   checked_at: string | null;
   /** When the account was added to the organisation, by its link or through a video. */
   created_at: string;
-  /** `username` up to the first `~`, for display. */
+  /** `username` without the suffix that begins with `~`, for display. */
   display_username: string;
   /** Whether the platform lists no video of the account. */
   empty: boolean;
@@ -51,7 +51,7 @@ export interface Account {
   metrics_masked?: boolean | undefined;
   /** The highest latest views of a tracked video of the account. */
   most_viewed: number | null;
-  /** When the next fetch of the account is due; null if none is planned and if the tier hides it. */
+  /** When the next fetch of the account is due; null if no fetch is planned or if the tier hides the time. */
   next_fetch_at: string | null;
   /** The id of the organisation that tracks this video or account, or owns this collection. */
   organisation_id: string;
@@ -185,7 +185,7 @@ export interface Collection {
   access: Access;
   /** The number of accounts in the collection that are not removed; null if the tier hides it. */
   account_count?: number | null | undefined;
-  /** When it was created. */
+  /** When the collection was created. */
   created_at: string;
   /** The id of the token that created the collection. */
   created_by: string;
@@ -241,7 +241,7 @@ export interface CollectionGain {
   start_day: string | null;
   /** The views of the video on the last day of the period; null if unknown. */
   views_at_end: number | null;
-  /** The views at the beginning of the gain; null if unknown. */
+  /** The views from which the gain is counted; null if unknown. */
   views_at_start: number | null;
   /** `views_at_end` minus `views_at_start`; null if one of them is unknown. */
   views_gained: number | null;
@@ -357,7 +357,7 @@ export interface CollectionStatistics {
   videos_removed: number | null;
   /** The sum of the known views of the videos at the end of the period; null if none is known. */
   views: number | null;
-  /** The sum of the views at the beginning of the gains; null if no gain is known. */
+  /** The sum of the views from which the gains are counted; null if no gain is known. */
   views_at_start: number | null;
   /** The sum of the falls of views from one day to the next in the period, as a negative number or 0. */
   views_corrected: number | null;
@@ -430,7 +430,7 @@ export interface CreateWebhookRequest {
 export interface CreatedCollection {
   /** Who can open the share page of a collection. */
   access: Access;
-  /** When it was created. */
+  /** When the collection was created. */
   created_at: string;
   /** The id of the collection. */
   id: string;
@@ -442,7 +442,7 @@ export interface CreatedCollection {
 
 /** A new token with its secret. */
 export interface CreatedToken {
-  /** When it was created. */
+  /** When the token was created. */
   created_at: string;
   /** When the token expires; null if it does not expire. */
   expires_at: string | null;
@@ -458,7 +458,7 @@ export interface CreatedToken {
 
 /** A new webhook with its secret. */
 export interface CreatedWebhook {
-  /** When it was created. */
+  /** When the webhook was created. */
   created_at: string;
   /** A note about the webhook. */
   description: string;
@@ -478,7 +478,7 @@ export interface CreatedWebhook {
   previous_secret_expires_at: string | null;
   /** The secret that signs the requests. */
   secret: string | null;
-  /** When it was last changed by a request. */
+  /** When the webhook was last changed by a request. */
   updated_at: string;
   /** The address to which events are sent. */
   url: string;
@@ -526,11 +526,11 @@ export type EntryType = "video" | "account";
 
 /** Something that has happened. */
 export interface Event {
-  /** When it happened. */
+  /** When the change happened. */
   created_at: string;
   /** What the event is about. */
   data: EventData;
-  /** Its id. */
+  /** The id of the event. */
   id: string;
   /** What has happened. */
   type: EventType;
@@ -590,13 +590,13 @@ export interface EventFeed {
   data: Event[];
   /** True if there are more events now. */
   has_more: boolean;
-  /** The place after the last event of this answer, for the next request. */
+  /** Send this value as `cursor` of the next request to get the events after those of this answer. */
   next_cursor: string;
 }
 
 /** A threshold that a metric of the video has reached. */
 export interface EventThreshold {
-  /** The member of the video. */
+  /** The name of the member of the video that has reached the threshold. */
   member: "latest_views" | "outlier_multiplier";
   /** The threshold; null if the organisation's tier does not show metrics. */
   value: number | null;
@@ -746,7 +746,7 @@ export type LinkPositions = number[];
 
 /** A token in the list of tokens. */
 export interface ListedToken {
-  /** When it was created. */
+  /** When the token was created. */
   created_at: string;
   /** True for the token that sent this request. */
   current: boolean;
@@ -1043,7 +1043,7 @@ export interface ReportStatistics {
   videos_removed: number | null;
   /** The sum of the known views of the videos at the end of the period; null if none is known. */
   views: number | null;
-  /** The sum of the views at the beginning of the gains; null if no gain is known. */
+  /** The sum of the views from which the gains are counted; null if no gain is known. */
   views_at_start: number | null;
   /** The sum of the falls of views from one day to the next in the period, as a negative number or 0. */
   views_corrected: number | null;
@@ -1095,7 +1095,7 @@ export interface ReportVideo {
   start_day: string | null;
   /** The views of the video on the last day of the period; null if unknown. */
   views_at_end: number | null;
-  /** The views at the beginning of the gain; null if unknown. */
+  /** The views from which the gain is counted; null if unknown. */
   views_at_start: number | null;
   /** `views_at_end` minus `views_at_start`; null if one of them is unknown. */
   views_gained: number | null;
@@ -1219,7 +1219,7 @@ export interface TimeRange {
 
 /** A token, without its secret. */
 export interface Token {
-  /** When it was created. */
+  /** When the token was created. */
   created_at: string;
   /** When the token expires; null if it does not expire. */
   expires_at: string | null;
@@ -1451,7 +1451,7 @@ export interface Video {
   ad_product_id_shop: string;
   /** When the video was first tracked for the organisation, by its link or through its account. */
   created_at: string;
-  /** `username` up to the first `~`, for display. */
+  /** `username` without the suffix that begins with `~`, for display. */
   display_username: string;
   /** A sentence for people that explains `fetch_status`; null if there is no explanation. */
   fetch_detail: string | null;
@@ -1491,7 +1491,7 @@ export interface Video {
   linked_account_id: string | null;
   /** `true` if the organisation's tier hides the metrics; absent otherwise. */
   metrics_masked?: boolean | undefined;
-  /** When the next fetch of the video is due; null if none is planned and if the tier hides it. */
+  /** When the next fetch of the video is due; null if no fetch is planned or if the tier hides the time. */
   next_fetch_at: string | null;
   /** Whether the platform restricts the video, for example by age (not safe for work). */
   not_safe: boolean;
@@ -1624,7 +1624,7 @@ export interface VideoPagination {
 
 /** An endpoint to which events are sent. */
 export interface Webhook {
-  /** When it was created. */
+  /** When the webhook was created. */
   created_at: string;
   /** A note about the webhook. */
   description: string;
@@ -1642,7 +1642,7 @@ export interface Webhook {
   last_success_at: string | null;
   /** Until when requests are also signed with the previous secret; null if there is none. */
   previous_secret_expires_at: string | null;
-  /** When it was last changed by a request. */
+  /** When the webhook was last changed by a request. */
   updated_at: string;
   /** The address to which events are sent. */
   url: string;

@@ -23,7 +23,7 @@ func TestParse_refusesVariablesThatDoNotExist(t *testing.T) {
 		return err
 	}
 	require.NoError(t, parse("HOME=/", "REELTALLY_DATABASE_URL=x", "REELTALLY_VENDOR_KEY=", "REELTALLY_TOKEN=rt_x", "REELTALLY_TEST_POSTGRES_URL=y", "MY_REELTALLY_SETTING=1"))
-	require.ErrorContains(t, parse("REELTALLY_LISTENINGS=:1"), "the nearest one is REELTALLY_LISTEN")
+	require.ErrorContains(t, parse("REELTALLY_LISTENINGS=:1"), "the most similar known one is REELTALLY_LISTEN")
 	err := parse("REELTALLY_DATABSE_URL=secret", "REELTALLY_YOUTUBE_KEY=secret", "REELTALLY_LISTEN=:1")
 	var usage boot.UsageError
 	require.ErrorAs(t, err, &usage)

@@ -19,7 +19,7 @@ class Account(TypedDict):
     checked_at: str | None
     # When the account was added to the organisation, by its link or through a video.
     created_at: str
-    # `username` up to the first `~`, for display.
+    # `username` without the suffix that begins with `~`, for display.
     display_username: str
     # Whether the platform lists no video of the account.
     empty: bool
@@ -51,7 +51,7 @@ class Account(TypedDict):
     metrics_masked: NotRequired[bool]
     # The highest latest views of a tracked video of the account.
     most_viewed: int | None
-    # When the next fetch of the account is due; null if none is planned and if the tier hides it.
+    # When the next fetch of the account is due; null if no fetch is planned or if the tier hides the time.
     next_fetch_at: str | None
     # The id of the organisation that tracks this video or account, or owns this collection.
     organisation_id: str
@@ -174,7 +174,7 @@ class Collection(TypedDict):
     access: Access
     # The number of accounts in the collection that are not removed; null if the tier hides it.
     account_count: NotRequired[int | None]
-    # When it was created.
+    # When the collection was created.
     created_at: str
     # The id of the token that created the collection.
     created_by: str
@@ -233,7 +233,7 @@ class CollectionGain(TypedDict):
     start_day: str | None
     # The views of the video on the last day of the period; null if unknown.
     views_at_end: int | None
-    # The views at the beginning of the gain; null if unknown.
+    # The views from which the gain is counted; null if unknown.
     views_at_start: int | None
     # `views_at_end` minus `views_at_start`; null if one of them is unknown.
     views_gained: int | None
@@ -346,7 +346,7 @@ class CollectionStatistics(TypedDict):
     videos_removed: int | None
     # The sum of the known views of the videos at the end of the period; null if none is known.
     views: int | None
-    # The sum of the views at the beginning of the gains; null if no gain is known.
+    # The sum of the views from which the gains are counted; null if no gain is known.
     views_at_start: int | None
     # The sum of the falls of views from one day to the next in the period, as a negative number or 0.
     views_corrected: int | None
@@ -423,7 +423,7 @@ class CreatedCollection(TypedDict):
 
     # Who can open the share page of a collection.
     access: Access
-    # When it was created.
+    # When the collection was created.
     created_at: str
     # The id of the collection.
     id: str
@@ -436,7 +436,7 @@ class CreatedCollection(TypedDict):
 class CreatedToken(TypedDict):
     """A new token with its secret."""
 
-    # When it was created.
+    # When the token was created.
     created_at: str
     # When the token expires; null if it does not expire.
     expires_at: str | None
@@ -453,7 +453,7 @@ class CreatedToken(TypedDict):
 class CreatedWebhook(TypedDict):
     """A new webhook with its secret."""
 
-    # When it was created.
+    # When the webhook was created.
     created_at: str
     # A note about the webhook.
     description: str
@@ -473,7 +473,7 @@ class CreatedWebhook(TypedDict):
     previous_secret_expires_at: str | None
     # The secret that signs the requests.
     secret: str | None
-    # When it was last changed by a request.
+    # When the webhook was last changed by a request.
     updated_at: str
     # The address to which events are sent.
     url: str
@@ -519,11 +519,11 @@ class DisplaySettings(TypedDict):
 class Event(TypedDict):
     """Something that has happened."""
 
-    # When it happened.
+    # When the change happened.
     created_at: str
     # What the event is about.
     data: EventData
-    # Its id.
+    # The id of the event.
     id: str
     # What has happened.
     type: EventType
@@ -587,14 +587,14 @@ class EventFeed(TypedDict):
     data: list[Event]
     # True if there are more events now.
     has_more: bool
-    # The place after the last event of this answer, for the next request.
+    # Send this value as `cursor` of the next request to get the events after those of this answer.
     next_cursor: str
 
 
 class EventThreshold(TypedDict):
     """A threshold that a metric of the video has reached."""
 
-    # The member of the video.
+    # The name of the member of the video that has reached the threshold.
     member: Literal["latest_views", "outlier_multiplier"]
     # The threshold; null if the organisation's tier does not show metrics.
     value: int | None
@@ -733,7 +733,7 @@ class HistoryExport(TypedDict):
 class ListedToken(TypedDict):
     """A token in the list of tokens."""
 
-    # When it was created.
+    # When the token was created.
     created_at: str
     # True for the token that sent this request.
     current: bool
@@ -1040,7 +1040,7 @@ class ReportStatistics(TypedDict):
     videos_removed: int | None
     # The sum of the known views of the videos at the end of the period; null if none is known.
     views: int | None
-    # The sum of the views at the beginning of the gains; null if no gain is known.
+    # The sum of the views from which the gains are counted; null if no gain is known.
     views_at_start: int | None
     # The sum of the falls of views from one day to the next in the period, as a negative number or 0.
     views_corrected: int | None
@@ -1094,7 +1094,7 @@ class ReportVideo(TypedDict):
     start_day: str | None
     # The views of the video on the last day of the period; null if unknown.
     views_at_end: int | None
-    # The views at the beginning of the gain; null if unknown.
+    # The views from which the gain is counted; null if unknown.
     views_at_start: int | None
     # `views_at_end` minus `views_at_start`; null if one of them is unknown.
     views_gained: int | None
@@ -1224,7 +1224,7 @@ class TimeRange(TypedDict):
 class Token(TypedDict):
     """A token, without its secret."""
 
-    # When it was created.
+    # When the token was created.
     created_at: str
     # When the token expires; null if it does not expire.
     expires_at: str | None
@@ -1459,7 +1459,7 @@ class Video(TypedDict):
     ad_product_id_shop: str
     # When the video was first tracked for the organisation, by its link or through its account.
     created_at: str
-    # `username` up to the first `~`, for display.
+    # `username` without the suffix that begins with `~`, for display.
     display_username: str
     # A sentence for people that explains `fetch_status`; null if there is no explanation.
     fetch_detail: str | None
@@ -1499,7 +1499,7 @@ class Video(TypedDict):
     linked_account_id: str | None
     # `true` if the organisation's tier hides the metrics; absent otherwise.
     metrics_masked: NotRequired[bool]
-    # When the next fetch of the video is due; null if none is planned and if the tier hides it.
+    # When the next fetch of the video is due; null if no fetch is planned or if the tier hides the time.
     next_fetch_at: str | None
     # Whether the platform restricts the video, for example by age (not safe for work).
     not_safe: bool
@@ -1628,7 +1628,7 @@ class VideoPagination(TypedDict):
 class Webhook(TypedDict):
     """An endpoint to which events are sent."""
 
-    # When it was created.
+    # When the webhook was created.
     created_at: str
     # A note about the webhook.
     description: str
@@ -1646,7 +1646,7 @@ class Webhook(TypedDict):
     last_success_at: str | None
     # Until when requests are also signed with the previous secret; null if there is none.
     previous_secret_expires_at: str | None
-    # When it was last changed by a request.
+    # When the webhook was last changed by a request.
     updated_at: str
     # The address to which events are sent.
     url: str
