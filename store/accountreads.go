@@ -170,8 +170,8 @@ func accountWhere(q *gorm.DB, ref AccountRef) *gorm.DB {
 	}
 }
 
-// AccountVideos returns one page of the videos of the account that ref names. It returns ErrNotFound if the account is unknown. The
-// account's id replaces query.LinkedAccountID.
+// AccountVideos returns one page of the account's videos. It returns ErrNotFound if the account is unknown. The account's id replaces
+// query.LinkedAccountID.
 func (o *Org) AccountVideos(ctx context.Context, ref AccountRef, query VideoQuery) (VideoPage, error) {
 	a, err := o.Account(ctx, ref)
 	if err != nil {

@@ -47,7 +47,7 @@ type nameKind int
 
 const (
 	externalID nameKind = iota // the platform's own id
-	sourceID                   // the id that a source uses
+	sourceID                   // the id that a source uses for the account
 	handle
 )
 
@@ -95,8 +95,8 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 		b.rows = append(b.rows, row)
 		b.MarkChanged(row)
 	}
-	// The account may have been fetched again after the fetch or request that named the author. The older author must not restore an old
-	// handle or name.
+	// The account may have been fetched again after the fetch or request that named this author. The author's older handle and name must
+	// not replace the newer ones.
 	outdated := row.CheckedAt != nil && *row.CheckedAt > b.now
 	if a.Username != "" && !outdated && (row.Username != a.Username || !row.HandleCurrent) {
 		if handleOwner != nil && handleOwner != row {

@@ -380,7 +380,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 		if err := c.share(tx); err != nil {
 			return err
 		}
-		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // UpdatedAt identifies the version, so it must rise even if the clock has not moved
+		c.UpdatedAt = max(o.s.db.Now(), c.UpdatedAt+1) // UpdatedAt is the version of the collection, so it must rise even if the clock shows the same time
 		err = db.Scoped(tx, "collections", o.id).Where("collections.id = ?", id).Updates(map[string]any{
 			"parent_id": c.ParentID, "name": c.Name, "access": c.Access, "password_hash": c.PasswordHash, "hash": c.Hash, "share_expires_at": c.ShareExpiresAt,
 			"display_settings": c.DisplaySettings, "updated_at": c.UpdatedAt}).Error

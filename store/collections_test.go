@@ -161,7 +161,7 @@ func TestCollections_refuseCyclesAndMoreThan16Levels(t *testing.T) {
 		}
 		other := storetest.Collection(t, o, "other", nil)
 		_, err = o.UpdateCollection(t.Context(), chain[0].ID, below(&other.ID))
-		require.ErrorIs(t, err, store.ErrTooDeep, "the collections below it move with it")
+		require.ErrorIs(t, err, store.ErrTooDeep, "a moved collection takes the collections below it with it, and they would be too deep")
 		update(t, o, chain[1].ID, below(&other.ID))
 		update(t, o, chain[0].ID, below(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
 		require.Equal(t, chain[deepest-2].ID, *read(t, o, chain[0].ID).ParentID)
@@ -245,16 +245,16 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 			query store.CollectionQuery
 			want  []uuid.UUID
 		}{
-			"all, newest first":           {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
-			"last changed first":          {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
-			"by the bytes of the name":    {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
-			"most videos first":           {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
-			"fewest accounts first":       {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
-			"roots":                       {store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}}, []uuid.UUID{a, b}},
-			"children":                    {store.CollectionQuery{ParentID: &b, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, small}},
-			"whole subtree":               {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
-			"subtree without collections": {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
-			"below an unknown collection": {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"all, newest first":                  {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
+			"last changed first":                 {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
+			"by name, in the order of the bytes": {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
+			"most videos first":                  {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
+			"fewest accounts first":              {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
+			"roots":                              {store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}}, []uuid.UUID{a, b}},
+			"children":                           {store.CollectionQuery{ParentID: &b, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, small}},
+			"whole subtree":                      {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
+			"subtree without collections":        {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"below an unknown collection":        {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
 		} {
 			for _, size := range []int{100, 2} {
 				got, query := []uuid.UUID{}, c.query
@@ -311,7 +311,7 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 			require.NoError(t, err)
 			require.EqualValues(t, len(listed), counted.VideoCount, "the count agrees with the list")
 			q.CollectionID, q.Collections = nil, []string{strings.ToUpper(c.ID.String())}
-			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "the id can be in upper case")
+			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "the id of the collection can be in upper case")
 			return members
 		}
 		require.Empty(t, memberClips())

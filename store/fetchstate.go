@@ -88,7 +88,7 @@ const notQueued = "The %s is saved but not fetched, because the organisation has
 // FetchDetail returns one sentence that explains the status to people. The parameter kind is the word video or account. FetchDetail returns
 // nil if there is nothing to explain. The state must have been read with a method of Org.
 func (s *FetchState) FetchDetail(kind string) *string {
-	reason, next := s.FetchReason, "it is asked for again on"
+	reason, format := s.FetchReason, "%s; it is asked for again on %s UTC."
 	if reason == "" {
 		known := defaultReasons[s.FetchStatus]
 		if s.FetchStatus == queue.FetchPending && s.NextFetchAt == nil {
@@ -103,11 +103,11 @@ func (s *FetchState) FetchDetail(kind string) *string {
 	case s.NextFetchAt == nil:
 		return new(reason + ".")
 	case s.FetchStatus == queue.FetchPending && s.FetchReason == "":
-		next = "it is due on"
+		format = "%s; it is due on %s UTC."
 	case s.FetchStatus == queue.FetchDelayed && s.FetchReason == "":
-		next = "it has been due since"
+		format = "%s; it has been due since %s UTC."
 	}
-	return new(fmt.Sprintf("%s; %s %s UTC.", reason, next, s.NextFetchAt.Time().UTC().Format("2006-01-02 15:04")))
+	return new(fmt.Sprintf(format, reason, s.NextFetchAt.Time().UTC().Format("2006-01-02 15:04")))
 }
 
 // isStopped returns true if status is the status of videos and accounts whose tracking was stopped.

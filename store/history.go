@@ -222,7 +222,7 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 // for each count would take longer than computing the counts.
 type interpolation struct {
 	out    []Point
-	counts []int64 // the counts of the points in out; these points have pointers into this slice
+	counts []int64 // the counts of the interpolated points; the pointers in the points lead to elements of this slice
 }
 
 // between appends a linearly interpolated point for each day between the points a and b that is in from..to, the newest first. It rounds

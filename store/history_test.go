@@ -64,7 +64,7 @@ func TestHistory_returnsTheSamePointsAsASimpleImplementation(t *testing.T) {
 				ranges = append(ranges, [2]store.Date{at[0] + 1, at[0] + 1}) // a range of one day between two stored points
 			}
 			if at := slices.Sorted(maps.Keys(s.Points())); len(at) > 0 {
-				day := rapid.SampledFrom(at).Draw(rt, "day of a point")
+				day := rapid.SampledFrom(at).Draw(rt, "day that has a point")
 				ranges = append(ranges, [2]store.Date{day, day}, [2]store.Date{day, today})
 			}
 			for _, r := range ranges {

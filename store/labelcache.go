@@ -30,7 +30,7 @@ type labelCache struct {
 // cachedLabels has the labels of an organisation, and the version that they had when they were read.
 type cachedLabels struct {
 	version int64
-	labels  *labels // nil after the first request for this version, or if there are too many members
+	labels  *labels // nil if the labels of this version were not read yet, or if there are too many members
 	tooMany bool    // there are more than maxCachedMembers members
 }
 

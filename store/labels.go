@@ -82,9 +82,9 @@ type member struct {
 	collection int32     // index of the collection in labels.all
 }
 
-// of finds the collections to which the video or account with the given id was added, and appends their indexes to the slice. It returns
-// the extended slice.
-func (l *labels) of(indexes []int, id uuid.UUID) []int {
+// appendCollectionsOf finds the collections to which the video or account with the given id was added, and appends their indexes to the
+// slice. It returns the extended slice.
+func (l *labels) appendCollectionsOf(indexes []int, id uuid.UUID) []int {
 	first, ok := l.first[id]
 	if !ok {
 		return indexes
@@ -121,7 +121,7 @@ type labelled struct {
 type labeller struct {
 	*labels
 	ofAccounts map[uuid.UUID]labelSet // labels of each account, by its id; most videos have the same labels as their account
-	own        []int                  // indexes of the collections of the current row; kept so that no memory is allocated for each row
+	own        []int                  // indexes of the collections of the current row; every row reuses the slice, which saves allocations
 }
 
 // newLabeller returns a labeller for the collections and members in l.
@@ -136,20 +136,20 @@ func (l *labeller) find(row labelled) labelSet {
 	}
 	var account uuid.UUID // an unknown account has the zero id, which no collection contains
 	db.Assign(&account, row.account)
-	l.own = l.of(l.own[:0], row.video)
+	l.own = l.appendCollectionsOf(l.own[:0], row.video)
 	if len(l.tags) > 0 {
 		eachHashtag(row.caption, func(tag string) { l.own = append(l.own, l.tags[tag]...) })
 	}
 	if len(l.own) == 0 {
 		found, known := l.ofAccounts[account]
 		if !known {
-			l.own = l.of(l.own, account)
+			l.own = l.appendCollectionsOf(l.own, account)
 			found = l.named(l.own)
 			l.ofAccounts[account] = found
 		}
 		return found
 	}
-	l.own = l.of(l.own, account)
+	l.own = l.appendCollectionsOf(l.own, account)
 	return l.named(l.own)
 }
 

@@ -108,7 +108,7 @@ func TestRemembering_readsTheVersionOnceAndFirst(t *testing.T) {
 		db.Guard.Statements()
 		_, err := o.Video(t.Context(), store.VideoRef{ID: video})
 		require.NoError(t, err)
-		require.Len(t, db.Guard.Statements(), 2, "the version and the video")
+		require.Len(t, db.Guard.Statements(), 2, "one statement reads the version, and one reads the video")
 	})
 }
 
@@ -129,13 +129,13 @@ func TestListVideos_countsTheVideosOfAFilterAgainOnlyAfterAChange(t *testing.T) 
 		require.EqualValues(t, 3, total)
 		total, again := list(o, &platforms[0])
 		require.EqualValues(t, 3, total)
-		require.Equal(t, first-1, again, "the second list does not count")
+		require.Equal(t, first-1, again, "the second list does not count the rows again")
 
 		platforms[0], platforms[1] = platforms[1], platforms[0]
 		total, _ = list(o, &platforms[0])
-		require.Zero(t, total, "another filter at the same address in memory")
+		require.Zero(t, total, "a changed filter must not get the stored number of the old filter, although the pointer is the same")
 		total, _ = list(other, &platforms[1])
-		require.EqualValues(t, 7, total, "another organisation")
+		require.EqualValues(t, 7, total, "the number of another organisation")
 
 		storetest.Track(t, o, storetest.ClipsFrom(t, 100, 2)...)
 		total, _ = list(o, &platforms[1])

@@ -213,8 +213,8 @@ func (c Counts) Equal(o Counts) bool {
 	return true
 }
 
-// Holds returns true if c has every known count of o with the same value.
-func (c Counts) Holds(o Counts) bool {
+// Includes returns true if c has every known count of o with the same value.
+func (c Counts) Includes(o Counts) bool {
 	known := c
 	known.Update(o)
 	return c.Equal(known)

@@ -88,7 +88,7 @@ func (o *Org) OrganisationHistory(ctx context.Context, from, to db.Date) ([]Orga
 type Statistics struct {
 	Total      int64                   // number of tracked videos, or of tracked accounts
 	Removed    int64                   // number of videos, or of accounts, whose tracking was stopped
-	ByPlatform map[link.Platform]int64 // the number Total of each platform; a platform without tracked videos or accounts is missing
+	ByPlatform map[link.Platform]int64 // number of tracked videos or accounts of each platform; a platform without any of them is missing
 	ByStatus   map[FetchStatus]int64   // number of tracked and stopped videos or accounts for each fetch status; a status without any of them is missing
 }
 

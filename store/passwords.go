@@ -36,7 +36,7 @@ func PasswordMatches(ctx context.Context, password, hash string) (bool, error) {
 // hashing afterwards.
 func enterHashing(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return err // if ctx has ended and hashing has space, the select below would choose one of the two at random
+		return err // a select chooses at random if both of its cases are ready, so check ctx before it
 	}
 	select {
 	case hashing <- struct{}{}:

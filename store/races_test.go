@@ -69,7 +69,7 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 		o, late, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.YouTubeURL)
 		storetest.Track(t, o, l)
 		c := storetest.ClaimOne(t, db, link.YouTube, "video")
-		storetest.Track(t, late, l) // this call sees the same clock time as the claim
+		storetest.Track(t, late, l) // the clock shows the same time as at the claim
 		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target is claimed")
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
 		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).LatestViews, "the first fetch is also written for the second organisation")

@@ -135,7 +135,7 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 	storetest.Track(t, other, storetest.Clip(t, 3))
 	require.Equal(t, []string{"first"}, titles(t, r.reader, o))
 	onReplica, onPrimary = reads(t, r.reader, &state)
-	require.Positive(t, onReplica, "changes of other organisations do not matter")
+	require.Positive(t, onReplica, "the replica answers although it lacks a change of another organisation")
 	require.Zero(t, onPrimary)
 	require.Positive(t, state.Lag)
 	title("second")
@@ -215,5 +215,5 @@ func TestReplica_mustBelongToTheDatabase(t *testing.T) {
 	require.Len(t, titles(t, r.open(t, down.String()), o), 1)
 
 	_, err = store.Open(t.Context(), store.Options{URL: storetest.NewURL(t, "sqlite"), ReadURL: replica.Database("replicated"), Now: r.Clock.Now})
-	require.ErrorContains(t, err, "only for a PostgreSQL database")
+	require.ErrorContains(t, err, "a replica for reads is possible only for a PostgreSQL database")
 }

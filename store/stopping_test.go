@@ -84,7 +84,7 @@ func TestStopVideos_stopsNothingIfAllVideosAreRequiredAndOneIsUnknown(t *testing
 		require.NoError(t, err)
 		require.Equal(t, refs[2:], unmatched)
 		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
-		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)), "the videos are still subscribed")
+		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)), "the videos are still in the fetch queue")
 	})
 }
 

@@ -83,12 +83,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // queries are the queries of frequent requests whose texts never change.
 type queries struct {
-	version          db.FixedQuery // the query versionQuery
-	storedPoints     db.FixedQuery // the query storedPoints, with an order
-	newestPoints     db.FixedQuery // the query outermostPoints in descending order
-	oldestPoints     db.FixedQuery // the query outermostPoints in ascending order
-	organisationDays db.FixedQuery // the query organisationDays
-	accountDays      db.FixedQuery // the query accountDays
+	version          db.FixedQuery // the version of an organisation: see versionQuery
+	storedPoints     db.FixedQuery // all points of a video in a range of days, in order
+	newestPoints     db.FixedQuery // the newest daily and weekly point of a video in a range of days
+	oldestPoints     db.FixedQuery // the oldest daily and weekly point of a video in a range of days
+	organisationDays db.FixedQuery // the points of an organisation in a range of days
+	accountDays      db.FixedQuery // the points of an account in a range of days
 }
 
 // newQueries returns the queries in the SQL dialect of the database d.

@@ -153,7 +153,7 @@ func TestCreateToken_refusesInvalidArguments(t *testing.T) {
 			"a name of 101 characters": {org, strings.Repeat("ä", 101), bothScopes, 0, "101 characters"},
 			"no scope":                 {org, "T", nil, 0, "at least one of the scopes read, write and admin"},
 			"an unknown scope":         {org, "T", []store.Scope{store.ScopeRead, "owner"}, 0, `scope "owner" is not one of read, write, admin`},
-			"an expiry in the past":    {org, "T", bothScopes, -time.Hour, "cannot be valid for -1h0m0s"},
+			"an expiry in the past":    {org, "T", bothScopes, -time.Hour, "a token cannot be valid for -1h0m0s"},
 			"an unknown organisation":  {uuid.UUID{1}, "T", bothScopes, 0, "no such organisation: 01000000-"},
 		} {
 			_, secret, err := db.CreateToken(t.Context(), c.org, c.name, c.scopes, c.validity)

@@ -38,8 +38,8 @@ type collectionRefs struct {
 	CreatedBy uuid.UUID // id of the API token that is stored as the creator of new collections
 }
 
-// none returns true if r contains no id and no name.
-func (r collectionRefs) none() bool { return len(r.IDs)+len(r.Names) == 0 }
+// isEmpty returns true if r contains no id and no name.
+func (r collectionRefs) isEmpty() bool { return len(r.IDs)+len(r.Names) == 0 }
 
 // collectionsByName returns the ids of the root collections that have the names in r. It creates the collections that do not exist.
 func (t Tracking) collectionsByName(r collectionRefs) ([]uuid.UUID, error) {

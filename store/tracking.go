@@ -53,7 +53,7 @@ type Tracked struct {
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	named := collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy}
 	raise := db.RaiseVersions
-	if named.none() {
+	if named.isEmpty() {
 		raise = db.RaiseVersionsOnly // no collection and no direct member of a collection changes, so the version of the labels can stay the same
 	}
 	var tracked []Tracked
@@ -194,7 +194,7 @@ func (t Tracking) newVideo(r TrackRequest, i int, accounts map[string]uuid.UUID)
 // the video is tracked by its own link.
 type videoChange struct {
 	again   bool // the video was stopped before and is now tracked again
-	pending bool // set only if again is true: the video is saved as pending and not fetched
+	pending bool // the stopped video is saved as pending and not fetched; can be true only if the field again is true
 }
 
 // columns returns the columns of the table videos that change, with their new values.

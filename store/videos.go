@@ -115,7 +115,7 @@ type VideoQuery struct {
 	UploadedTo      *db.Date     // inclusive
 	UpdatedFrom     *db.Instant  // inclusive
 	UpdatedTo       *db.Instant  // inclusive
-	Shop            *bool        // if true, only ads for a shop; if false, only other videos
+	Shop            *bool        // true selects only ads for a shop; false selects only other videos
 	ShopProduct     bool         // only ads for a shop that have a product id
 	HasMetrics      *bool        // if true, only videos that were fetched at least once; if false, only videos that were never fetched
 	Collections     []string     // names or ids of collections; at least one of them contains the video

@@ -293,7 +293,7 @@ func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 		}
 		both := store.VideoQuery{CollectionID: &lib.ids[0], Collections: []string{"By tag"}, Order: storetest.OrderedBy("created_at", true).Order, Window: store.Window{Limit: 5000}}
 		require.NotEmpty(t, lib.answer(both))
-		require.Equal(t, lib.answer(both), storetest.ListVideos(t, lib.org, both).Videos, "a query that is limited to collections in both ways")
+		require.Equal(t, lib.answer(both), storetest.ListVideos(t, lib.org, both).Videos, "a query with both CollectionID and Collections")
 		rapid.Check(t, func(rt *rapid.T) {
 			for range 4 {
 				q := lib.drawQuery(rt)
@@ -304,7 +304,7 @@ func TestVideos_returnsTheSameVideosAsASimpleImplementation(t *testing.T) {
 				require.EqualValues(rt, len(want), page.Total)
 				size := rapid.IntRange(1, 9).Draw(rt, "page size")
 				if len(want) > 4*size {
-					continue // the pages are small, so reading all of them would take too long
+					continue // reading so many small pages would take too long
 				}
 				require.Equal(rt, want, walk(t, lib.org, q, size, true), "by cursor")
 				require.Equal(rt, want, walk(t, lib.org, q, size, false), "by offset")

@@ -34,9 +34,9 @@ type DisabledReason string
 
 // The reasons why a webhook is disabled.
 const (
-	DisabledByRequest DisabledReason = "by_request" // a caller of the API disabled it
-	DisabledGone      DisabledReason = "gone"       // its server answered with status 410
-	DisabledFailing   DisabledReason = "failing"    // every attempt failed for at least the time DisableAfter
+	DisabledByRequest DisabledReason = "by_request" // a caller of the API disabled the webhook
+	DisabledGone      DisabledReason = "gone"       // the server of the webhook answered with status 410
+	DisabledFailing   DisabledReason = "failing"    // all attempts during at least DisableAfter failed
 )
 
 // Webhook is an endpoint to which the events of an organisation are sent.

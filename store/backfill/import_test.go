@@ -118,7 +118,7 @@ func readable(t *testing.T, o *store.Org, first, last store.Date) []any {
 		}
 		v.OrganisationID, v.ID, v.LinkedAccountID, v.CreatedAt, v.ExternalID, v.Link = store.NewID(), store.NewID(), nil, 0, "", ""
 		v.OrganisationID, v.ID = [16]byte{}, [16]byte{}
-		v.FetchState = store.FetchState{} // not compared, because an imported video was not fetched yet
+		v.FetchState = store.FetchState{} // an imported video was not fetched yet, so do not compare the fetch states
 		out = append(out, v, points)
 	}
 	accounts, err := o.Accounts(t.Context(), store.AccountQuery{IncludeLinked: true, Order: store.Order{Column: "username"}, Window: store.Window{Limit: 10}})
@@ -275,7 +275,7 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // the organisation o can have rows of more days than clean, because the row of a replaced point's day stays
+			for _, day := range history(clean) { // o has extra rows for days whose point was replaced
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)
@@ -386,9 +386,9 @@ func TestImport_refusesInvalidPoints(t *testing.T) {
 		_, err := backfill.Import(t.Context(), db.Org(store.NewID()), importOf(l, loadPoint(day, 1)), false)
 		require.ErrorIs(t, err, store.ErrNotFound)
 		_, err = backfill.Import(t.Context(), o, importOf(l, loadPoint(day+1, 1)), false)
-		require.ErrorContains(t, err, "not in the future")
+		require.ErrorContains(t, err, "points must be in the order of time, at most one on each day, and not in the future")
 		_, err = backfill.Import(t.Context(), o, importOf(l, loadPoint(day, 1), loadPoint(day, 2)), false)
-		require.ErrorContains(t, err, "one on each day")
+		require.ErrorContains(t, err, "points must be in the order of time, at most one on each day, and not in the future")
 		_, err = backfill.Import(t.Context(), o, importOf(storetest.ParseLink(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
 		require.ErrorContains(t, err, "is not a link of a video")
 

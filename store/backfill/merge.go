@@ -73,7 +73,7 @@ func (m *mergedVideo) classifyPoint(p LoadPoint, uploaded, today db.Date, keep d
 	if n := slices.IndexFunc(m.stored, func(s storedPoint) bool { return s.Day == day }); n >= 0 {
 		switch s := m.stored[n]; {
 		// The weekly point s can have counts that p lacks, because it also has counts from earlier days of the week.
-		case s.Equal(p.Counts) || s.Weekly && s.Holds(p.Counts):
+		case s.Equal(p.Counts) || s.Weekly && s.Includes(p.Counts):
 			return PointThere
 		case !s.isReplacedBy(p):
 			return PointKept
@@ -239,8 +239,8 @@ func (m *mergedVideo) count() {
 	}
 	for n, latest := range v.LatestFields() {
 		if *latest != nil && was.All()[n] == nil {
-			is := newer.All()[n] // the day of the latest value is unknown, so only a point after all stored points can replace it
-			db.AssignPointer(latest, is)
+			// The day of the latest count is unknown, so only the count of a point after all stored points can replace it.
+			db.AssignPointer(latest, newer.All()[n])
 			continue
 		}
 		db.AssignPointer(latest, is.All()[n])

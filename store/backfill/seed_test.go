@@ -249,7 +249,7 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 
 		c, err := o.Collection(t.Context(), parent, true)
 		require.NoError(t, err)
-		require.EqualValues(t, 2, c.VideoCount, "one direct member and one by its hashtag")
+		require.EqualValues(t, 2, c.VideoCount, "the collection contains one video directly and one by a hashtag")
 		c, err = o.Collection(t.Context(), child, true)
 		require.NoError(t, err)
 		require.EqualValues(t, 4, c.VideoCount, "all videos of the account")

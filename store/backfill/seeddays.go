@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// daySums has the sums at the end of one day, for one account or for an organisation.
+// daySums has the sums of the counts of all videos at the end of one day, for one account or for an organisation.
 type daySums struct {
 	videos                         int64
 	counts                         store.Counts

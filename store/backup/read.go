@@ -82,9 +82,9 @@ func (r *reader) next() ([]byte, error) {
 	line, err := r.lines.ReadBytes('\n')
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, damaged("it ends after %d of %d rows", r.done, r.header.Rows)
+		return nil, damaged("the file ends after %d of %d rows", r.done, r.header.Rows)
 	case errors.Is(err, zstd.ErrMagicMismatch):
-		return nil, damaged("it is not compressed with Zstandard")
+		return nil, damaged("the file is not compressed with Zstandard")
 	case err != nil:
 		return nil, damaged("%v", err)
 	}
@@ -130,13 +130,13 @@ func (r *reader) finish(line []byte, summary *Summary) error {
 	}
 	summary.SHA256 = hex.EncodeToString(r.sum.Sum(nil))
 	if last.SHA256 != summary.SHA256 {
-		return damaged("the checksum of its content is %s, but must be %s", summary.SHA256, last.SHA256)
+		return damaged("the checksum of the content is %s, but must be %s", summary.SHA256, last.SHA256)
 	}
 	if r.done != last.Rows || r.done != r.header.Rows {
-		return damaged("it has %d rows, but must have %d", r.done, last.Rows)
+		return damaged("the file has %d rows, but must have %d", r.done, last.Rows)
 	}
 	if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {
-		return damaged("there is more after its end")
+		return damaged("the file continues after the end of the backup")
 	}
 	r.progress(r.done, r.header.Rows)
 	return nil

@@ -277,7 +277,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 	db.Assign(&reported.SourceID, f.SourceID)
 	db.Assign(&reported.Username, f.Username)
 	if a.ExternalID != nil {
-		reported.ExternalID = *a.ExternalID // this is the id with which the source was asked
+		reported.ExternalID = *a.ExternalID // the source was asked with the id of the record
 	}
 	if a.SourceID != nil {
 		reported.SourceID = *a.SourceID
@@ -286,7 +286,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 		if !a.HandleCurrent {
 			return a, nil // the answer has neither id nor handle, and the handle of the record now belongs to another account
 		}
-		reported.Username = a.Username // this is the handle with which the source was asked
+		reported.Username = a.Username // the source was asked with the handle of the record
 	}
 	others := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
 		a.ID, a.Platform, reported.ExternalID, reported.SourceID, reported.Username)
@@ -310,7 +310,7 @@ func (d discovery) identify(a *store.Account) (*store.Account, error) {
 		return nil, err
 	}
 	if a != fetched && reported.Username == "" && fetched.HandleCurrent {
-		reported.Username = fetched.Username // this is the handle with which the source was asked
+		reported.Username = fetched.Username // the source was asked with the handle of the fetched record
 	}
 	resolver := store.NewAccountResolver(d.org, d.at, append([]*store.Account{a}, rows...))
 	if a.ExternalID == nil && reported.ExternalID != "" {
@@ -417,8 +417,8 @@ func (d discovery) withinPreview(a *store.Account, org store.Organisation, video
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resume tracks stopped videos of the account again and returns them. It resumes only videos that are in found, and not those that the
-// organisation had tracked by their own links.
+// resume tracks stopped videos of the account again and returns them. It resumes only videos that are in the parameter found. A video that
+// the organisation had tracked by its own link stays stopped.
 func (d discovery) resume(a *store.Account, found []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(found))
 	for i, f := range found {

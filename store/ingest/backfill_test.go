@@ -68,18 +68,18 @@ func TestBackfill_requestsLongerListsUntilAListReachesAKnownVideo(t *testing.T) 
 		before, fresh, all int // numbers of videos: uploaded before tracking began, uploaded later, and tracked at the end of the test
 		asked              []int
 	}{
-		"one page reaches a known video":      {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 16, 46, []int{0}},
-		"28 new videos":                       {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 28, 58, []int{0, 200}},
-		"28 new videos without dates":         {channel{page: 20, most: 5000, undated: true}, store.TrackLatest30, 230, 28, 58, []int{0, 200}},
-		"new only, 28 new videos":             {channel{page: 20, most: 5000}, store.TrackNewOnly, 40, 28, 28, []int{0, 200}},
-		"new only, the account had no videos": {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 28, 28, []int{0, 200}},
-		"new only, without dates":             {channel{page: 20, most: 5000, undated: true}, store.TrackNewOnly, 40, 28, 0, []int{0}},
-		"a full page of new videos":           {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 20, 50, []int{0, 200}},
-		"150 new videos":                      {channel{page: 50, most: 5000}, store.TrackAll, 100, 150, 250, []int{0, 200}},
-		"more than 200 new videos":            {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 260, 290, []int{0, 200, 5000}},
-		"the source lists at most one page":   {channel{page: 20, most: 20}, store.TrackNewOnly, 40, 28, 20, []int{0, 200}},
-		"the source lists at most 200 videos": {channel{page: 20, most: 200}, store.TrackNewOnly, 40, 260, 200, []int{0, 200, 5000}},
-		"fewer videos than a page":            {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 9, 9, []int{0}},
+		"the first page contains a known video":      {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 16, 46, []int{0}},
+		"28 new videos":                              {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 28, 58, []int{0, 200}},
+		"28 new videos without dates":                {channel{page: 20, most: 5000, undated: true}, store.TrackLatest30, 230, 28, 58, []int{0, 200}},
+		"new_only with 28 new videos":                {channel{page: 20, most: 5000}, store.TrackNewOnly, 40, 28, 28, []int{0, 200}},
+		"new_only for an account that had no videos": {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 28, 28, []int{0, 200}},
+		"new_only with 28 new videos without dates":  {channel{page: 20, most: 5000, undated: true}, store.TrackNewOnly, 40, 28, 0, []int{0}},
+		"as many new videos as fit on a page":        {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 20, 50, []int{0, 200}},
+		"150 new videos":                             {channel{page: 50, most: 5000}, store.TrackAll, 100, 150, 250, []int{0, 200}},
+		"more than 200 new videos":                   {channel{page: 20, most: 5000}, store.TrackLatest30, 40, 260, 290, []int{0, 200, 5000}},
+		"the source lists at most one page":          {channel{page: 20, most: 20}, store.TrackNewOnly, 40, 28, 20, []int{0, 200}},
+		"the source lists at most 200 videos":        {channel{page: 20, most: 200}, store.TrackNewOnly, 40, 260, 200, []int{0, 200, 5000}},
+		"fewer videos than fit on a page":            {channel{page: 20, most: 5000}, store.TrackNewOnly, 0, 9, 9, []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

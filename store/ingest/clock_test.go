@@ -31,8 +31,8 @@ func TestRetention_deletesNothingIfTheClockDiffersFromTheDatabaseClock(t *testin
 		wrong := openWithOffset(t, db, by)
 		_, err := ingest.New(wrong).ApplyRetention(t.Context(), storetest.NeverStop)
 		require.ErrorContains(t, err, "set both by NTP")
-		require.ErrorContains(t, err, "clock of this machine says "+time.Now().Add(by).UTC().Format("2006-01"))
-		require.ErrorContains(t, err, "that of the database "+time.Now().UTC().Format("2006-01"))
+		require.ErrorContains(t, err, "the clock of this machine says "+time.Now().Add(by).UTC().Format("2006-01"))
+		require.ErrorContains(t, err, "the clock of the database says "+time.Now().UTC().Format("2006-01"))
 		_, ok, err := wrong.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 		require.ErrorContains(t, err, "set both by NTP")
 		require.False(t, ok)
@@ -42,7 +42,7 @@ func TestRetention_deletesNothingIfTheClockDiffersFromTheDatabaseClock(t *testin
 	right := openWithOffset(t, db, 5*time.Minute)
 	_, ok, err := right.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 	require.NoError(t, err)
-	require.True(t, ok, "the wrong clock has not claimed the job")
+	require.True(t, ok, "the process with the wrong clock has not claimed the job")
 	_, err = ingest.New(right).ApplyRetention(t.Context(), storetest.NeverStop)
 	require.NoError(t, err)
 }
@@ -119,7 +119,7 @@ func requireRefusesToDelete(t *testing.T, s *store.Store) {
 	_, ok, err := s.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
 	require.ErrorAs(t, err, &wrong)
 	require.False(t, ok)
-	require.ErrorContains(t, s.CheckClock(t.Context()), "if it is wrong, set it by NTP")
+	require.ErrorContains(t, s.CheckClock(t.Context()), "if the clock is wrong, set it by NTP")
 }
 
 func TestRetention_trustsTheClockOfANewInstallation(t *testing.T) {

@@ -53,7 +53,7 @@ func SumWrites(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) []db.Write {
 // earlierViews has the views of a video at the start of each period of Growth.
 type earlierViews struct {
 	video            db.RowKey
-	v1, v7, v14, v30 *int64   // views 1, 7, 14 and 30 days before the fetch: those of the last point that is at least as old
+	v1, v7, v14, v30 *int64   // views 1, 7, 14 and 30 days before the fetch, from the last point on or before that day
 	counted          *db.Date // day of the last point that has views
 }
 

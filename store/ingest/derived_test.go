@@ -92,7 +92,7 @@ func TestIncreases_areUnknownForANewVideo(t *testing.T) {
 		storetest.Track(t, o, l)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(100)})
 		storetest.Measure(t, db, db.Clock.Now().Add(time.Hour), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
-		require.Zero(t, storetest.VideoOf(t, o, l).Growth, "an earlier point of the same day is not a day old")
+		require.Zero(t, storetest.VideoOf(t, o, l).Growth, "the growth of a day does not compare two fetches of the same day")
 
 		db.Clock.Advance(8 * 24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{l: storetest.Views(900)})
@@ -227,9 +227,9 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 			require.Equal(rt, uploaded, a.LastUploadedAt)
 			requireFloat(rt, want.mean, a.MeanViews, "mean")
 			requireFloat(rt, want.median, a.MedianViews, "median")
-			requireFloat(rt, want.nonZero, a.MedianViewsNonZero, "median of views above zero")
-			requireFloat(rt, want.over10, a.PercentOutperform10x, "10 times the median")
-			requireFloat(rt, want.over25, a.PercentOutperform25x, "25 times the median")
+			requireFloat(rt, want.nonZero, a.MedianViewsNonZero, "median views of the videos that have views")
+			requireFloat(rt, want.over10, a.PercentOutperform10x, "percentage of videos with 10 times the median views")
+			requireFloat(rt, want.over25, a.PercentOutperform25x, "percentage of videos with 25 times the median views")
 			for i, v := range storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos { // created_at sorts the videos in the order of links
 				known := want.median != nil && *want.median > 0 && latest[i] != nil
 				require.Equal(rt, known, v.OutlierMultiplier != nil)
@@ -247,5 +247,5 @@ func TestMedian_isTheMiddleValueOrTheMeanOfTheTwoMiddleValues(t *testing.T) {
 	require.InDelta(t, 3, store.Median([]int64{3}), 0)
 	require.InDelta(t, 2.5, store.Median([]int64{1, 2, 3, 9}), 0)
 	require.InDelta(t, 2, store.Median([]int64{1, 2, 9}), 0)
-	require.InEpsilon(t, 9.2e18, store.Median([]int64{9_200_000_000_000_000_000, 9_200_000_000_000_000_000}), 1e-9, "the sum of both does not fit into 64 bits")
+	require.InEpsilon(t, 9.2e18, store.Median([]int64{9_200_000_000_000_000_000, 9_200_000_000_000_000_000}), 1e-9, "the sum of the two middle values does not fit into 64 bits")
 }

@@ -188,7 +188,7 @@ func (o *Outcome) fetchChange() *queue.FetchChange {
 type videoWriter struct {
 	tx        *gorm.DB
 	fetchedAt db.Instant
-	outcomes  map[db.RowKey]*Outcome // by the key of the video
+	outcomes  map[db.RowKey]*Outcome // the outcome of each video; the key is the key of the video
 	undated   map[db.RowKey]bool     // videos whose upload date was unknown before the write
 	events    *store.EventRecorder
 }
@@ -249,7 +249,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	if err := CountUploads(w.tx, videos, w.undated); err != nil {
 		return err
 	}
-	// These statements read what the statements above have written.
+	// The statements below read the rows that the calls above have written.
 	return db.RunWrites(w.tx, slices.Concat(store.MultiplierWrites(w.tx, stats), w.accountDayWrites(touched),
 		store.OrganisationDayWrites(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
 }
@@ -422,14 +422,14 @@ func (w videoWriter) pointWrites(videos []*store.Video) []db.Write {
  WHERE snapshots_daily.fetched_at <= excluded.fetched_at`)
 }
 
-// savedColumns are the columns of a video that VideoWrites writes, in the order of savedValues.
+// savedColumns are the columns that VideoWrites writes for each video. Each has a name and a SQL type.
 var savedColumns = slices.Concat([]string{"link text", "username text", "linked_account_id uuid", "uploaded_at date", "song_name text", "song_link text",
 	"thumbnail_url text", "video_length text", "title text", "title_folded text", "not_safe boolean", "private boolean", "hidden_stats boolean",
 	"ad_info_shop boolean", "ad_is_ad boolean", "ad_product_id_shop text", "latest_engagement bigint", "latest_updated_at bigint",
 	"outlier_multiplier double precision", "fetch_status text", "fetch_reason text", "last_attempt_at bigint", "next_fetch_at bigint"},
 	store.GrowthDefinitions, store.MetricDefinitions("latest_"))
 
-// savedValues returns the values of savedColumns.
+// savedValues returns the values of the video v for the columns savedColumns, in the same order.
 func savedValues(v *store.Video) []any {
 	counts := v.LatestCounts()
 	return slices.Concat([]any{v.Link, v.Username, v.LinkedAccountID, v.UploadedAt, v.SongName, v.SongLink,

@@ -79,7 +79,7 @@ func TestAcknowledge_marksPointsWithRoundedCounts(t *testing.T) {
 			want := []store.Quality{store.QualityCorrected, store.QualityMeasured, store.QualityRounded, store.QualityRounded, store.QualityMeasured}
 			require.Len(t, got, int(first+5-from))
 			for i, p := range got {
-				require.Equal(t, want[i], p.Quality, "%s in a range from %s", p.Day, from)
+				require.Equal(t, want[i], p.Quality, "the point of %s in a history that begins on %s", p.Day, from)
 				require.Equal(t, "test", *p.Source)
 			}
 		}
@@ -250,10 +250,10 @@ func TestHashtags_areUpdatedIfTheTitleChanges(t *testing.T) {
 		} {
 			storetest.Measure(t, db, db.Clock.Now().Add(time.Duration(i)*time.Second), map[link.Link]ingest.VideoFacts{l: {Title: new(c.title)}})
 			for _, tag := range c.has {
-				require.True(t, has(tag), "%q is found by %q", c.title, tag)
+				require.True(t, has(tag), "the video with the title %q must be found by the hashtag %q", c.title, tag)
 			}
 			for _, tag := range c.not {
-				require.False(t, has(tag), "%q is not found by %q", c.title, tag)
+				require.False(t, has(tag), "the video with the title %q must not be found by the hashtag %q", c.title, tag)
 			}
 		}
 	})

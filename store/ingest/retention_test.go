@@ -33,7 +33,7 @@ func dailyFrom(db *storetest.DB) store.Date {
 // drawDays draws a random history of points up to today. Points that are older than a random age are already weekly points.
 func drawDays(t *rapid.T, today store.Date) storetest.Series {
 	s := storetest.Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
-	views, rolledUpBefore := int64(1000), rapid.IntRange(90, 800).Draw(t, "rolled up if older than")
+	views, rolledUpBefore := int64(1000), rapid.IntRange(90, 800).Draw(t, "age in days after which points are rolled up")
 	weeks := map[store.Date]bool{}
 	step := rapid.SampledFrom([]int{1, 1, 2, 5, 30}).Draw(t, "days between points")
 	for ago := rapid.IntRange(0, 790).Draw(t, "first"); ago >= 0; ago -= 1 + rapid.IntRange(0, step-1).Draw(t, "gap") {
@@ -56,7 +56,7 @@ func drawDays(t *rapid.T, today store.Date) storetest.Series {
 func openFailing(t *testing.T, db *storetest.DB, n int64) *store.Store {
 	t.Helper()
 	var left atomic.Int64
-	left.Store(1 << 30) // the statements that open the database must not fail
+	left.Store(1 << 30) // allow all statements while the database is opened
 	s, err := store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now, Inspect: func(string, []any) error {
 		if left.Add(-1) < 0 {
 			return errors.New("killed")
@@ -212,14 +212,14 @@ func TestRetention_keepsCountsThatAreMissingOnTheLastDayOfTheWeek(t *testing.T) 
 				return storetest.Series{Daily: daily}.Reduced(sunday+1, 0).Weekly
 			}
 			for name, s := range map[string]storetest.Series{
-				"daily points only":                     {Daily: days},
-				"weekly point from the last day only":   {Daily: days, Weekly: lastDay},
-				"cut: later part rolled up":             {Daily: early, Weekly: rolledUp(late)},
-				"cut: later part had only the last day": {Daily: early, Weekly: lastDay},
-				"cut: earlier part rolled up":           {Daily: late, Weekly: rolledUp(early)},
-				"cut: only the last day is daily":       {Daily: lastDay, Weekly: rolledUp(early)},
+				"daily points only": {Daily: days},
+				"weekly point with the counts of the last day only":                                         {Daily: days, Weekly: lastDay},
+				"month boundary: the days after it are rolled up":                                           {Daily: early, Weekly: rolledUp(late)},
+				"month boundary: only the last day is rolled up":                                            {Daily: early, Weekly: lastDay},
+				"month boundary: the days before it are rolled up":                                          {Daily: late, Weekly: rolledUp(early)},
+				"month boundary: the days before it are rolled up, and only the last day has a daily point": {Daily: lastDay, Weekly: rolledUp(early)},
 			} {
-				if !cut && strings.HasPrefix(name, "cut:") {
+				if !cut && strings.HasPrefix(name, "month boundary:") {
 					continue
 				}
 				want := rolledUp(s.Points())[sunday]

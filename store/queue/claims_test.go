@@ -213,7 +213,7 @@ func TestHeartbeat_freesTheTargetsOfADeadCollector(t *testing.T) {
 
 		require.NoError(t, db.Acknowledge(t.Context(), lost, lost.At, []ingest.Outcome{storetest.Outcome(db, lost.Targets[0], storetest.Views(1))}))
 		require.Equal(t, []string{alive.String()}, slices.Compact(storetest.Column[string](t, db, "SELECT CAST(claimed_by AS text) FROM fetch_targets")),
-			"the acknowledgement of the slow collector does not take the lease back")
+			"an acknowledgement after the lease has ended must not change the new lease")
 		require.Zero(t, heartbeat(dead), "a collector that was declared dead can start again")
 	})
 }

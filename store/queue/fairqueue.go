@@ -26,7 +26,8 @@ type orgTurn struct {
 	Turn           int64
 }
 
-// Place says where a target needs a turn: in the interactive lane of the source Route, among the targets of one organisation.
+// Place says for which targets a new turn, a position in the interactive lane, is needed: the targets of one organisation that the source
+// Route fetches.
 type Place struct {
 	Route        string
 	Organisation uuid.UUID // the zero UUID if the target gets no turn

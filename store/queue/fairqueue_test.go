@@ -15,13 +15,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// serve claims up to limit TikTok videos in the interactive lane, advances the clock by the duration took, and stores a result for each
-// video. It returns the external ids of the videos.
-func serve(t *testing.T, db *storetest.DB, limit int, took time.Duration) []string {
+// serve claims up to limit TikTok videos in the interactive lane, advances the clock by the duration of the fetch, and stores a result for
+// each video. It returns the external ids of the videos.
+func serve(t *testing.T, db *storetest.DB, limit int, duration time.Duration) []string {
 	t.Helper()
 	c, err := db.Claim(t.Context(), storetest.ClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive))
 	require.NoError(t, err)
-	db.Clock.Advance(took)
+	db.Clock.Advance(duration)
 	outcomes := make([]ingest.Outcome, len(c.Targets))
 	for i, target := range c.Targets {
 		outcomes[i] = storetest.Outcome(db, target, storetest.Views(1))
@@ -51,7 +51,7 @@ func TestInteractiveLane_manyLinksOfOneOrganisationDoNotDelayOtherOrganisations(
 		storetest.Track(t, other, storetest.ClipsFrom(t, 1000, 100)...)
 		served := serve(t, db, 16, 2*time.Second)
 		fromOther := slices.DeleteFunc(slices.Clone(served), func(id string) bool { return id < storetest.Clip(t, 1000).ID })
-		require.InDelta(t, 8, len(fromOther), 1, "two bursts share the calls equally")
+		require.InDelta(t, 8, len(fromOther), 1, "two organisations with many waiting targets get equally many fetches")
 	})
 }
 
@@ -128,7 +128,7 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 		r.Ahead = 15 * time.Minute
 		filled, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "neither targets that are due later nor retries are added")
+		require.Equal(t, []int{0, 1, 2, 6}, ids(filled), "the claim includes neither targets that are due later nor retries")
 		again, err := db.Claim(t.Context(), r)
 		require.NoError(t, err)
 		require.Empty(t, again.Targets, "targets that are due soon are only added to due targets, and claimed targets are never added")
@@ -142,7 +142,7 @@ func TestClaim_addsTargetsThatAreDueSoon(t *testing.T) {
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ? WHERE external_id = ?", int64(store.InstantOf(db.Clock.Now())), outcomes[3].Target.ExternalID)
 		filled, err = db.Claim(t.Context(), r)
 		require.NoError(t, err)
-		require.Equal(t, []int{3}, ids(filled), "the other targets belong to the next UTC day")
+		require.Equal(t, []int{3}, ids(filled), "targets that become due on the next UTC day are not claimed early")
 	})
 }
 

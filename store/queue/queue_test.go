@@ -39,7 +39,7 @@ func TestDueLanes_returnsTheLanesWithDueTargets(t *testing.T) {
 		trackAtSlot(t, o, queue.LaneFree, storetest.Clip(t, 1))
 		trackAtSlot(t, o, queue.LaneBasic, storetest.Clip(t, 2))
 		trackAtSlot(t, o, queue.LanePremium, storetest.Clip(t, 3))
-		require.Empty(t, dueLanes(t, db), "no slot has come yet")
+		require.Empty(t, dueLanes(t, db), "the scheduled times of the videos have not come yet")
 		storetest.Track(t, o, storetest.Clip(t, 4))
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db))
 		db.Clock.Advance(24 * time.Hour)
@@ -122,7 +122,7 @@ func TestEnqueue_neverDelaysATarget(t *testing.T) {
 		trackAtSlot(t, second, queue.LaneFree, l)
 		require.Equal(t, []queue.Lane{queue.LaneInteractive}, dueLanes(t, db))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(3)))
-		require.EqualValues(t, 3, *storetest.VideoOf(t, second, l).LatestViews, "one fetch serves both")
+		require.EqualValues(t, 3, *storetest.VideoOf(t, second, l).LatestViews, "one fetch stores the views for both organisations")
 
 		third := storetest.NewOrg(t, db)
 		require.Empty(t, dueLanes(t, db))

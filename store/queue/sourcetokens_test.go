@@ -43,7 +43,7 @@ func TestHoldSourceToken_succeedsForOnlyOneOfSeveralProcesses(t *testing.T) {
 		require.NoError(t, err)
 		_, ok, err := db.HoldSourceToken(t.Context(), other, time.Minute)
 		require.NoError(t, err)
-		require.True(t, ok, "the token of another account can be held independently")
+		require.True(t, ok, "the token of another account can be locked at the same time")
 	})
 }
 
@@ -80,7 +80,7 @@ func TestReplaceSourceToken_refusesATokenThatWasExchangedMeanwhile(t *testing.T)
 		require.Equal(t, first.Version+1, second.Version)
 		_, ok, err = db.HoldSourceToken(t.Context(), first, time.Minute)
 		require.NoError(t, err)
-		require.False(t, ok, "an exchanged token cannot be held")
+		require.False(t, ok, "a token that was exchanged cannot be locked")
 
 		held, ok, err = db.HoldSourceToken(t.Context(), second, time.Minute)
 		require.NoError(t, err)

@@ -36,7 +36,7 @@ type derived struct {
 type condition struct {
 	where []node
 	only  []*use // the tables that the condition restricts; nil means all tables of the query
-	using bool   // true for USING (organisation_id): each table in the slice has the same organisation_id as the tables before it
+	using bool   // true for a join with USING (organisation_id): the tables in the field only have the same organisation_id as the tables before them
 }
 
 // isRouted returns true if the block must follow the rules of CheckRouting, because the field routed is set for the block or for an

@@ -55,7 +55,7 @@ func createOnCluster(t testing.TB, name string) string {
 // workersOf returns a URL for each active worker of the cluster whose coordinator has the given URL. The URLs differ from the coordinator's
 // only in host and port. It returns an error if the cluster has no worker.
 func workersOf(coordinator string) (urls []string, err error) {
-	err = on(coordinator, func(db *sql.DB) error {
+	err = withConnection(coordinator, func(db *sql.DB) error {
 		rows, err := db.QueryContext(context.Background(), "SELECT node_name, node_port FROM citus_get_active_worker_nodes() ORDER BY node_name, node_port")
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func address(databaseURL string) (host string, port int, err error) {
 
 // execute runs statements one after the other on the database at the given URL, without a transaction.
 func execute(databaseURL string, statements ...string) error {
-	return on(databaseURL, func(db *sql.DB) error {
+	return withConnection(databaseURL, func(db *sql.DB) error {
 		for _, statement := range statements {
 			if _, err := db.ExecContext(context.Background(), statement); err != nil { //nolint:gosec // the names of databases and nodes come from the operator of the tests
 				return fmt.Errorf("%s: %w", statement, err)

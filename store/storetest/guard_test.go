@@ -258,9 +258,9 @@ func TestGuard_refusesParametersOfSeveralOrganisations(t *testing.T) {
 	a, b := uuid.New(), uuid.New()
 	for name, c := range map[string]struct {
 		statement string
-		args      []any // arguments that are accepted, because the variable a is their only organisation
+		args      []any // accepted arguments: the only organisation in them is a
 		at        []int // indexes of the variable a in args; the test replaces one of them by the variable b
-		routed    bool  // true if only CheckRouting refuses the changed arguments
+		routed    bool  // true if CheckRouting refuses the changed arguments and CheckStatement accepts them
 	}{
 		"two conditions with different organisations":             {`SELECT 1 FROM videos v JOIN accounts a ON a.organisation_id = ? WHERE v.organisation_id = ? AND v.title = ?`, []any{a, a, "title"}, []int{0, 1}, false},
 		"numbered parameters in a query and its subquery":         {`SELECT 1 FROM videos v WHERE v.title = $3 AND v.organisation_id = $2 AND EXISTS (SELECT 1 FROM accounts a WHERE a.organisation_id = $1)`, []any{a, &a, "title"}, []int{0, 1}, false},

@@ -39,7 +39,7 @@ func Mutants(statement string) []Mutant {
 		{"conflict target", conflictTargets, "other_id"},
 	} {
 		for _, at := range part.pattern.FindAllStringSubmatchIndex(statement, -1) {
-			start, end := at[2], at[3] // where the first group of the pattern begins and ends
+			start, end := at[2], at[3] // the text that the first group of the regular expression matches
 			out = append(out, Mutant{Without: part.without, Text: statement[:start] + part.replacement + statement[end:],
 				Shared: shared.MatchString(statement[:start]) || shared.MatchString(statement[:end])})
 		}

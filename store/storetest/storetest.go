@@ -160,7 +160,7 @@ func Empty(t testing.TB, engine string) string {
 	requirePostgres(t)
 	url := newDatabase(t, "")
 	if engine == "citus" {
-		require.NoError(t, on(url, func(db *sql.DB) error {
+		require.NoError(t, withConnection(url, func(db *sql.DB) error {
 			_, err := db.ExecContext(t.Context(), standIn)
 			return err
 		}))
@@ -233,7 +233,7 @@ func newTemplate(extension string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := on(url, func(db *sql.DB) error {
+	if err := withConnection(url, func(db *sql.DB) error {
 		_, err := db.ExecContext(context.Background(), extension)
 		return err
 	}); err != nil {
@@ -272,10 +272,10 @@ func migrate(databaseURL string) error {
 }
 
 // onServer runs the function do with a connection to the server of PostgresURL.
-func onServer(do func(*sql.DB) error) error { return on(os.Getenv(PostgresURL), do) }
+func onServer(do func(*sql.DB) error) error { return withConnection(os.Getenv(PostgresURL), do) }
 
-// on runs the function do with a connection to the PostgreSQL database at the given URL.
-func on(databaseURL string, do func(*sql.DB) error) error {
+// withConnection runs the function do with a connection to the PostgreSQL database at the given URL.
+func withConnection(databaseURL string, do func(*sql.DB) error) error {
 	admin, err := sql.Open("pgx", databaseURL)
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func TestSchema_followsTheRulesOfTheTableClasses(t *testing.T) {
 func checkDistributed(t *testing.T, tb *table) {
 	require.Contains(t, tb.Columns, "organisation_id")
 	require.True(t, tb.Columns["organisation_id"].NotNull, "organisation_id may be null")
-	require.Equal(t, "organisation_id", tb.PrimaryKey[0], "the primary key %v", tb.PrimaryKey)
+	require.Equal(t, "organisation_id", tb.PrimaryKey[0], "the primary key %v must begin with organisation_id", tb.PrimaryKey)
 	for name, ix := range tb.Indexes {
 		require.Equal(t, "organisation_id", ix.Columns[0], "index %s must begin with organisation_id, because every query is for one organisation", name)
 	}
@@ -47,7 +47,7 @@ func checkForeignKeys(t *testing.T, name string, tb *table) {
 	class := store.Tables[name].Class
 	for _, f := range tb.ForeignKeys {
 		require.Contains(t, []string{"CASCADE", "NO ACTION"}, f.OnDelete, "%v", f)
-		require.Equal(t, "NO ACTION", f.OnUpdate, "%v: keys do not change", f)
+		require.Equal(t, "NO ACTION", f.OnUpdate, "the foreign key %v must not change rows if a referenced key changes, because keys never change", f)
 		switch store.Tables[f.To].Class {
 		case store.Distributed:
 			require.Equal(t, store.Distributed, class, "a %s table refers to the distributed %s", class, f.To)
@@ -95,7 +95,7 @@ func TestSchema_isTheSameOnEveryEngine(t *testing.T) {
 
 func TestSchema_hasNamesThatAreShortEnoughForShardNumbers(t *testing.T) {
 	t.Parallel()
-	const most = 50 // a shard appends its number to each name, and PostgreSQL cuts names after 63 characters
+	const most = 50 // Citus appends the number of the shard to each name, and PostgreSQL truncates names to 63 characters
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		query := `SELECT name FROM sqlite_master WHERE length(name) > ?`
 		if db.Engine != "sqlite" {

@@ -44,7 +44,7 @@ func TestInspect_refusesChangesOfTablesInParallelMode(t *testing.T) {
 		"ALTER TABLE snapshots_daily ATTACH PARTITION snapshots_daily_202001 FOR VALUES FROM ('2020-01-01') TO ('2020-02-01')",
 		"DROP TABLE snapshots_daily_202001",
 	} {
-		require.ErrorContains(t, d.Store.DB().ReadCommitted(t.Context()).Exec(change).Error, "not in a transaction that has set")
+		require.ErrorContains(t, d.Store.DB().ReadCommitted(t.Context()).Exec(change).Error, "a statement changes a table, but not in a transaction that has set")
 		require.ErrorContains(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error { return tx.Exec(change).Error }), "a transaction changes a table before it sets")
 	}
 	require.NoError(t, d.Store.DB().Tx(t.Context(), func(tx *gorm.DB) error {
@@ -113,11 +113,11 @@ func TestMigrate_distributesTheNewTablesOfADistributedDatabase(t *testing.T) {
 func TestDistribute_refusesTablesThatAreDistributedInAnotherWay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ change, because string }{
-		"an old version":         {"CREATE OR REPLACE FUNCTION pg_catalog.citus_version() RETURNS text LANGUAGE sql AS $$ SELECT 'Citus 11.3.1 on x86_64' $$", "the version of Citus is 11.3.1; ReelTally needs 13 or newer"},
-		"another class":          {"UPDATE citus_calls SET type = 'reference' WHERE name = 'videos'::regclass", "the table videos is a reference table of Citus, but must be a distributed table"},
-		"a coordinator table":    {"INSERT INTO citus_calls (name, type) VALUES ('fetch_targets', 'reference')", "the table fetch_targets is a reference table of Citus, but must be a coordinator table"},
-		"another column":         {"UPDATE citus_calls SET col = 'id' WHERE name = 'videos'::regclass", "the table videos is distributed by id"},
-		"a key without a column": {"DELETE FROM citus_calls WHERE name = 'reports'::regclass; CREATE UNIQUE INDEX wrong ON reports (id)", "a unique key lacks organisation_id"},
+		"an old version of Citus":               {"CREATE OR REPLACE FUNCTION pg_catalog.citus_version() RETURNS text LANGUAGE sql AS $$ SELECT 'Citus 11.3.1 on x86_64' $$", "the version of Citus is 11.3.1; ReelTally needs 13 or newer"},
+		"a table of another class":              {"UPDATE citus_calls SET type = 'reference' WHERE name = 'videos'::regclass", "the table videos is a reference table of Citus, but must be a distributed table"},
+		"a distributed coordinator table":       {"INSERT INTO citus_calls (name, type) VALUES ('fetch_targets', 'reference')", "the table fetch_targets is a reference table of Citus, but must be a coordinator table"},
+		"a table distributed by another column": {"UPDATE citus_calls SET col = 'id' WHERE name = 'videos'::regclass", "the table videos is distributed by id"},
+		"a unique key without organisation_id":  {"DELETE FROM citus_calls WHERE name = 'reports'::regclass; CREATE UNIQUE INDEX wrong ON reports (id)", "a unique key lacks organisation_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

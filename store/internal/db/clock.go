@@ -83,7 +83,7 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 	}
 	now := d.Now()
 	if engine.Now != nil && now.Sub(InstantOf(*engine.Now)).Abs() > clockDrift {
-		return clockState{}, &ClockError{fmt.Sprintf("the clock of this machine says %s, that of the database %s: nothing is rolled up or dropped by a clock that may be wrong; set both by NTP",
+		return clockState{}, &ClockError{fmt.Sprintf("the clock of this machine says %s, and the clock of the database says %s: nothing is rolled up or dropped by a clock that may be wrong; set both clocks by NTP",
 			instantText(now), instantText(InstantOf(*engine.Now)))}
 	}
 	var known []clockState
@@ -108,7 +108,7 @@ func (d *DB) clockCondition(ctx context.Context) (clockState, error) {
 		}
 	}
 	if until := state.SteadySince.Add(clockSteadyFor); now < until {
-		return state, &ClockError{fmt.Sprintf("the clock of this machine says %s and has run without a jump only since %s: nothing is rolled up or dropped before %s; if it is wrong, set it by NTP",
+		return state, &ClockError{fmt.Sprintf("the clock of this machine says %s and has run without a jump only since %s: nothing is rolled up or dropped before %s; if the clock is wrong, set it by NTP",
 			instantText(now), instantText(state.SteadySince), instantText(until))}
 	}
 	return state, nil

@@ -34,5 +34,5 @@ func TestOpen_makesTheSQLiteFileReadableOnlyForItsOwner(t *testing.T) {
 	open()
 	info, err := os.Stat(path)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o640), info.Mode().Perm(), "the mode of a file that is there stays")
+	require.Equal(t, os.FileMode(0o640), info.Mode().Perm(), "the mode of an existing file must not change")
 }

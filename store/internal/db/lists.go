@@ -309,7 +309,7 @@ func (j jsonRows) Value() (driver.Value, error) {
 				converted[i][c] = v
 				continue
 			case *int64:
-				if v != nil { // otherwise the value stays nil
+				if v != nil { // converted[i][c] stays nil for a nil pointer
 					converted[i][c] = *v
 				}
 				continue

@@ -84,7 +84,7 @@ func TestMigrate_appliesEachMigrationOnceIfSeveralProcessesMigrate(t *testing.T)
 			require.NoError(t, errs[i])
 			all = append(all, applied[i]...)
 		}
-		require.Len(t, all, len(storetest.Migrations(t, db).ListSources()), "one of them applied each, the others found nothing to do")
+		require.Len(t, all, len(storetest.Migrations(t, db).ListSources()), "each migration was applied by exactly one process")
 		require.NoError(t, db.CheckSchema(t.Context()))
 	})
 }

@@ -44,7 +44,7 @@ func (w Window) NeedsTotal() bool { return w.After == nil && w.Offset >= deepOff
 type Position struct {
 	Null  bool      `json:"n,omitempty"` // the row has no value in the ordering column
 	Value string    `json:"v,omitempty"` // the row's value in the ordering column, as text
-	ID    uuid.UUID `json:"i"`           // the row's id
+	ID    uuid.UUID `json:"i"`           // id of the row; it orders rows with equal values
 }
 
 // ColumnType is the type of a column by which a list can be ordered. Position.Value contains the column's value as text.
@@ -282,7 +282,7 @@ type ListSpec[R any] struct {
 	Sort SortColumns
 	// Table is the table that has the columns.
 	Table string
-	// Columns are the columns that are read.
+	// Columns are the columns of Table that are read into a row R.
 	Columns []Column[R]
 	// ID returns the id of a row.
 	ID func(*R) uuid.UUID

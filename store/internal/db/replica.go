@@ -126,7 +126,7 @@ const replicaCheck = "SELECT organisation_totals.version, pg_is_in_recovery() FR
 // for some rows then.
 func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, statements []statement) error {
 	check := errBehind // this error also applies if the check returns no row, because the replica lacks the whole organisation
-	var stopped error  // the error of a function of a statement
+	var stopped error  // the error of the function that a statement calls for each row
 	all := []statement{{replicaCheck, []any{required.org}, func(row *Values) error {
 		switch {
 		case !row.IsTrue(1):
@@ -161,7 +161,7 @@ func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, 
 	if isAway(err) {
 		r.leave(err)
 	} else {
-		r.logger.InfoContext(ctx, "a read on the replica failed", "error", err)
+		r.logger.InfoContext(ctx, "the replica could not answer a read", "error", err)
 	}
 	return fmt.Errorf("%w: %w", ErrReplica, err)
 }

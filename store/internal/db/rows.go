@@ -23,8 +23,8 @@ import (
 // returns the zero value and false, or nil if it returns a pointer. It panics if the column has another type, because only a mistake in the
 // program can ask for a wrong type.
 type Values struct {
-	binary [][]byte // on PostgreSQL: the values in PostgreSQL's binary format; nil for NULL
-	plain  []any    // on SQLite and in transactions: the values of the current row
+	binary [][]byte // the values in PostgreSQL's binary format, nil for NULL; set on PostgreSQL outside of transactions
+	plain  []any    // the values as database/sql returns them; set on SQLite and in transactions
 
 	textBytes int64 // number of bytes of all texts that were read so far, from the present row and all rows before it
 

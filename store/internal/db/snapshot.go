@@ -225,7 +225,7 @@ func (sqliteDialect) snapshot(ctx context.Context, pool *sql.DB, f func(each fun
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tx.Rollback()) }() // the transaction has only read
+	defer func() { err = errors.Join(err, tx.Rollback()) }() // the transaction has not written, so there is nothing to commit
 	return f(func(ctx context.Context, query string, row func(*Values) error) error {
 		return eachPlainRow(ctx, tx, query, nil, row)
 	})
