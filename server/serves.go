@@ -55,9 +55,9 @@ func unsupported(served queue.Served, l link.Link) (reason, warning string) {
 		needed = byID
 	}
 	switch {
-	case !served.Known() || served.Can(needed):
+	case !served.IsKnown() || served.CanFetch(needed):
 		return "", ""
-	case !served.Can(byHandle) && !served.Can(byID):
+	case !served.CanFetch(byHandle) && !served.CanFetch(byID):
 		reason = fmt.Sprintf("No configured source can fetch %ss of %s", l.Kind, platform)
 		return reason, reason + "; the operator can configure one."
 	case l.Kind == link.Video && l.Handle == "":

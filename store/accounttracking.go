@@ -121,7 +121,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackAccountsRequest) ([]Trac
 				entries = append(entries, e)
 			}
 		}
-		if err := t.startAccounts(start, r.Type, restarted); err != nil {
+		if err := t.markAccountsTracked(start, r.Type, restarted); err != nil {
 			return err
 		}
 		if err := queue.Enqueue(tx, o.id, entries, t.Now); err != nil {
@@ -168,9 +168,9 @@ func (t Tracking) AccountRecords(links []link.Link) ([]*Account, error) {
 	return out, resolver.Save(t.Tx)
 }
 
-// startAccounts marks accounts as tracked and adds them to the organisation's totals. The parameter restarted is how many of the accounts
-// were stopped and are now tracked again.
-func (t Tracking) startAccounts(ids []uuid.UUID, kind TrackingType, restarted int64) error {
+// markAccountsTracked marks accounts as tracked and adds them to the organisation's totals. The parameter restarted is how many of the
+// accounts were stopped and are now tracked again.
+func (t Tracking) markAccountsTracked(ids []uuid.UUID, kind TrackingType, restarted int64) error {
 	if len(ids) == 0 {
 		return nil
 	}

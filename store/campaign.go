@@ -20,8 +20,8 @@ const (
 	// MaxCampaignVideos is the highest number of videos whose counts Campaign adds up. For a larger collection, Campaign returns a
 	// *TooManyVideosError.
 	MaxCampaignVideos = 5000
-	// MaxCampaignDays is the highest allowed product of the number of videos and the number of days of a period. For 5,000 videos and 31 days,
-	// the server and PostgreSQL each need half a second.
+	// MaxCampaignDays is the highest allowed product of the number of videos and the number of days of a period. For 5,000 videos and 31
+	// days, the server and PostgreSQL each need half a second.
 	MaxCampaignDays = 155_000
 	// MaxReportPoints is the highest number of stored points that are read for a report.
 	MaxReportPoints = 75_000
@@ -184,7 +184,7 @@ func (o *Org) Campaign(ctx context.Context, q CampaignQuery) (Campaign, error) {
 			return c, err
 		}
 	}
-	c.Days = t.finished()
+	c.Days = t.finish()
 	return c, nil
 }
 
@@ -223,7 +223,7 @@ func (o *Org) tallyVideos(ctx context.Context, q CampaignQuery, t *tally, videos
 	at := 0
 	finish := func() {
 		if q.Points {
-			videos[at].StoredPoints = restsOn(of, videos[at].startsOn(q.From), q.To)
+			videos[at].StoredPoints = pointsForDays(of, videos[at].startsOn(q.From), q.To)
 		}
 		t.add(&videos[at], of)
 		of = of[:0]
@@ -299,10 +299,10 @@ func (r *pointRow) point() Point {
 	return p
 }
 
-// restsOn returns copies of the points from which the counts of the days from..to are computed. These are all points between the two days,
-// the last point on or before the day from, and the first point on or after the day to. restsOn sets the Quality of each copy. The
-// parameter points has all points of the video, the oldest first.
-func restsOn(points []Point, from, to db.Date) []Point {
+// pointsForDays returns copies of the points from which the counts of the days from..to are computed. These are all points between the two
+// days, the last point on or before the day from, and the first point on or after the day to. pointsForDays sets the Quality of each copy.
+// The parameter points has all points of the video, the oldest first.
+func pointsForDays(points []Point, from, to db.Date) []Point {
 	kept := slices.Clone(points)
 	fill(Counts{}, kept, from, from)
 	first := 0
@@ -401,9 +401,9 @@ func (d *CampaignDay) countsOf(points []Point, next int) Counts {
 	return at.out[0].Counts
 }
 
-// finished computes ViewsFromKnown, the last missing field of each day, and returns the days of the period. They begin with the first day
+// finish computes ViewsFromKnown, the last missing field of each day, and returns the days of the period. They begin with the first day
 // that has a video.
-func (t *tally) finished() []CampaignDay {
+func (t *tally) finish() []CampaignDay {
 	for n := 1; n < len(t.days); n++ {
 		d := &t.days[n]
 		d.ViewsFromKnown = d.Views - t.days[n-1].Views - d.ViewsGained - d.ViewsFromAdded

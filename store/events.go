@@ -189,18 +189,18 @@ func NewEventRecorder(tx *gorm.DB, at db.Instant, orgs ...uuid.UUID) (*EventReco
 	return r, nil
 }
 
-// Records returns true if events of the organisation are recorded.
-func (r *EventRecorder) Records(org uuid.UUID) bool {
+// IsRecording returns true if events of the organisation are recorded.
+func (r *EventRecorder) IsRecording(org uuid.UUID) bool {
 	_, on := r.receivers[org]
 	return on
 }
 
-// RecordsAny returns true if events of any of the organisations are recorded.
-func (r *EventRecorder) RecordsAny() bool { return len(r.receivers) > 0 }
+// IsRecordingAny returns true if events of any of the organisations are recorded.
+func (r *EventRecorder) IsRecordingAny() bool { return len(r.receivers) > 0 }
 
 // add adds an event if events of the organisation are recorded.
 func (r *EventRecorder) add(org uuid.UUID, kind EventType, data EventData) {
-	if r.Records(org) {
+	if r.IsRecording(org) {
 		r.pending = append(r.pending, pendingEvent{org: org, Event: Event{ID: db.NewID(), Type: kind, CreatedAt: r.at, Data: data}})
 	}
 }
@@ -209,7 +209,7 @@ func (r *EventRecorder) add(org uuid.UUID, kind EventType, data EventData) {
 // rounded is true, the source has probably rounded the counts, so fewer views do not mean that views fell.
 func (r *EventRecorder) VideoFetched(before, after *Video, rounded bool) {
 	org := after.OrganisationID
-	if !r.Records(org) {
+	if !r.IsRecording(org) {
 		return
 	}
 	was, is := videoState(before), videoState(after)

@@ -20,8 +20,8 @@ func Hashtags(caption string) []string {
 	return slices.Compact(tags)
 }
 
-// eachHashtag calls f for each hashtag in a caption, in the order of the caption. The hashtag is in lower case and without "#". A hashtag that
-// occurs several times is passed to f several times.
+// eachHashtag calls f for each hashtag in a caption, in the order of the caption. The hashtag is in lower case and without "#". A hashtag
+// that occurs several times is passed to f several times.
 func eachHashtag(caption string, f func(tag string)) {
 	wide := strings.Contains(caption, fullWidth)
 	for {

@@ -144,13 +144,13 @@ func (l *labeller) find(row labelled) labelSet {
 		found, known := l.ofAccounts[account]
 		if !known {
 			l.own = l.appendCollectionsOf(l.own, account)
-			found = l.named(l.own)
+			found = l.labelsAt(l.own)
 			l.ofAccounts[account] = found
 		}
 		return found
 	}
 	l.own = l.appendCollectionsOf(l.own, account)
-	return l.named(l.own)
+	return l.labelsAt(l.own)
 }
 
 // labelRows sets the labels of rows, which are videos or accounts. The function row returns a row, and the function set stores its labels.
@@ -295,9 +295,9 @@ func (o *Org) memberships(ctx context.Context, ofVideo, ofAccount string, args m
 	return l, nil
 }
 
-// named returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the slice indexes in
+// labelsAt returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the slice indexes in
 // place.
-func (l *labels) named(indexes []int) labelSet {
+func (l *labels) labelsAt(indexes []int) labelSet {
 	if len(indexes) == 0 {
 		return labelSet{}
 	}

@@ -81,9 +81,9 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 	})
 }
 
-// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements checks that a target is fetched again in the following case: Track reads
-// the clock, then a collector claims the target, and then Track subscribes to it. The subscription is newer than the claim, although its
-// time is older.
+// TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements checks that a target is fetched again in the following case:
+// Track reads the clock, then a collector claims the target, and then Track subscribes to it. The subscription is newer than the claim,
+// although its time is older.
 func TestTrack_schedulesAFetchIfACollectorClaimsTheVideoBetweenItsStatements(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

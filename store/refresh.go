@@ -47,7 +47,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	e := queue.Entry{Source: a.Platform, Kind: KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID}
 	// The name of an account in the fetch queue is usually the platform's own id. If the account was added to the queue before this id was
 	// known, its name there can still be the handle.
-	subscribed, err := o.subscribedAs(ctx, KindAccount, a.Platform, a.ID)
+	subscribed, err := o.nameInQueue(ctx, KindAccount, a.Platform, a.ID)
 	if err != nil {
 		return Refreshed{}, err
 	}
@@ -59,9 +59,9 @@ func (o *Org) RefreshAccount(ctx context.Context, ref AccountRef) (Refreshed, er
 	})
 }
 
-// subscribedAs returns the name that a video or account of the organisation has in the fetch queue. The parameter subject is the id of the
-// video or account in the store. subscribedAs returns "" if the organisation has no subscription to it in the queue.
-func (o *Org) subscribedAs(ctx context.Context, kind queue.Kind, p link.Platform, subject uuid.UUID) (string, error) {
+// nameInQueue returns the name that a video or account of the organisation has in the fetch queue. The parameter subject is the id of the
+// video or account in the store. nameInQueue returns "" if the organisation has no subscription to it in the queue.
+func (o *Org) nameInQueue(ctx context.Context, kind queue.Kind, p link.Platform, subject uuid.UUID) (string, error) {
 	var ids []string
 	err := o.s.db.Read(ctx).Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,
 		o.id, subject, kind, p).Scan(&ids).Error

@@ -28,8 +28,8 @@ type Options struct {
 	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, the clock of this machine is
 	// compared with the clock of PostgreSQL. While the two clocks differ too much, no scheduled job runs and no old rows are deleted.
 	RealTime bool
-	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. PostgreSQL also ends a statement or an
-	// idle transaction a few seconds after Timeout. If Timeout is set, the wait for a connection to PostgreSQL is limited too.
+	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. PostgreSQL also ends a statement or
+	// an idle transaction a few seconds after Timeout. If Timeout is set, the wait for a connection to PostgreSQL is limited too.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger

@@ -344,7 +344,7 @@ func (o *Org) endVideos(tx *gorm.DB, accounts []db.RowKey, condition string, arg
 	}
 	var videos []Video
 	update := tx
-	if events.Records(o.id) { // if events are recorded, the UPDATE also returns the stopped videos
+	if events.IsRecording(o.id) { // if events are recorded, the UPDATE also returns the stopped videos
 		update = tx.Model(&videos).Clauses(clause.Returning{})
 	}
 	stopped := db.Scoped(update, "videos", o.id).Where("NOT videos.removed AND "+condition, args...).Updates(withStopped(map[string]any{"removed": true, "pending": false}))

@@ -169,7 +169,7 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
 	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }}
 	matching := o.matching(ctx, query).Session(&gorm.Session{})
-	if _, ok := o.Remembered(); !ok && query.readsWithVersion() {
+	if _, ok := o.Remembered(); !ok && query.canReadWithVersion() {
 		return o.listVideosAndVersion(ctx, query, matching, spec)
 	}
 	v, err := o.version(ctx) // read the version before the data: if the data change between the two reads, a client that compares versions notices the change
@@ -178,7 +178,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	}
 	spec.Complete = o.At(v).completeVideos
 	filtered, inOrder := matching, matching
-	if query.ofCollections() {
+	if query.hasCollections() {
 		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
 		if err != nil {
 			return nil, db.Translate(err)
@@ -209,10 +209,10 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 // known yet.
 const usualRows = 100
 
-// readsWithVersion returns true if the version and the videos of a query can be read in one round trip. It returns false for a long list
+// canReadWithVersion returns true if the version and the videos of a query can be read in one round trip. It returns false for a long list
 // with a filter: its total is read first, so that the memory for the rows can be allocated in one piece.
-func (q VideoQuery) readsWithVersion() bool {
-	return !q.ofCollections() && !q.Window.NeedsTotal() && (!q.filters() || q.Window.Limit <= 5*usualRows)
+func (q VideoQuery) canReadWithVersion() bool {
+	return !q.hasCollections() && !q.Window.NeedsTotal() && (!q.hasFilters() || q.Window.Limit <= 5*usualRows)
 }
 
 // listVideosAndVersion returns a list of the videos that the query in the parameter matching selects. It reads the videos and the version
@@ -221,7 +221,7 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 	var v Version
 	spec.Before = new(o.readVersion(&v))
 	spec.Expected = func() int64 {
-		if query.filters() {
+		if query.hasFilters() {
 			return usualRows
 		}
 		return v.videos + v.stopped
@@ -240,8 +240,8 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 	return list, db.Translate(err)
 }
 
-// ofCollections returns true if the query is limited to videos of collections.
-func (q VideoQuery) ofCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
+// hasCollections returns true if the query is limited to videos of collections.
+func (q VideoQuery) hasCollections() bool { return len(q.Collections) > 0 || q.CollectionID != nil }
 
 // inQueriedCollections adds to q the condition that a video is in the collection query.CollectionID and in one of query.Collections, if
 // they are set. If inOrder is true, the database reads the videos in the order of the list, and not the members of the collections first.
@@ -277,7 +277,7 @@ func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64
 // countVideos returns a total that v contains. Otherwise it counts the rows of filtered.
 func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filtered *gorm.DB) (int64, error) {
 	switch {
-	case query.filters():
+	case query.hasFilters():
 		return o.count(ctx, v, filtered)
 	case query.IncludeRemoved:
 		return v.videos + v.stopped, nil
@@ -285,11 +285,11 @@ func (o *Org) countVideos(ctx context.Context, v Version, query VideoQuery, filt
 	return v.videos, nil
 }
 
-// filters returns true if the query has any condition except IncludeRemoved.
-func (q VideoQuery) filters() bool {
+// hasFilters returns true if the query has any condition except IncludeRemoved.
+func (q VideoQuery) hasFilters() bool {
 	return q.Username != nil || q.LinkedAccountID != nil || q.Platform != nil || q.Link != nil || q.UploadedFrom != nil ||
 		q.UploadedTo != nil || q.UpdatedFrom != nil || q.UpdatedTo != nil || q.Shop != nil || q.ShopProduct ||
-		q.HasMetrics != nil || q.ofCollections() || q.Hashtag != nil || q.Words != nil || q.Status != nil
+		q.HasMetrics != nil || q.hasCollections() || q.Hashtag != nil || q.Words != nil || q.Status != nil
 }
 
 // matching returns a database query for the videos that match all conditions of query, except the conditions on collections. The query has

@@ -36,11 +36,11 @@ type fetchedPlatform struct {
 
 // fetchedPlatforms returns what the running collectors can fetch, for each platform. It returns nil if no collector is running.
 func fetchedPlatforms(served queue.Served) []fetchedPlatform {
-	if !served.Known() {
+	if !served.IsKnown() {
 		return nil
 	}
 	words := func(p link.Platform, kind queue.Kind) string {
-		byHandle, byID := served.Can(queue.Form{Platform: p, Kind: kind, ByHandle: true}), served.Can(queue.Form{Platform: p, Kind: kind})
+		byHandle, byID := served.CanFetch(queue.Form{Platform: p, Kind: kind, ByHandle: true}), served.CanFetch(queue.Form{Platform: p, Kind: kind})
 		switch {
 		case byHandle && !byID && kind == queue.KindVideo:
 			return "fetched, if the link names the account"

@@ -301,7 +301,7 @@ func (v *visit) render(status int, name, section, title string, content any) err
 		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.Served(v.r.Context())
-		shown.Idle = err == nil && !served.Known() // an error is ignored, because the page is useful without the notice that no collector is running
+		shown.Idle = err == nil && !served.IsKnown() // an error is ignored, because the page is useful without the notice that no collector is running
 	}
 	if shown.Notice == "" {
 		shown.Notice = notices[v.r.URL.Query().Get("notice")]

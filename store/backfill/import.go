@@ -74,10 +74,10 @@ type ImportedVideo struct {
 // parameter videos must not contain a video twice. If the parameter dry is true, Import writes nothing, and the results say what it would
 // do.
 //
-// Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped. Import
-// never replaces a measured point. It replaces an imported point in two cases: the point has no counts, or it is a weekly point and Import
-// adds a later point for the same week. A repeated import changes nothing. Afterwards, the latest counts, the statistics and the rows of account_days and
-// organisation_days are as if the points had been fetched on their days.
+// Videos that the organisation does not have are tracked, and are first fetched at their scheduled time. Stopped videos stay stopped.
+// Import never replaces a measured point. It replaces an imported point in two cases: the point has no counts, or it is a weekly point and
+// Import adds a later point for the same week. A repeated import changes nothing. Afterwards, the latest counts, the statistics and the
+// rows of account_days and organisation_days are as if the points had been fetched on their days.
 //
 // Import returns ErrNotFound for an unknown organisation, and a *store.DataKindError if demo data would be mixed with real data.
 func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dry bool) ([]ImportedVideo, error) {
@@ -183,7 +183,7 @@ func (i *importing) run() ([]ImportedVideo, error) {
 	if i.dry {
 		return out, nil
 	}
-	if err := i.trackNew(classified); err != nil {
+	if err := i.trackNewVideos(classified); err != nil {
 		return nil, err
 	}
 	for _, m := range classified {
@@ -192,11 +192,11 @@ func (i *importing) run() ([]ImportedVideo, error) {
 	if err := i.write(); err != nil {
 		return nil, err
 	}
-	return out, i.stopNew(classified)
+	return out, i.stopNewVideos(classified)
 }
 
-// stopNew stops the tracking of the newly added videos that the other tracker no longer tracked.
-func (i *importing) stopNew(videos []*mergedVideo) error {
+// stopNewVideos stops the tracking of the newly added videos that the other tracker no longer tracked.
+func (i *importing) stopNewVideos(videos []*mergedVideo) error {
 	var refs []store.VideoRef
 	for _, m := range videos {
 		if m.isNew && m.in.Stopped {
@@ -269,9 +269,9 @@ UNION ALL SELECT `+columns+`, 1 AS weekly FROM snapshots_weekly WHERE organisati
 	return points, nil
 }
 
-// trackNew tracks the videos that the organisation does not have. If a stored video has no account, trackNew finds or creates the account
-// that the import names, and sets the fields username and account of the mergedVideo.
-func (i *importing) trackNew(videos []*mergedVideo) error {
+// trackNewVideos tracks the videos that the organisation does not have. If a stored video has no account, trackNewVideos finds or creates
+// the account that the import names, and sets the fields username and account of the mergedVideo.
+func (i *importing) trackNewVideos(videos []*mergedVideo) error {
 	if err := i.nameByID(videos); err != nil {
 		return err
 	}

@@ -58,9 +58,9 @@ func (v scenarioVideo) link(t *testing.T, org, n int) link.Link {
 	return storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@%s/video/73012345%03d%08d", v.handle, org, n))
 }
 
-// play tracks the videos of a scenario. It fetches each point for which the function wanted returns true, on the day of the point. A video
-// is tracked on the day of its first such point.
-func (s scenario) play(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted func(scenarioPoint) bool) {
+// trackAndFetch tracks the videos of a scenario. It fetches each point for which the function wanted returns true, on the day of the point.
+// A video is tracked on the day of its first such point.
+func (s scenario) trackAndFetch(t *testing.T, db *storetest.DB, o *store.Org, org int, wanted func(scenarioPoint) bool) {
 	t.Helper()
 	known := map[int]bool{}
 	for day := range s.days {
@@ -151,8 +151,8 @@ func TestImport_givesTheSameDataAsFetching(t *testing.T) {
 			first, last := store.DateOf(now)-100, store.DateOf(now)
 			org += 2
 			fetched, imported := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-			s.play(t, db, fetched, org, func(scenarioPoint) bool { return true })
-			s.play(t, db, imported, org+1, func(p scenarioPoint) bool { return !p.imported })
+			s.trackAndFetch(t, db, fetched, org, func(scenarioPoint) bool { return true })
+			s.trackAndFetch(t, db, imported, org+1, func(p scenarioPoint) bool { return !p.imported })
 			db.Clock.Set(now)
 			videos := s.imports(t, org+1)
 			before := storetest.StoredRows(t, db, imported)

@@ -281,7 +281,7 @@ func (l *loading) countAccount(a *store.Account) {
 		l.trackedAccounts++
 		l.followers, l.following = l.followers+value(a.LatestFollowersCount), l.following+value(a.LatestFollowingCount)
 		e := store.AccountEntry(a, store.TrackAccountsRequest{Lane: l.lane}, false, l.now)
-		if e.NextAt = l.tomorrow(a.Platform, e.ExternalID); a.DiscoveredAt == nil && a.TrackingType != nil {
+		if e.NextAt = l.nextFetch(a.Platform, e.ExternalID); a.DiscoveredAt == nil && a.TrackingType != nil {
 			e.Depth = store.ListDepths[*a.TrackingType]
 		}
 		l.entries = append(l.entries, e)
@@ -293,9 +293,9 @@ func (l *loading) countAccount(a *store.Account) {
 	}
 }
 
-// tomorrow returns the scheduled fetch time of a target on the next UTC day. Loaded targets are not fetched earlier, because the batch
+// nextFetch returns the scheduled fetch time of a target on the next UTC day. Loaded targets are not fetched earlier, because the batch
 // already contains the point of the present day.
-func (l *loading) tomorrow(p link.Platform, externalID string) db.Instant {
+func (l *loading) nextFetch(p link.Platform, externalID string) db.Instant {
 	return db.InstantOf((l.now.Day() + 1).Time()).Add(queue.SlotOf(p, externalID))
 }
 
@@ -387,7 +387,7 @@ func (l *loading) video(v *store.Video, in *LoadVideo) {
 		return
 	}
 	l.entries = append(l.entries, queue.Entry{Source: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link,
-		Lane: l.lane, BaseLane: l.lane, NextAt: l.tomorrow(v.Platform, v.ExternalID), Subject: v.ID})
+		Lane: l.lane, BaseLane: l.lane, NextAt: l.nextFetch(v.Platform, v.ExternalID), Subject: v.ID})
 	if v.LatestUpdatedAt != nil {
 		l.fetched = append(l.fetched, fetchedTarget{v.Platform, queue.KindVideo, v.ExternalID, *v.LatestUpdatedAt, v.LatestViews})
 	}

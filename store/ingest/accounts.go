@@ -199,14 +199,14 @@ func (d discovery) write(id uuid.UUID) (missing int, err error) {
 	// Add listed videos even if a newer answer was already written, because the older answer can still list videos that the organisation
 	// does not have. The method track skips videos that the organisation has.
 	if f != nil && f.Listed {
-		reach, err := d.reach(a)
+		reach, err := d.fourthOlderVideo(a)
 		if err != nil {
 			return 0, err
 		}
-		if err := d.track(a, d.wanted(a, reach)); err != nil {
+		if err := d.track(a, d.videosToTrack(a, reach)); err != nil {
 			return 0, err
 		}
-		if missing = d.missing(a, reach); missing == 0 && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
+		if missing = d.nextDepth(a, reach); missing == 0 && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
 			a.DiscoveredAt = &d.at
 		}
 	}

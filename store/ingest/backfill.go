@@ -20,10 +20,11 @@ const (
 // the source returns fewer videos than requested.
 var listDepths = []int{200, 5000}
 
-// reach returns the index of the fourth older video in the list. A video is older if it was uploaded before the last complete list. A
-// complete list is one that was long enough to contain all new videos. The first three older videos do not count, because they may be
-// pinned to the top of the list. reach returns -1 if the list has fewer than four older videos, or if there was no complete list yet.
-func (d discovery) reach(a *store.Account) (int, error) {
+// fourthOlderVideo returns the index of the fourth older video in the list. A video is older if it was uploaded before the last complete
+// list. A complete list is one that was long enough to contain all new videos. The first three older videos do not count, because they may
+// be pinned to the top of the list. fourthOlderVideo returns -1 if the list has fewer than four older videos, or if there was no complete
+// list yet.
+func (d discovery) fourthOlderVideo(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
 		return -1, nil
@@ -59,11 +60,11 @@ func (d discovery) reach(a *store.Account) (int, error) {
 	}), nil
 }
 
-// missing returns the length of the next list to request, or 0 if the list in the outcome was long enough. Before the first complete list,
+// nextDepth returns the length of the next list to request, or 0 if the list in the outcome was long enough. Before the first complete list,
 // it returns the list length of the account's tracking type if a shorter list was requested. A shorter list was requested if the
-// organisation subscribed during a fetch for another organisation. After the first complete list, missing returns the next of listDepths if
+// organisation subscribed during a fetch for another organisation. After the first complete list, nextDepth returns the next of listDepths if
 // the list does not reach back to the last complete list.
-func (d discovery) missing(a *store.Account, reach int) int {
+func (d discovery) nextDepth(a *store.Account, reach int) int {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	if a.DiscoveredAt == nil {
 		if want := store.ListDepths[a.TypeOrDefault()]; requested < want && n < want {
@@ -82,8 +83,8 @@ func (d discovery) missing(a *store.Account, reach int) int {
 	return 0
 }
 
-// wanted returns the listed videos that the account's tracking type includes. Videos that were uploaded after tracking began are always
-// included. Before the first complete list, the newest videos are included too, as many as store.ListDepths says.
+// videosToTrack returns the listed videos that the account's tracking type includes. Videos that were uploaded after tracking began are
+// always included. Before the first complete list, the newest videos are included too, as many as store.ListDepths says.
 //
 // A video without an upload date is never included if only new videos are tracked. If older videos are tracked too, such a video is included
 // if at least one of these conditions is true:
@@ -91,8 +92,8 @@ func (d discovery) missing(a *store.Account, reach int) int {
 //   - All videos are tracked.
 //   - There was no complete list before.
 //   - The collector requested one page, which is the default list length.
-//   - The index of the video in the list is lower than reach.
-func (d discovery) wanted(a *store.Account, reach int) []FoundVideo {
+//   - The index of the video in the list is lower than the parameter reach.
+func (d discovery) videosToTrack(a *store.Account, reach int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)
 	page := a.DiscoveredAt == nil || d.outcome.Target.Depth == 0

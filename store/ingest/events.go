@@ -12,7 +12,7 @@ import (
 // compareVideos copies the present values of videos. It returns a function that compares the videos with these values and adds events about
 // the changes.
 func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
-	if !w.events.RecordsAny() {
+	if !w.events.IsRecordingAny() {
 		return func() {}
 	}
 	before := slices.Clone(videos)
@@ -27,7 +27,7 @@ func (w videoWriter) compareVideos(videos []store.Video) (addEvents func()) {
 // compareStates copies the present fetch statuses of videos. It returns a function that compares the videos with these statuses and adds
 // events about the changes. Only the keys and the statuses of the videos must be set.
 func (w videoWriter) compareStates(videos []store.Video) (addEvents func() error) {
-	if !w.events.RecordsAny() {
+	if !w.events.IsRecordingAny() {
 		return func() error { return nil }
 	}
 	before := make([]store.FetchStatus, len(videos))
@@ -38,7 +38,7 @@ func (w videoWriter) compareStates(videos []store.Video) (addEvents func() error
 		changed := map[uuid.UUID]map[uuid.UUID]store.FetchStatus{} // the new statuses, by organisation and video
 		for i := range videos {
 			v := &videos[i]
-			if v.FetchStatus == before[i] || !w.events.Records(v.OrganisationID) {
+			if v.FetchStatus == before[i] || !w.events.IsRecording(v.OrganisationID) {
 				continue
 			}
 			if changed[v.OrganisationID] == nil {

@@ -206,7 +206,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	}
 	before, touched := store.SumsByOrganisation(videos), map[db.RowKey]bool{}
 	addEvents := w.compareVideos(videos)
-	w.touch(touched, videos) // the write can move a video to another account, so also add the accounts that the videos have before the write
+	w.collectAccounts(touched, videos) // the write can move a video to another account, so also add the accounts that the videos have before the write
 	var measured []*store.Video
 	var retitled []Retitled
 	for i := range videos {
@@ -223,7 +223,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	if err := w.growth(measured); err != nil {
 		return err
 	}
-	w.touch(touched, videos)
+	w.collectAccounts(touched, videos)
 	stats, err := store.ReadStatistics(w.tx, db.SortedKeys(touched), videos)
 	if err != nil {
 		return err
@@ -281,9 +281,9 @@ func (w videoWriter) writeStates(keys []db.RowKey) error {
  FROM u WHERE videos.organisation_id = {org} AND videos.id = u.id`)
 }
 
-// touch adds the accounts of videos to the map accounts. The value of an account in the map is true if at least one of its videos got
-// counts.
-func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
+// collectAccounts adds the accounts of videos to the map accounts. The value of an account in the map is true if at least one of its videos
+// got counts.
+func (w videoWriter) collectAccounts(accounts map[db.RowKey]bool, videos []store.Video) {
 	for i := range videos {
 		v := &videos[i]
 		if v.LinkedAccountID != nil {
@@ -293,8 +293,8 @@ func (w videoWriter) touch(accounts map[db.RowKey]bool, videos []store.Video) {
 	}
 }
 
-// accountDayWrites returns the statements that store the statistics of accounts as the accounts' points of the day of the fetch. If a video of
-// an account got counts, the point also gets the time and source of the fetch.
+// accountDayWrites returns the statements that store the statistics of accounts as the accounts' points of the day of the fetch. If a video
+// of an account got counts, the point also gets the time and source of the fetch.
 func (w videoWriter) accountDayWrites(touched map[db.RowKey]bool) []db.Write {
 	measured, others := map[db.RowKey]bool{}, map[db.RowKey]bool{}
 	for account, hasCounts := range touched {

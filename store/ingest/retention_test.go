@@ -83,7 +83,7 @@ func TestRetention_losesNoPointIfInterruptedAtAnyStatement(t *testing.T) {
 			id := storetest.Track(t, o, l)[0].VideoID
 			s := drawDays(rt, now)
 			s.Insert(t, db, o, id)
-			kept := s.Reduced(dailyFrom(db), now-store.WeeklyDays-14)
+			kept := s.AfterRetention(dailyFrom(db), now-store.WeeklyDays-14)
 			from := now - store.WeeklyDays
 			read := func(from store.Date) []store.Point {
 				got, err := o.History(t.Context(), store.VideoRef{ID: id}, from, now)
@@ -146,7 +146,7 @@ func TestRetention_keepsDailyPointsFor90DaysAndWeeklyPointsAfterThat(t *testing.
 		s.Insert(t, db, o, id)
 		done, err := db.ApplyRetention(t.Context(), storetest.NeverStop)
 		require.NoError(t, err)
-		weeks := s.Reduced(dailyFrom(db), now-store.WeeklyDays-14).Weekly
+		weeks := s.AfterRetention(dailyFrom(db), now-store.WeeklyDays-14).Weekly
 		require.EqualValues(t, len(weeks), storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_weekly")[0])
 		require.InDelta(t, 92, len(weeks), 3)
 		daily := storetest.Column[int64](t, db, "SELECT COUNT(*) FROM snapshots_daily")[0]
@@ -209,7 +209,7 @@ func TestRetention_keepsCountsThatAreMissingOnTheLastDayOfTheWeek(t *testing.T) 
 			}
 			lastDay := map[store.Date]store.Counts{sunday: days[sunday]}
 			rolledUp := func(daily map[store.Date]store.Counts) map[store.Date]store.Counts {
-				return storetest.Series{Daily: daily}.Reduced(sunday+1, 0).Weekly
+				return storetest.Series{Daily: daily}.AfterRetention(sunday+1, 0).Weekly
 			}
 			for name, s := range map[string]storetest.Series{
 				"daily points only": {Daily: days},

@@ -16,13 +16,13 @@ func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A
 // ids with letters.
 func isID(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
 
-// allOf reports whether s has minimum to maximum bytes, and the function passes returns true for each byte.
-func allOf(s string, minimum, maximum int, passes func(byte) bool) bool {
-	if len(s) < minimum || len(s) > maximum {
+// allOf reports whether s has minLength to maxLength bytes, and the function isAllowed returns true for each of them.
+func allOf(s string, minLength, maxLength int, isAllowed func(byte) bool) bool {
+	if len(s) < minLength || len(s) > maxLength {
 		return false
 	}
 	for i := range len(s) {
-		if !passes(s[i]) {
+		if !isAllowed(s[i]) {
 			return false
 		}
 	}

@@ -149,7 +149,7 @@ func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Targe
 	var due []Target
 	add := func(lane Lane, after, by db.Instant) error {
 		for len(due) < r.Candidates {
-			found, err := s.dueIn(tx, r, lane, after, by, r.Candidates-len(due))
+			found, err := s.dueTargets(tx, r, lane, after, by, r.Candidates-len(due))
 			if err != nil || len(found) == 0 {
 				return err
 			}
@@ -188,17 +188,18 @@ const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane
 // waitingFront organisations wait.
 const waitingFront = 1000
 
-// dueIn returns targets of a lane that become due after the time in the parameter after, and not later than the time in the parameter by.
-// It returns at most as many targets as the parameter limit says. If the parameter after is not zero, it leaves out targets that a
+// dueTargets returns targets of a lane that become due after the time in the parameter after, and not later than the time in the parameter
+// by. It returns at most as many targets as the parameter limit says. If the parameter after is not zero, it leaves out targets that a
 // collector has claimed and targets whose last fetch failed.
-func (s *Queue) dueIn(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Instant, limit int) ([]Target, error) {
+func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, after, by db.Instant, limit int) ([]Target, error) {
 	var found []Target
 	if lane == LaneInteractive {
 		idle := ""
 		if r.Idle {
 			idle = " AND held.targets IS NULL"
 		}
-		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at, which does not return rows in the order of turns.
+		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at, which does not return rows in the order of
+		// turns.
 		err := tx.Raw(`SELECT `+targetColumns+` FROM fetch_targets t
  LEFT JOIN (SELECT asked_by, COUNT(*) AS targets FROM fetch_targets WHERE claimed_by IS NOT NULL AND bucket = ? AND route = ? AND lane = 0 GROUP BY asked_by) held
    ON held.asked_by = t.asked_by

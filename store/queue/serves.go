@@ -58,11 +58,11 @@ func (s *Queue) Served(ctx context.Context) (Served, error) {
 	return served, db.Translate(err)
 }
 
-// Known returns true if at least one collector is running. If it returns false, it is unknown which targets can be fetched.
-func (s Served) Known() bool { return len(s.forms) > 0 }
+// IsKnown returns true if at least one collector is running. If it returns false, it is unknown which targets can be fetched.
+func (s Served) IsKnown() bool { return len(s.forms) > 0 }
 
-// Can returns true if a running collector can fetch targets of the form f.
-func (s Served) Can(f Form) bool { return s.forms[f.String()] }
+// CanFetch returns true if a running collector can fetch targets of the form f.
+func (s Served) CanFetch(f Form) bool { return s.forms[f.String()] }
 
 // Source is a source of a running collector, with its budgets in their current windows.
 type Source struct {

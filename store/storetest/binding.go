@@ -120,7 +120,7 @@ func (b *block) from(nodes []node) error {
 			b.conditions = append(b.conditions, condition{where: nodes[i+1 : end], only: only})
 			i = end
 		case i+1 < len(nodes) && nodes[i].is("using"):
-			if namesOrganisation(nodes[i+1].kids) {
+			if containsOrganisationID(nodes[i+1].kids) {
 				b.conditions = append(b.conditions, condition{using: true, only: b.uses[before:]})
 			}
 			i += 2
@@ -233,10 +233,10 @@ func isList(query []node) bool {
 	selected, arguments := query[1:from], query[from+2].kids
 	switch {
 	case query[from+1].is("unnest"):
-		return len(selected) == 1 && selected[0].isMark("*") && !slices.ContainsFunc(split(arguments, isComma), isNoArray)
+		return len(selected) == 1 && selected[0].isMark("*") && !slices.ContainsFunc(split(arguments, isComma), isNotArrayParameter)
 	case query[from+1].is("json_each"):
 		_, isParameter := parameterOf(arguments)
-		return isParameter && !slices.ContainsFunc(split(selected, isComma), isNoMember)
+		return isParameter && !slices.ContainsFunc(split(selected, isComma), isNotJSONMember)
 	}
 	return false
 }
@@ -244,8 +244,8 @@ func isList(query []node) bool {
 // isComma returns true if n is a comma.
 func isComma(n node) bool { return n.isMark(",") }
 
-// isNoArray returns false if nodes is (SELECT CAST(? AS type[])) or CAST(? AS type[]), and true for everything else.
-func isNoArray(nodes []node) bool {
+// isNotArrayParameter returns false if nodes is (SELECT CAST(? AS type[])) or CAST(? AS type[]), and true for everything else.
+func isNotArrayParameter(nodes []node) bool {
 	if len(nodes) == 1 && len(nodes[0].kids) == 3 && nodes[0].kids[0].is("select") {
 		nodes = nodes[0].kids[1:]
 	}
@@ -257,9 +257,9 @@ func isNoArray(nodes []node) bool {
 	return end < 3 || !cast[end].isMark("[") || !cast[end+1].isMark("]") || !isCast(cast[:end], 1) || cast[0].kind != parameterNode
 }
 
-// isNoMember returns false if nodes is CAST(value ->> N AS type) with a literal N, which reads a member of a JSON list. It returns true for
-// everything else.
-func isNoMember(nodes []node) bool {
+// isNotJSONMember returns false if nodes is CAST(value ->> N AS type) with a literal N, which reads a member of a JSON list. It returns
+// true for everything else.
+func isNotJSONMember(nodes []node) bool {
 	if len(nodes) != 2 || !nodes[0].is("cast") {
 		return true
 	}

@@ -229,8 +229,8 @@ func TestCheckRouting_refusesStatementsThatTakeTheOrganisationFromAList(t *testi
 	}
 }
 
-// On a real cluster of Citus, the first two statements failed with lists of two or more rows. With a list of one row they worked, because Citus
-// replaced the list by constants. So the guard must refuse lists of every length.
+// On a real cluster of Citus, the first two statements failed with lists of two or more rows. With a list of one row they worked, because
+// Citus replaced the list by constants. So the guard must refuse lists of every length.
 func TestCheckRouting_refusesStatementsThatFailedOnARealCluster(t *testing.T) {
 	t.Parallel()
 	for name, statement := range map[string]string{

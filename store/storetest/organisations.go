@@ -41,7 +41,7 @@ func (i *statementInfo) addOrganisation(argument int) {
 func (b *block) addInserted(columns, source []node) {
 	at := 0
 	for i, column := range split(columns, isComma) {
-		if namesOrganisation(column) {
+		if containsOrganisationID(column) {
 			at = i
 		}
 	}

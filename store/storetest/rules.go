@@ -30,8 +30,8 @@ func CheckStatement(statement string, args ...any) error {
 	return nil
 }
 
-// CheckRouting returns an error if Citus might not send a statement to a single shard. The statement must follow the rules of CheckStatement and
-// these rules:
+// CheckRouting returns an error if Citus might not send a statement to a single shard. The statement must follow the rules of
+// CheckStatement and these rules:
 //
 //   - Each distributed table has its organisation_id compared with a parameter, directly or through other tables of the same query. A comparison
 //     with a list or with a table of an enclosing query does not count. So each query of the statement reads the rows of a single organisation,
@@ -121,7 +121,8 @@ func checkOne(nodes []node, outer *block) error {
 }
 
 // checkPartition checks SET, LOCK, DROP and ALTER. It returns nil for a statement that locks, drops or attaches one month's partition, for
-// ALTER TABLE … ADD or DROP CONSTRAINT, and for SET LOCAL of a timeout or of Citus's sequential mode. It returns an error for any other statement.
+// ALTER TABLE … ADD or DROP CONSTRAINT, and for SET LOCAL of a timeout or of Citus's sequential mode. It returns an error for any other
+// statement.
 func checkPartition(nodes []node) error {
 	switch {
 	case nodes[0].is("set") && len(nodes) > 2 && nodes[1].is("local") && nodes[2].is("lock_timeout", "statement_timeout", "citus"):
@@ -166,7 +167,7 @@ func checkWith(nodes []node, outer *block) error {
 			columns = columns[0].kids
 		}
 		list := isList(nodes[body].kids)
-		b.names[nodes[0].text] = list && namesOrganisation(columns)
+		b.names[nodes[0].text] = list && containsOrganisationID(columns)
 		if !list {
 			if err := checkOne(nodes[body].kids, b); err != nil {
 				return err
@@ -278,7 +279,7 @@ func checkInsert(nodes []node, outer *block) error {
 		return err
 	}
 	distributed := target.uses[0].distributed
-	if distributed && !namesOrganisation(nodes[columns].kids) {
+	if distributed && !containsOrganisationID(nodes[columns].kids) {
 		return fmt.Errorf("the column list of an insert into %s lacks %s", target.uses[0].alias, organisationID)
 	}
 	rest := nodes[columns+1:]
@@ -326,7 +327,7 @@ func selectsDistributed(nodes []node, outer *block) bool {
 // checkConflict checks the part of an INSERT after ON CONFLICT. The parameter distributed is true if the table of the INSERT is
 // distributed.
 func checkConflict(nodes []node, distributed bool) error {
-	if distributed && (len(nodes) == 0 || nodes[0].kind != groupNode || !namesOrganisation(nodes[0].kids)) {
+	if distributed && (len(nodes) == 0 || nodes[0].kind != groupNode || !containsOrganisationID(nodes[0].kids)) {
 		return fmt.Errorf("the conflict target of an INSERT lacks %s", organisationID)
 	}
 	if hasQuery(nodes) {
@@ -344,15 +345,15 @@ func checkAssignments(nodes []node) error {
 	nodes = nodes[:keywordAt(nodes, "where")]
 	for _, a := range split(nodes, func(n node) bool { return n.isMark(",") }) {
 		to := a[:slices.IndexFunc(append(slices.Clone(a), node{kind: markNode, text: "="}), func(n node) bool { return n.isMark("=") })]
-		if namesOrganisation(to) || len(to) == 1 && namesOrganisation(to[0].kids) {
+		if containsOrganisationID(to) || len(to) == 1 && containsOrganisationID(to[0].kids) {
 			return fmt.Errorf("%s of a row is changed, which is not allowed", organisationID)
 		}
 	}
 	return nil
 }
 
-// namesOrganisation returns true if one of nodes is the name organisation_id.
-func namesOrganisation(nodes []node) bool {
+// containsOrganisationID returns true if one of nodes is the name organisation_id.
+func containsOrganisationID(nodes []node) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.isName() && n.text == organisationID })
 }
 
@@ -381,7 +382,8 @@ func cut(nodes []node, keywords ...string) (map[string][]node, error) {
 	return clauses, nil
 }
 
-// partitions matches the names of the partitions of snapshots_daily. systemTables matches tables of the engine, of Citus and of the migration tool.
+// partitions matches the names of the partitions of snapshots_daily. systemTables matches tables of the engine, of Citus and of the
+// migration tool.
 var (
 	partitions   = regexp.MustCompile(`^snapshots_daily_\d+$`)
 	systemTables = regexp.MustCompile(`^(pg_\w+|sqlite_\w+|goose_\w+|citus_\w+)$`)

@@ -126,10 +126,10 @@ func lower(now, before store.Counts) bool {
 	return false
 }
 
-// Reduced returns the series that retention must keep: all daily points since the day firstDaily, and one weekly point for each earlier
-// week. The weekly point is on the last day of its week that has a point, and has the last known value of each count in the week. Points
-// before the day firstWeekly are left out.
-func (s Series) Reduced(firstDaily, firstWeekly store.Date) Series {
+// AfterRetention returns the series that retention must keep: all daily points since the day firstDaily, and one weekly point for each
+// earlier week. The weekly point is on the last day of its week that has a point, and has the last known value of each count in the week.
+// Points before the day firstWeekly are left out.
+func (s Series) AfterRetention(firstDaily, firstWeekly store.Date) Series {
 	kept := Series{Daily: map[store.Date]store.Counts{}, Weekly: map[store.Date]store.Counts{}}
 	last, known := map[store.Date]store.Date{}, s.Points() // by week
 	for day, c := range s.Daily {

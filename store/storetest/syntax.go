@@ -71,8 +71,8 @@ type parser struct {
 	questions int
 }
 
-// rest returns the part of the statement that is not read yet.
-func (p *parser) rest() string { return p.s[p.at:] }
+// unread returns the part of the statement that is not read yet.
+func (p *parser) unread() string { return p.s[p.at:] }
 
 // nodes reads nodes up to the end of the statement. If the parameter group is true, it reads only up to the closing parenthesis.
 func (p *parser) nodes(group bool) ([]node, error) {
@@ -83,7 +83,7 @@ func (p *parser) nodes(group bool) ([]node, error) {
 		}
 		start := p.at
 		switch {
-		case p.rest() == "":
+		case p.unread() == "":
 			if group {
 				return nil, errors.New("a parenthesis is not closed")
 			}
@@ -102,7 +102,7 @@ func (p *parser) nodes(group bool) ([]node, error) {
 			}
 			out = append(out, node{kind: groupNode, kids: kids, start: start, end: p.at})
 		default:
-			n, err := p.single()
+			n, err := p.readNode()
 			if err != nil {
 				return nil, err
 			}
@@ -114,20 +114,20 @@ func (p *parser) nodes(group bool) ([]node, error) {
 
 // skipBlanks skips white space and comments.
 func (p *parser) skipBlanks() error {
-	for p.rest() != "" {
+	for p.unread() != "" {
 		switch {
 		case strings.ContainsRune(" \t\r\n\f\v", rune(p.s[p.at])):
 			p.at++
-		case strings.HasPrefix(p.rest(), "--"):
-			_, after, found := strings.Cut(p.rest(), "\n")
+		case strings.HasPrefix(p.unread(), "--"):
+			_, after, found := strings.Cut(p.unread(), "\n")
 			if !found {
 				after = ""
 			}
 			p.at = len(p.s) - len(after)
-		case strings.HasPrefix(p.rest(), "/*"):
+		case strings.HasPrefix(p.unread(), "/*"):
 			// Refuse nested comments: PostgreSQL reads a comment inside a comment, SQLite does not.
-			end := strings.Index(p.rest()[2:], "*/")
-			if end < 0 || strings.Contains(p.rest()[2:2+end], "/*") {
+			end := strings.Index(p.unread()[2:], "*/")
+			if end < 0 || strings.Contains(p.unread()[2:2+end], "/*") {
 				return errors.New("a comment is not closed, or contains another comment")
 			}
 			p.at += end + 4
@@ -138,38 +138,38 @@ func (p *parser) skipBlanks() error {
 	return nil
 }
 
-// single reads one node that is not a group in parentheses.
-func (p *parser) single() (node, error) {
+// readNode reads one node that is not a group in parentheses.
+func (p *parser) readNode() (node, error) {
 	c := p.s[p.at]
 	switch {
 	case c == '\'':
-		text, err := p.quoted('\'')
+		text, err := p.readQuoted('\'')
 		return node{kind: literalNode, text: text}, err
 	case c == '"' || c == '`':
-		text, err := p.quoted(c)
+		text, err := p.readQuoted(c)
 		return node{kind: wordNode, quoted: true, text: strings.ToLower(text)}, err
 	case c == '?':
 		p.at++
 		p.questions++
 		return node{kind: parameterNode, text: "?", index: p.questions - 1}, nil
-	case c == '$' && len(p.rest()) > 1 && isDigit(p.s[p.at+1]):
+	case c == '$' && len(p.unread()) > 1 && isDigit(p.s[p.at+1]):
 		p.at++
-		digits := p.while(isDigit)
+		digits := p.readWhile(isDigit)
 		number, err := strconv.Atoi(digits)
 		return node{kind: parameterNode, text: "$" + digits, index: number - 1}, err
 	case c == '$':
 		return node{}, errors.New("a string between dollar signs is not allowed")
 	case isDigit(c):
-		return node{kind: literalNode, text: p.while(func(c byte) bool { return isWord(c) || isDigit(c) || c == '.' })}, nil
+		return node{kind: literalNode, text: p.readWhile(func(c byte) bool { return isWord(c) || isDigit(c) || c == '.' })}, nil
 	case isWord(c):
-		text := strings.ToLower(p.while(func(c byte) bool { return isWord(c) || isDigit(c) || c == '$' }))
-		if text == "e" && strings.HasPrefix(p.rest(), "'") {
+		text := strings.ToLower(p.readWhile(func(c byte) bool { return isWord(c) || isDigit(c) || c == '$' }))
+		if text == "e" && strings.HasPrefix(p.unread(), "'") {
 			return node{}, errors.New("a string with escapes (E'…') is not allowed")
 		}
 		return node{kind: wordNode, text: text}, nil
 	}
 	for _, mark := range []string{"->>", "::", "<=", ">=", "<>", "!=", "||", "=="} {
-		if strings.HasPrefix(p.rest(), mark) {
+		if strings.HasPrefix(p.unread(), mark) {
 			p.at += len(mark)
 			return node{kind: markNode, text: mark}, nil
 		}
@@ -178,12 +178,12 @@ func (p *parser) single() (node, error) {
 	return node{kind: markNode, text: string(c)}, nil
 }
 
-// quoted reads a text in quotes and returns it without the quotes. Two quotes in a row inside the text stand for one quote.
-func (p *parser) quoted(quote byte) (string, error) {
+// readQuoted reads a text in quotes and returns it without the quotes. Two quotes in a row inside the text stand for one quote.
+func (p *parser) readQuoted(quote byte) (string, error) {
 	var text strings.Builder
-	for p.at++; p.rest() != ""; p.at++ {
+	for p.at++; p.unread() != ""; p.at++ {
 		if p.s[p.at] == quote {
-			if len(p.rest()) < 2 || p.s[p.at+1] != quote {
+			if len(p.unread()) < 2 || p.s[p.at+1] != quote {
 				p.at++
 				return text.String(), nil
 			}
@@ -194,10 +194,10 @@ func (p *parser) quoted(quote byte) (string, error) {
 	return "", errors.New("a quote is not closed")
 }
 
-// while reads bytes until the given function returns false for a byte. It returns the bytes before this byte.
-func (p *parser) while(is func(byte) bool) string {
+// readWhile reads bytes until the given function returns false for a byte. It returns the bytes before this byte.
+func (p *parser) readWhile(is func(byte) bool) string {
 	start := p.at
-	for p.rest() != "" && is(p.s[p.at]) {
+	for p.unread() != "" && is(p.s[p.at]) {
 		p.at++
 	}
 	return p.s[start:p.at]

@@ -16,11 +16,11 @@ import (
 // further jump. Operators can correct the clock in that week.
 
 const (
-	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. If the store's clock goes back by
-	// more than clockDrift, this counts as a jump.
+	// clockDrift is the maximum accepted difference between the store's clock and the clock of the database. If the store's clock goes back
+	// by more than clockDrift, this counts as a jump.
 	clockDrift = Day
-	// clockJump is the maximum accepted time between two writes of the store's time. A longer time counts as a jump of the clock, although it is
-	// also possible that no collector has run in this time.
+	// clockJump is the maximum accepted time between two writes of the store's time. A longer time counts as a jump of the clock, although
+	// it is also possible that no collector has run in this time.
 	clockJump = 31 * Day
 	// clockSteadyFor is how long the store's clock must run without a jump before rows are deleted.
 	clockSteadyFor = 7 * Day

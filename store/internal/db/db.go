@@ -23,8 +23,8 @@ type Options struct {
 	// RealTime is true if Now returns the real time, and false in tests that set the time. If it is true, scheduled jobs and the deletion
 	// of old rows fail while Now and the clock of PostgreSQL differ too much.
 	RealTime bool
-	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. PostgreSQL also ends a statement or an
-	// idle transaction a few seconds after Timeout. If Timeout is set, the wait for a connection to PostgreSQL is limited too.
+	// Timeout is the time limit of each transaction whose context has no deadline. Zero means no limit. PostgreSQL also ends a statement or
+	// an idle transaction a few seconds after Timeout. If Timeout is set, the wait for a connection to PostgreSQL is limited too.
 	Timeout time.Duration
 	// Logger receives failed and slow statements, without their values.
 	Logger *slog.Logger
@@ -36,7 +36,8 @@ type Options struct {
 	Inspect Inspector
 }
 
-// Inspector is a function that gets a statement and its arguments before the statement runs. If it returns an error, the statement is not run.
+// Inspector is a function that gets a statement and its arguments before the statement runs. If it returns an error, the statement is not
+// run.
 type Inspector = func(statement string, args []any) error
 
 // DB is an open database. Its methods can be called concurrently.
@@ -133,7 +134,7 @@ const (
 // Tx runs f in one transaction that can write. If the engine reports a conflict, Tx runs f again, so f must have no effects outside of the
 // transaction. Tx fails when ctx ends, or after Options.Timeout if ctx has no deadline. It returns errors that Translate has converted.
 func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
-	own, cancel := d.bounded(ctx)
+	own, cancel := d.withTimeout(ctx)
 	defer cancel()
 	repeat, stop := context.WithTimeout(own, repeatTimeout)
 	defer stop()
@@ -155,8 +156,8 @@ func (d *DB) Tx(ctx context.Context, f func(tx *gorm.DB) error) error {
 	}
 }
 
-// bounded returns ctx with a deadline after Options.Timeout. If ctx already has a deadline or Options.Timeout is 0, it adds no deadline.
-func (d *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns ctx with a deadline after Options.Timeout. If ctx already has a deadline or Options.Timeout is 0, it adds no deadline.
+func (d *DB) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok || d.timeout == 0 {
 		return context.WithCancel(ctx)
 	}

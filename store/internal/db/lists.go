@@ -18,9 +18,9 @@ import (
 // The functions of this file pass lists of rows to SQL statements. The text of such a statement is the same for every number of rows, so
 // the engine parses it once, and the number of rows is not limited by the number of parameters.
 //
-// A statement about rows of several organisations gets the rows' keys as a list and joins the list. Each key contains the organisation. So the
-// statement cannot read or change a row of any other organisation. On Citus, the same statement runs once for each organisation. Citus sends
-// a statement to a single shard only if the statement compares organisation_id of every table with a parameter.
+// A statement about rows of several organisations gets the rows' keys as a list and joins the list. Each key contains the organisation. So
+// the statement cannot read or change a row of any other organisation. On Citus, the same statement runs once for each organisation. Citus
+// sends a statement to a single shard only if the statement compares organisation_id of every table with a parameter.
 
 // OrgRows is a list of rows of organisations, for statements about distributed tables. In the text of such a statement, {org} stands for
 // the organisation of a row of the list, as in "WHERE videos.organisation_id = {org}". Every query and subquery must compare

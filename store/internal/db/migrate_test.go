@@ -220,7 +220,8 @@ func TestMigrate_replacesZerosOfUnknownValuesByNull(t *testing.T) {
 const unrestricted = 35
 
 // Programs of two releases use one database while an installation is upgraded. So a migration within a generation may only add what older
-// programs need not know: a table, an index, a column with a default or without NOT NULL. It may also drop an index, which no result depends on.
+// programs need not know: a table, an index, a column with a default or without NOT NULL. It may also drop an index, which no result
+// depends on.
 func TestMigrations_withinAGenerationLeaveTheSchemaUsableForOlderPrograms(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {

@@ -110,8 +110,8 @@ func (r *replica) close() error {
 // the replica does not answer.
 func (d *DB) HasReplica() bool { return d.replica != nil && !d.replica.away.Load() }
 
-// OnReplica returns a DB whose EachRow and EachRowOf read from the replica. They return an ErrReplica if the replica fails or does not have the
-// given version of the organisation's data yet. All other methods use the primary. OnReplica must be called only if there is a replica.
+// OnReplica returns a DB whose EachRow and EachRowOf read from the replica. They return an ErrReplica if the replica fails or does not have
+// the given version of the organisation's data yet. All other methods use the primary. OnReplica must be called only if there is a replica.
 func (d *DB) OnReplica(org uuid.UUID, version int64) *DB {
 	on := *d
 	on.required = &requirement{org, version}
@@ -159,7 +159,7 @@ func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, 
 	}
 	r.failed.Add(1)
 	if isAway(err) {
-		r.leave(err)
+		r.usePrimary(err)
 	} else {
 		r.logger.InfoContext(ctx, "the replica could not answer a read", "error", err)
 	}
@@ -178,8 +178,8 @@ func isAway(err error) bool {
 	return true
 }
 
-// leave sends all reads to the primary until the replica answers again.
-func (r *replica) leave(cause error) {
+// usePrimary sends all reads to the primary until the replica answers again.
+func (r *replica) usePrimary(cause error) {
 	if !r.away.CompareAndSwap(false, true) {
 		return
 	}

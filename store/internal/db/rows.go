@@ -283,8 +283,8 @@ func (s Select) statement() (text string, args []any, err error) {
 	return Statement(s.Query)
 }
 
-// FixedQuery is a SELECT whose SQL text is the same for every call. GORM would build the text again for each call, which takes longer than to run
-// a short statement.
+// FixedQuery is a SELECT whose SQL text is the same for every call. GORM would build the text again for each call, which takes longer than
+// to run a short statement.
 type FixedQuery struct {
 	text  string   // SQL text for the engine of the database
 	names []string // name of the parameter of each argument

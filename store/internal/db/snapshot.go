@@ -54,8 +54,8 @@ type StoredTable struct {
 	Columns []StoredColumn
 }
 
-// StoredTables returns the tables that exist in the database. An older schema lacks some of Tables. A table comes after the tables to which its
-// foreign keys refer.
+// StoredTables returns the tables that exist in the database. An older schema lacks some of Tables. A table comes after the tables to which
+// its foreign keys refer.
 func (d *DB) StoredTables(ctx context.Context) ([]StoredTable, error) {
 	var others []string
 	for name := range Tables {
