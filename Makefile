@@ -85,7 +85,7 @@ test-long: ## run the simulations and the generated hostile answers, without the
 # stand-in for Citus, and also run the tests of the collector and the end-to-end tests named in CITUS_END_TO_END. docs/scale.md describes
 # the cluster.
 CITUS_TESTS = CGO_ENABLED=0 REELTALLY_TEST_ENGINE=citus $(WITH_POSTGRES) go test
-CITUS_END_TO_END := ^(TestTracking|TestBulk|TestFairness|TestCollectors|TestFaults|TestKill_killedServerLosesAndDuplicatesNoLinks)
+CITUS_END_TO_END := ^(TestTracking|TestBulk|TestFairness|TestCollectors|TestFaults|TestMoves_|TestKill_killedServerLosesAndDuplicatesNoLinks)
 .PHONY: test-citus
 test-citus: ## run the tests of the store with the statements for Citus, on a stand-in for Citus, or on REELTALLY_TEST_CITUS_URL
 	@$(CITUS_TESTS) -short $(if $(REELTALLY_TEST_CITUS_URL),-timeout=6h) ./store ./store/queue ./store/ingest ./store/backfill
@@ -144,14 +144,21 @@ webhooks-killed: ## send 10,000 events to webhooks while processes are killed an
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=3h -run '^TestKill_killedProcessesLoseNoEventsForWebhooks$$' $(ARGS) -args $(WEBHOOKS_KILLED) \
 		-webhooks.out=$(CURDIR)/docs/evidence/webhooks.md
 
-# For another size, set KILLS='-kills.count=100 -kills.links=500'. The option -kills.count is how often the server of each
-# engine is killed, and -kills.links is the number of links in one bulk request.
-KILLS ?= -kills.count=1000 -kills.links=500
+# For another size, set KILLS='-kills.count=100 -kills.links=500 -kills.answers=10'. The option -kills.count is how often the server of each
+# engine is killed, -kills.links is the number of links in one bulk request, and -kills.answers is the largest number of answers between two kills.
+KILLS ?= -kills.count=500 -kills.links=500 -kills.answers=30
 .PHONY: kills
-kills: ## kill the server of each engine 1,000 times during writes and write docs/evidence/killed-writes.md (45 minutes; KILLS)
+kills: ## kill the server of each engine 500 times during a million writes and write docs/evidence/killed-writes.md (1 hour; KILLS)
 	@mkdir -p docs/evidence
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=3h -run '^TestKill_killedServerLosesNoAcknowledgedWrites$$' $(ARGS) -args $(KILLS) \
 		-kills.out=$(CURDIR)/docs/evidence/killed-writes.md
+
+# For another size, set MOVES='-moves.videos=1000 -moves.days=5'. With REELTALLY_TEST_CITUS_URL, the move to Citus goes to this cluster.
+MOVES ?= -moves.videos=100000 -moves.days=20
+.PHONY: moves
+moves: ## back up 100,000 videos under load, move them to PostgreSQL and to Citus and write docs/evidence/moves.md (15 minutes; MOVES)
+	@mkdir -p docs/evidence
+	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=6h -run '^TestMoves_keepEveryRow$$' $(ARGS) -args $(MOVES) -moves.out=$(CURDIR)/docs/evidence/moves.md
 
 # For another size, set RESTARTS=100 or OUTAGES=5.
 .PHONY: restarts
@@ -183,7 +190,7 @@ statements: ## record the SQL statements of the store's tests, check each withou
 	go run ./.ci/statements .cache/statements > .cache/statements.md && mv .cache/statements.md docs/evidence/statements.md
 
 .PHONY: evidence
-evidence: probes statements restarts outages kills webhooks-killed full-rate spreadsheets fuzz-contract hostile hostile-requests simulate simulate-killed ## write all pages of docs/evidence that tests write (many hours)
+evidence: probes statements restarts outages kills moves webhooks-killed full-rate spreadsheets fuzz-contract hostile hostile-requests simulate simulate-killed ## write all pages of docs/evidence that tests write (many hours)
 
 .PHONY: spreadsheets
 spreadsheets: ## download 100,000 videos as CSV, open them in Gnumeric, import them and write docs/evidence/spreadsheets.md (10 minutes, 50 on a busy machine)

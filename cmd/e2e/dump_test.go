@@ -70,13 +70,7 @@ func dumpConnections(t *testing.T, db *storetest.DB) int64 {
 // pg_dump has begun to write rows. By then, pg_dump has locked all its tables.
 func startDump(t *testing.T, db *storetest.DB) (end func()) {
 	t.Helper()
-	path, err := exec.LookPath("pg_dump")
-	if err != nil {
-		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pg_dump")
-		require.NotEmpty(t, found, "this test needs pg_dump, which is part of PostgreSQL")
-		path = found[len(found)-1]
-	}
-	c := exec.CommandContext(t.Context(), path, "--data-only", "--table=snapshots_daily*", "--table=videos", db.URL)
+	c := exec.CommandContext(t.Context(), filepath.Join(postgresPrograms(t), "pg_dump"), "--data-only", "--table=snapshots_daily*", "--table=videos", db.URL)
 	out, err := c.StdoutPipe() // pg_dump waits when the pipe is full, after 64 KiB
 	require.NoError(t, err)
 	require.NoError(t, c.Start())

@@ -20,10 +20,11 @@ import (
 
 // `make kills` runs the test with more kills and larger requests.
 var (
-	killsCount = flag.Int("kills.count", 6, "number of times that each engine's server is killed during writes")
-	killsLinks = flag.Int("kills.links", 60, "number of links in one bulk request, at most 500")
-	killsTime  = flag.Duration("kills.time", time.Hour, "time after which each engine's run ends, even if the server was killed less often")
-	killsOut   = flag.String("kills.out", "", "path of the page that TestKill_killedServerLosesNoAcknowledgedWrites writes")
+	killsCount   = flag.Int("kills.count", 6, "number of times that each engine's server is killed during writes")
+	killsLinks   = flag.Int("kills.links", 60, "number of links in one bulk request, at most 500")
+	killsAnswers = flag.Int("kills.answers", 10, "largest number of answers that the server gives before it is killed")
+	killsTime    = flag.Duration("kills.time", time.Hour, "time after which each engine's run ends, even if the server was killed less often")
+	killsOut     = flag.String("kills.out", "", "path of the page that TestKill_killedServerLosesNoAcknowledgedWrites writes")
 )
 
 const (
@@ -113,7 +114,7 @@ func (k *killedRun) run(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 1))
 	for kill := 0; kill < *killsCount && time.Since(start) < *killsTime; kill++ {
-		k.writeUntilKilled(t, 1+random.IntN(10), time.Duration(random.IntN(30))*time.Millisecond)
+		k.writeUntilKilled(t, 1+random.IntN(*killsAnswers), time.Duration(random.IntN(30))*time.Millisecond)
 		k.counts.kills++
 		k.startServer(t)
 		for _, w := range k.writers {

@@ -18,7 +18,7 @@ func killedWritesPage(results []*killedCounts, machine string) string {
 	fmt.Fprintf(&b, `# Writes while the server is killed
 
 `+"`make kills`"+` writes this page. %d organisations write at the same time. Each tracks %d links in one request, adds the first %d videos to a collection, removes them again, stops all %d videos, and
-creates a collection. Then it does the same with a second list of links, and begins again. After one to ten answers and up to 30 ms, the server is killed (SIGKILL) and started again.
+creates a collection. Then it does the same with a second list of links, and begins again. After one to %d answers and up to 30 ms, the server is killed (SIGKILL) and started again.
 
 After each kill, the test compares the lists, counts and members of each organisation with the acknowledged requests. A request without an answer must have had its whole effect or no effect.
 The answer to each request must also say that the request changed every video, so it shows that the writes before it were not lost. The creation of a collection has an
@@ -26,7 +26,7 @@ Idempotency-Key. If it got no answer, it is repeated at the end with the same ke
 
 | Engine | Kills | Acknowledged requests | Acknowledged writes | Lost | Doubled | Half-applied | Videos and members compared | Duration |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: |
-`, killedWriters, *killsLinks, min(100, *killsLinks), *killsLinks)
+`, killedWriters, *killsLinks, min(100, *killsLinks), *killsLinks, *killsAnswers)
 	kills, writes := 0, 0
 	for _, r := range results {
 		kills, writes = kills+r.kills, writes+int(r.writes.Load())
@@ -46,10 +46,10 @@ Together: **%s kills, %s acknowledged writes**. A link, a member of a collection
 	fmt.Fprintf(&b, `
 %s
 
-The command was `+"`make kills KILLS='-kills.count=%d -kills.links=%d'`"+`. Only the server is killed, and PostgreSQL runs without fsync, so the run says nothing about a crash of PostgreSQL or of the machine.
+The command was `+"`make kills KILLS='-kills.count=%d -kills.links=%d -kills.answers=%d'`"+`. Only the server is killed, and PostgreSQL runs without fsync, so the run says nothing about a crash of PostgreSQL or of the machine.
 `+"`make check`"+` runs this test with 6 kills of each engine's server and requests of 60 links. The
 test is in `+"`cmd/e2e/killedwrites_test.go`"+`.
-`, machine, *killsCount, *killsLinks)
+`, machine, *killsCount, *killsLinks, *killsAnswers)
 	return b.String()
 }
 

@@ -75,3 +75,11 @@ func Column[T any](t testing.TB, db *DB, query string, args ...any) []T {
 	require.NoError(t, rows.Err())
 	return out
 }
+
+// QueryText runs a query of one column of texts on the database with the given URL, and returns the values.
+func QueryText(t testing.TB, url, query string) []string {
+	t.Helper()
+	db := &DB{URL: url}
+	defer func() { require.NoError(t, db.closeRaw()) }()
+	return Column[string](t, db, query)
+}
