@@ -59,6 +59,7 @@ type move struct {
 
 // moveStep is one command of a move.
 type moveStep struct {
+	database string // "old" or "new"
 	command  string
 	duration time.Duration
 }
@@ -272,8 +273,9 @@ func (m *moves) move(t *testing.T, name, chapter, from, to string) {
 		c.Dir, c.Env = dir, []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "HOME=" + dir, "OLD=" + from, "NEW=" + to}
 		out, err := c.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", command, out)
-		_, command, _ = strings.Cut(command, "=")
-		r.steps = append(r.steps, moveStep{strings.TrimSpace(command), time.Since(start)})
+		database, command, found := strings.Cut(strings.TrimPrefix(command, "REELTALLY_DATABASE_URL=$"), " ")
+		require.True(t, found, command)
+		r.steps = append(r.steps, moveStep{strings.ToLower(database), strings.TrimSpace(command), time.Since(start)})
 		progress(os.Stderr, "%s: %s took %s", t.Name(), command, time.Since(start))
 	}
 	before, _ := operate(t, nil, "restore", "--check", "--json", filepath.Join(dir, "move.backup"))

@@ -21,7 +21,7 @@ func movesPage(backups []loadedBackup, moved []move, cluster bool, machine strin
 While `+"`reeltally backup`"+` runs, %d organisations track %d videos in each request, and a collector fetches these videos. The backup is restored into a new database of the other engine. A backup of this database has the same checksum.
 It has every video that was acknowledged before the backup began, and no part of a request.
 
-| Engine | Rows | Database | Backup | Backup took | Videos tracked during the backup | of which later than its moment | Points stored during the backup | Slowest write | Restored into | Restore took | Checksums |
+| Engine | Rows | Database | Backup | Backup took | Videos tracked during the backup | of which later than its moment | Points stored meanwhile | Slowest write | Restored into | Restore took | Checksums |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --- | --: | --- |
 `, thousands(*movesVideos), *movesDays, moveWriters, moveLinks)
 	for _, r := range backups {
@@ -35,15 +35,15 @@ The commands are those of [scale.md](../scale.md#move-a-running-installation). T
 the move, and so is the checksum of an export of the largest organisation with its histories.
 `)
 	for _, r := range moved {
-		fmt.Fprintf(&b, "\n**%s**, %s rows; the new database has %s:\n\n| Command | Time |\n| --- | --: |\n", r.name, thousands(r.rows), megabytes(r.databaseBytes))
+		fmt.Fprintf(&b, "\n**%s**, %s rows; the new database has %s:\n\n| Database | Command | Time |\n| --- | --- | --: |\n", r.name, thousands(r.rows), megabytes(r.databaseBytes))
 		stopped := time.Duration(0)
 		for i, s := range r.steps {
-			fmt.Fprintf(&b, "| `%s` | %s |\n", s.command, seconds(s.duration))
+			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", s.database, s.command, seconds(s.duration))
 			if i < len(r.steps)-1 {
 				stopped += s.duration
 			}
 		}
-		fmt.Fprintf(&b, "| the programs are stopped | %s |\n\n- whole content: `%s`\n- export: `%s`\n", seconds(stopped), r.sum, r.export)
+		fmt.Fprintf(&b, "| | the programs are stopped | %s |\n\n- whole content: `%s`\n- export: `%s`\n", seconds(stopped), r.sum, r.export)
 	}
 	target := "Citus is a stand-in here: PostgreSQL with functions that refuse the tables that Citus refuses, but that divide nothing. So the time of `migrate --citus` says nothing about a cluster. " +
 		"With `REELTALLY_TEST_CITUS_URL`, the command moves to a real cluster."
@@ -66,9 +66,9 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 func TestMovesPage_showsTheTimeForWhichTheProgramsAreStopped(t *testing.T) {
 	t.Parallel()
 	page := movesPage([]loadedBackup{{engine: "sqlite", into: "postgres", rows: 2_500_000, databaseBytes: 1_499_600_000, backup: 1500 * time.Millisecond, writes: 1234}},
-		[]move{{name: "SQLite to PostgreSQL", steps: []moveStep{{"a", time.Second}, {"b", 2 * time.Second}, {"c", 4 * time.Second}}, sum: "5e", export: "7f"}}, false, "The machine.")
+		[]move{{name: "SQLite to PostgreSQL", steps: []moveStep{{"old", "a", time.Second}, {"new", "b", 2 * time.Second}, {"new", "c", 4 * time.Second}}, sum: "5e", export: "7f"}}, false, "The machine.")
 	require.Contains(t, page, "| sqlite | 2,500,000 | 1,500 MB | 0 MB | 1.5 s | 1,234 |")
-	require.Contains(t, page, "| the programs are stopped | 3.0 s |")
+	require.Contains(t, page, "| | the programs are stopped | 3.0 s |")
 	require.Contains(t, page, "Citus is a stand-in here")
 	require.NotContains(t, page, "%!")
 }
