@@ -330,7 +330,9 @@ func (r *EventRecorder) skipAnnounced() error {
 	return nil
 }
 
-// setPositions gives each event the next position in the event feed of its organisation. The row of the organisation in event_feeds stays
+// setPositions gives each event the next position in the event feed of its organisation. The last event gets the present time in
+// microseconds, or a higher number if that is needed to follow the previous event. So no position is used twice if the database goes back to
+// an earlier state, and a reader whose cursor is from the lost time misses no later event. The row of the organisation in event_feeds stays
 // locked until the commit, so the events become visible in the order of their positions.
 func (r *EventRecorder) setPositions() error {
 	count := map[uuid.UUID]int64{}
@@ -346,8 +348,8 @@ func (r *EventRecorder) setPositions() error {
 		Position       int64
 	}
 	list := db.OrgRows{Name: "u", Columns: []string{"organisation_id uuid", "n bigint"}, Rows: rows}
-	updated, err := db.FindRows[last](r.tx, list, `UPDATE event_feeds SET position = event_feeds.position + u.n FROM u WHERE event_feeds.organisation_id = {org}
- RETURNING event_feeds.organisation_id, event_feeds.position`)
+	updated, err := db.FindRows[last](r.tx, list, `UPDATE event_feeds SET position = CASE WHEN event_feeds.position + u.n < ? THEN ? ELSE event_feeds.position + u.n END FROM u
+ WHERE event_feeds.organisation_id = {org} RETURNING event_feeds.organisation_id, event_feeds.position`, r.at, r.at)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,11 @@ package queue_test
 import (
 	"flag"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,4 +76,69 @@ func TestClaim_doesNotReadMoreTargetsIfTheQueueIsLonger(t *testing.T) {
 			require.NotContains(t, plan, "SCAN fetch_targets")
 		}
 	})
+}
+
+// processorTime returns the processor time that the processes of PostgreSQL have used for the connections to a database.
+func processorTime(t *testing.T, db *storetest.DB) time.Duration {
+	t.Helper()
+	const ticksPerSecond = 100 // the unit of utime and stime in /proc/PID/stat on Linux
+	total := time.Duration(0)
+	for _, pid := range storetest.Column[int](t, db, "SELECT pid FROM pg_stat_activity WHERE datname = current_database()") {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		require.NoError(t, err)
+		_, fields, _ := strings.Cut(string(text), ") ") // the name of the program, which ends with ")", can contain blanks
+		for _, ticks := range strings.Fields(fields)[11:13] {
+			n, err := strconv.Atoi(ticks)
+			require.NoError(t, err)
+			total += time.Duration(n) * time.Second / ticksPerSecond
+		}
+	}
+	return total
+}
+
+// On a Citus cluster, the queue is on the coordinator, so the processor time of its statements limits how many targets a cluster can fetch:
+// see docs/decisions/0090-the-queue-stays-on-the-coordinator.md. Eight collectors claim all due targets, 50 at a time, and end the leases.
+// Ending a lease by Release updates each target once, as storing an answer does.
+func TestClaim_takesLittleProcessorTimeOfTheServer(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	const collectors = 8
+	db := storetest.New(t, "postgres")
+	fillQueueTo(t, db, *claimTargets)
+	db.Clock.Advance(time.Duration(*claimTargets) * 10 * time.Millisecond) // the interval between the times at which two targets are due
+	before := processorTime(t, db)
+	var mu sync.Mutex
+	claimed := map[string]int{}
+	var working sync.WaitGroup
+	for range collectors {
+		working.Go(func() {
+			for {
+				r := storetest.ClaimRequest(store.NewID(), link.TikTok, "video", 50, time.Hour, queue.LanePremium)
+				r.Candidates = 50
+				c, err := db.Claim(t.Context(), r)
+				if err != nil || len(c.Targets) == 0 || db.Release(t.Context(), c, db.Clock.Now().Add(24*time.Hour)) != nil {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				for _, target := range c.Targets {
+					claimed[target.ExternalID]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	working.Wait()
+	used := processorTime(t, db) - before
+	require.Len(t, claimed, *claimTargets)
+	for id, times := range claimed {
+		require.Equal(t, 1, times, id)
+	}
+	each := used / time.Duration(*claimTargets)
+	size := storetest.Column[int](t, db, "SELECT pg_total_relation_size('fetch_targets') + pg_total_relation_size('fetch_subscriptions')")[0]
+	t.Logf("%d targets took %s of processor time of PostgreSQL, %s each; the tables have %d bytes for each", *claimTargets, used, each, size / *claimTargets)
+	require.Positive(t, used)
+	require.Less(t, each, time.Millisecond)
 }

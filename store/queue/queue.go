@@ -68,8 +68,8 @@ const (
 	KindAccount Kind = "account"
 )
 
-// Bucket is the value of the column bucket in all rows of the queue's tables. The column exists so that the queue can be split into shards
-// later.
+// Bucket is the value of the column bucket in all rows of the queue's tables. The column could divide the queue into shards. Decision 90
+// says why the queue is not divided, not even on Citus.
 const Bucket = 0
 
 // TargetKey returns a key that identifies a target among the targets of one kind.
