@@ -82,7 +82,7 @@ func TestMoves_keepEveryRow(t *testing.T) {
 	m.move(t, "PostgreSQL to Citus", "### From PostgreSQL to Citus", postgres, citus)
 	require.Equal(t, []string{"distributed", "reference"}, storetest.QueryText(t, citus, "SELECT DISTINCT citus_table_type FROM citus_tables WHERE citus_table_type <> 'local' ORDER BY 1"))
 
-	s := &stack{box: &box{}, env: append(environment(citus), "REELTALLY_LISTEN=127.0.0.1:0")}
+	s := &stack{sandboxProcess: &sandboxProcess{}, env: append(environment(citus), "REELTALLY_LISTEN=127.0.0.1:0")}
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
 	_, tracked := s.bulk(t, []string{"https://www.tiktok.com/@someone/video/7000000000000000001"})
@@ -157,8 +157,8 @@ func (w *moveWriter) write(t *testing.T, base string) {
 // of another engine, and compares both.
 func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 	t.Helper()
-	s := &stack{box: startSandbox(t)}
-	s.env = append(append(slices.Clone(s.box.env), environment(url)...), "REELTALLY_LISTEN=127.0.0.1:0")
+	s := &stack{sandboxProcess: startSandbox(t)}
+	s.env = append(append(slices.Clone(s.sandboxProcess.env), environment(url)...), "REELTALLY_LISTEN=127.0.0.1:0")
 	writers := make([]*moveWriter, moveWriters)
 	for i := range writers {
 		w := &moveWriter{name: fmt.Sprintf("Writer %d on %s", i, engine), index: len(m.backups)*moveWriters + i}

@@ -135,7 +135,7 @@ type rewound struct {
 // newRewound creates the schema and the organisation, starts the server and tracks 50 videos.
 func newRewound(t *testing.T, url string) *rewound {
 	t.Helper()
-	r := &rewound{stack: &stack{box: &box{}, env: []string{"REELTALLY_DATABASE_URL=" + url, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}}
+	r := &rewound{stack: &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + url, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}}
 	runOperator(t, r.env, "migrate")
 	r.token = r.newOrganisation(t)
 	r.startServer(t)
