@@ -20,8 +20,8 @@ import (
 const (
 	// maxHeaderBytes is the maximum size of the headers of a response in bytes.
 	maxHeaderBytes = 64 << 10
-	// connectTimeout is the time limit for trying all addresses of a host. Without it, the transport of net/http would continue to dial after
-	// the request was cancelled.
+	// connectTimeout is the time limit for trying all addresses of a host. Without it, the transport of net/http would continue to dial
+	// after the request was cancelled.
 	connectTimeout = 10 * time.Second
 	// addressTimeout is the time limit for connecting to one address of a host. For the last address of a host, only connectTimeout
 	// applies.
@@ -182,9 +182,10 @@ func (t target) check(addr netip.Addr) error {
 	return &RefusedError{Host: t.host, Addr: addr, Why: why}
 }
 
-// Instead returns a function for Guard.Reach that allows only the server of baseURL. It is for programs in which one server, for example
-// the sandbox, replaces all other hosts. Instead returns an error if baseURL is not an http or https URL, or if it has a query or fragment.
-func Instead(baseURL string) (func(address string) Reach, error) {
+// OnlyServer returns a function for Guard.Reach that allows only the server of baseURL. It is for programs in which one server, for example
+// the sandbox, replaces all other hosts. OnlyServer returns an error if baseURL is not an http or https URL, or if it has a query or
+// fragment.
+func OnlyServer(baseURL string) (func(address string) Reach, error) {
 	base, err := url.Parse(baseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("base URL %q is invalid: it must be http://HOST/PATH or https://HOST/PATH", baseURL)

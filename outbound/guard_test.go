@@ -74,11 +74,11 @@ func TestIsPublic_returnsFalseForIPv6FormsOfLocalAddresses(t *testing.T) {
 			{0x20, 0x02, v4[0], v4[1], v4[2], v4[3]},         // 6to4
 			{0x20, 0x01, 0, 0, 0x41, 0x36, 0xe3, 0x78, 0x80}, // Teredo
 			{0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0},    // unique local
-			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // NAT64, local use
+			{0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0},    // NAT64 prefix for local use (RFC 8215)
 			{0x3f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // documentation
 			{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0}, // documentation
 			{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // multicast
-			{0x01, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // discard only (RFC 6666)
+			{0x01, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // discard prefix: packets to these addresses are dropped (RFC 6666)
 			{0x5f, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // segment routing
 			{0xfe, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // site-local
 			{0x40, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},       // unassigned
@@ -167,14 +167,14 @@ func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
 		"a host name with loopback addresses":              {"example.com:443", addrs("127.0.0.1", "::1"), nil, true},
 		"a host name with an IPv4-mapped loopback address": {"example.com:443", addrs("::ffff:127.0.0.1"), nil, true},
 		"a host name with a public and a private address":  {"example.com:443", addrs("10.0.0.1", "93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"the address of the metadata service":              {"169.254.169.254:443", nil, nil, true},
+		"the IP address of a cloud metadata service":       {"169.254.169.254:443", nil, nil, true},
 		"an IPv4-mapped IP address":                        {"[::ffff:93.184.215.14]:443", nil, nil, true},
 		"an IP address with a zone":                        {"[fe80::1%eth0]:443", nil, nil, true},
 		"a decimal number that resolves to loopback":       {"2130706433:443", addrs("127.0.0.1"), nil, true},
 		"a hexadecimal number that resolves to loopback":   {"0x7f.1:443", addrs("127.0.0.1"), nil, true},
 		"a port other than 443":                            {"example.com:8443", addrs("93.184.215.14"), nil, true},
 		"no port":                                          {"example.com:", addrs("93.184.215.14"), nil, true},
-		"the name of a port":                               {"example.com:https", addrs("93.184.215.14"), nil, true},
+		"a port name instead of a port number":             {"example.com:https", addrs("93.184.215.14"), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -264,7 +264,7 @@ func TestGuard_dialsPrivateAddressesOfConfiguredHosts(t *testing.T) {
 
 		literal := net.JoinHostPort(host, "443")
 		_, err = (&outbound.Guard{Reach: allowOperated(literal), Dial: r.dial}).DialContext(t.Context(), "tcp", literal)
-		require.ErrorIs(t, err, errRecorded, "%s is configured as an address", host)
+		require.ErrorIs(t, err, errRecorded, "the guard must dial %s, because the operator configured this address", host)
 	}
 }
 

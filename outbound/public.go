@@ -13,9 +13,9 @@ var specialRanges = [...]struct {
 	prefix netip.Prefix
 	why    string // the reason for refusing the range, which completes the sentence "the address is …"
 }{
-	{netip.MustParsePrefix("0.0.0.0/8"), "of this network"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "shared by a carrier"},    // includes 100.100.100.200, the metadata service of Alibaba Cloud
-	{netip.MustParsePrefix("168.63.129.16/32"), "internal to a cloud"}, // IANA lists it as public, but it is a service inside Azure
+	{netip.MustParsePrefix("0.0.0.0/8"), "of the network 0.0.0.0/8"},
+	{netip.MustParsePrefix("100.64.0.0/10"), "for carrier-grade NAT"},        // 100.100.100.200 is the metadata service of Alibaba Cloud
+	{netip.MustParsePrefix("168.63.129.16/32"), "of a service inside Azure"}, // not in IANA's registries of special addresses
 	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
 	{netip.MustParsePrefix("192.0.2.0/24"), "for documentation"},
 	{netip.MustParsePrefix("192.88.99.0/24"), "reserved"},
@@ -23,9 +23,9 @@ var specialRanges = [...]struct {
 	{netip.MustParsePrefix("198.51.100.0/24"), "for documentation"},
 	{netip.MustParsePrefix("203.0.113.0/24"), "for documentation"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
-	{netip.MustParsePrefix("2001::/23"), "reserved"}, // includes Teredo addresses, which embed IPv4 addresses
+	{netip.MustParsePrefix("2001::/23"), "reserved"}, // this range contains the Teredo addresses, which embed IPv4 addresses
 	{netip.MustParsePrefix("2001:db8::/32"), "for documentation"},
-	{netip.MustParsePrefix("2002::/16"), "an IPv4 address in IPv6"},
+	{netip.MustParsePrefix("2002::/16"), "an IPv6 form of an IPv4 address"},
 	{netip.MustParsePrefix("3fff::/20"), "for documentation"},
 }
 
@@ -59,13 +59,13 @@ func nonPublicReason(addr netip.Addr) string {
 	case !addr.IsValid():
 		return "invalid"
 	case addr.Zone() != "":
-		return "bound to one interface"
+		return "valid only on one network interface"
 	case addr.Is4In6():
-		return "an IPv4 address in IPv6"
+		return "an IPv6 form of an IPv4 address"
 	case addr.IsUnspecified():
 		return "unspecified"
 	case addr.IsLoopback():
-		return "this machine's own"
+		return "a loopback address"
 	case addr.IsPrivate():
 		return "private"
 	case addr.IsLinkLocalUnicast(): // includes 169.254.169.254, the metadata service of most clouds

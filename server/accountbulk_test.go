@@ -111,7 +111,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, []int32{3, 4}, got.Results[1].Positions)
 		})
 
-		t.Run("the channel id and the handle of a fetched account are one result", func(t *testing.T) {
+		t.Run("a link with the channel id and a link with the handle of one fetched account are one result", func(t *testing.T) {
 			const byID, byHandle = "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q", "https://www.youtube.com/@someone"
 			c.trackAccountLink(byID)
 			a.fetchProfiles(func(target queue.Target) ingest.AccountFacts {
@@ -182,7 +182,7 @@ func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 		got = c.trackAccounts(http.StatusOK, accountURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "a larger request is due at once, behind the interactive lane")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "a request with more than 50 links is due at once, in the lane of the tier and not in the interactive lane")
 		a.Clock.Advance(25 * time.Hour)
 		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 51}, a.claimDueAccounts(), "the daily schedule fetches all tracked accounts")
 	})

@@ -37,7 +37,7 @@ func TestTrackAccount_returnsTheSameAccountForEveryFormOfTheLink(t *testing.T) {
 			require.Contains(t, *again.Error, "already")
 			require.Equal(t, "latest_30", *c.account(accountLink).TrackingType)
 		})
-		t.Run("null and empty collections are accepted", func(t *testing.T) {
+		t.Run("collection_ids and collection_names can be null or empty", func(t *testing.T) {
 			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@one","collection_ids":null,"collection_names":[]}`).requireStatus(http.StatusOK)
 			c.send(http.MethodPost, "/accounts", `{"link":"https://www.tiktok.com/@two","collection_ids":[],"collection_names":null}`).requireStatus(http.StatusOK)
 		})
@@ -239,7 +239,7 @@ func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T
 			a.Clock.Advance(24 * time.Hour)
 			c.trackAccount(map[string]any{"link": accountLink})
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-			require.Equal(t, []bool{false, false, true, false}, removed(), "the video that was stopped by its own link stays stopped")
+			require.Equal(t, []bool{false, false, true, false}, removed(), "the video that DELETE /videos stopped is not tracked again when its account is tracked again")
 			require.Equal(t, int64(3), c.statistics("videos").Total)
 			require.Equal(t, int64(3), *c.account(id).TotalVideosTracked)
 		})

@@ -20,7 +20,7 @@ type Caller struct {
 	// View says whether the response shows metrics or replaces them by null.
 	View View
 
-	facts tierFacts // rate limits and rights that the organisation's tier gives
+	facts tierRules // rate limits and rights that the organisation's tier gives
 }
 
 type callerKey struct{}
@@ -44,7 +44,7 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		r := c.Request()
-		facts, err := s.factsOfTier(id.Organisation.Tier)
+		facts, err := s.rulesOfTier(id.Organisation.Tier)
 		if err != nil {
 			return err
 		}

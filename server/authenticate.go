@@ -38,7 +38,7 @@ func toAPIScopes(scopes []store.Scope) api.Scopes {
 
 // rateLimits returns the rate limits of a tier. All operations of a rate group, such as all read operations, have the same limit, but each
 // operation is counted separately. For each group, the result has the limit and the ids of the operations.
-func (s *Server) rateLimits(facts tierFacts) []api.RateLimit {
+func (s *Server) rateLimits(facts tierRules) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {
 		l := api.RateLimit{Group: string(g), Limit: int32(facts.limits[g]), WindowSeconds: int32(rateWindow.Seconds())} //nolint:gosec // no overflow, because a limit is at most a million, and the window is a minute

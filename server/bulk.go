@@ -131,7 +131,7 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 		switch {
 		case r.failure != nil:
 			key = [2]string{"", urls[i]}
-		case r.link.ID == "": // the link has the handle of an account and not its id; the @ distinguishes handles from ids in the map
+		case r.link.ID == "": // the link contains the handle of an account instead of its id; the prefix @ keeps a handle from equalling an id
 			key[1] = "@" + r.link.Handle
 		}
 		at, found := seen[key]
@@ -146,10 +146,10 @@ func distinct(urls []string, parsed []parsedLink) []bulkEntry {
 
 // assignItems sets the field item of each entry whose link was accepted. The slice items has the results of tracking, in the order of these
 // entries. Two entries can be the same account, if one link contains the account's id and the other its handle. In this case, assignItems
-// merges the later entry into the earlier one and reduces the counts of plan.
+// merges the later entry into the earlier one. It also reduces the counts in plan, because fewer accounts are then fetched.
 func assignItems(entries []bulkEntry, items []trackedItem, plan fetchPlan) ([]bulkEntry, fetchPlan) {
 	kept := make([]bulkEntry, 0, len(entries))
-	seen := make(map[uuid.UUID]int, len(items)) // index in the slice kept, by the id of the video or account
+	seen := make(map[uuid.UUID]int, len(items)) // for each id of a video or account, the index of its entry in the slice kept
 	for _, e := range entries {
 		if e.failure == nil {
 			e.item, items = items[0], items[1:]

@@ -53,8 +53,8 @@ func (a *app) claimDueVideos() map[queue.Lane]int {
 	return due
 }
 
-// Requirements in docs/coverage.md: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18, 4.4-19, 7-02
-// Requirements in docs/coverage.md: 7-03, 7-04, 7-05, 7-08, 11.10-01, 11.10-02
+// Requirements in docs/coverage.md: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18,
+// 4.4-19, 7-02 Requirements in docs/coverage.md: 7-03, 7-04, 7-05, 7-08, 11.10-01, 11.10-02
 func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -179,7 +179,7 @@ func TestBulkTrackVideos_fetchesUpTo50VideosImmediately(t *testing.T) {
 		got = c.trackVideos(http.StatusOK, videoURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueVideos(), "a larger request is due at once, behind the interactive lane")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueVideos(), "a request with more than 50 links is due at once, in the lane of the tier and not in the interactive lane")
 	})
 }
 
@@ -222,7 +222,7 @@ func TestBulkTrackVideos_refusesTooManyLinks(t *testing.T) {
 	require.Equal(t, int32(500), c.trackVideos(http.StatusOK, videoURLs(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/" + strings.Repeat("a", 3000)
 	failed := c.trackVideos(http.StatusUnprocessableEntity, []string{long}).Results[0]
-	require.Equal(t, "invalid_url", string(*failed.Code), "a link that is too long fails alone, and the request itself is valid")
+	require.Equal(t, "invalid_url", string(*failed.Code), "a link that is too long gets the code invalid_url in its result, and the request as a whole is not refused")
 	require.Equal(t, long[:2048]+"…", failed.URL, "the result shortens a long link to 2048 characters")
 	for name, body := range map[string]any{
 		"no links":                             map[string]any{"links": []string{}},

@@ -143,7 +143,7 @@ func TestListCollections_pagesReturnEveryCollectionOnce(t *testing.T) {
 				require.Equal(t, all, byCursor, list)
 			}
 		}
-		t.Run("each old collection is returned once although other collections are created and deleted between pages", func(t *testing.T) {
+		t.Run("each collection from before the first page is returned once, although other collections are created and deleted between pages", func(t *testing.T) {
 			timesReturned := map[uuid.UUID]int{}
 			cursor := ""
 			for {

@@ -187,7 +187,7 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 		}
 		tags = append(tags, entityTag(shown.body.Bytes()))
 	}
-	if _, ok := matching([]string{*ifMatch}, tags...); !ok {
+	if _, ok := findTag([]string{*ifMatch}, tags...); !ok {
 		return nil, collectionChanged()
 	}
 	return &c.UpdatedAt, nil

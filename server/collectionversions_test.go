@@ -59,12 +59,12 @@ func TestUpdateCollection_refusesAnOutdatedETagInIfMatch(t *testing.T) {
 			require.Equal(t, http.StatusNoContent, lines(first, c.collectionETag(id, "")))
 			require.Equal(t, http.StatusPreconditionFailed, lines(first, `"x"`))
 		})
-		t.Run("adding a video does not change the ETag without counts", func(t *testing.T) {
+		t.Run("adding a video does not change the ETag of a response without include_counts", func(t *testing.T) {
 			seen := c.collectionETag(id, "")
 			c.addVideos(id, c.track(tiktokLink))
 			rename("g", seen).requireStatus(http.StatusNoContent)
 		})
-		t.Run("adding a video changes the ETag with counts", func(t *testing.T) {
+		t.Run("adding a video changes the ETag of a response with include_counts=true", func(t *testing.T) {
 			seen := c.collectionETag(id, "?include_counts=true")
 			c.addVideos(id, c.track(videoURL(1)))
 			rename("h", seen).requireProblem(http.StatusPreconditionFailed, server.CodePreconditionFailed)

@@ -16,7 +16,7 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		_, videos := fillForPages(a, c)
+		_, videos := createDashboardData(a, c)
 		v := c.signedIn(t)
 		require.Contains(t, string(v.visit("/compare").requireStatus(http.StatusOK).body), "Choose videos in the list")
 		chosen := url.Values{"video": {videos[0].String(), videos[1].String(), videos[0].String()}}
@@ -56,7 +56,7 @@ func TestVideoLists_selectedVideosCanBeStoppedOrAddedToACollection(t *testing.T)
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, videos := fillForPages(a, c)
+		collection, videos := createDashboardData(a, c)
 		v := c.signedIn(t)
 		first, second := videos[0].String(), videos[1].String()
 		list := "/video?order_by=latest_likes&q=&page=1"

@@ -35,7 +35,7 @@ func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, e
 	original := w.Writer
 	b := &bufferedResponse{header: w.Header()}
 	w.Writer = b
-	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // in a defer, so that the server can still answer with status 500 after a panic
+	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // a deferred function also runs after a panic, so that the server can answer with status 500
 	return b, next(c)
 }
 
@@ -54,15 +54,15 @@ func (b *bufferedResponse) send(c echo.Context) error {
 // 304.
 var errNotModified = errors.New("not modified")
 
-// conditional is the http.ResponseWriter for GET requests. It buffers the response body and computes the ETag from the body. If the
-// operation has already set the ETag by calling Server.checkNotModified, conditional sends the body without buffering it.
-type conditional struct {
+// conditionalResponse is the http.ResponseWriter for GET requests. It buffers the response body and computes the ETag from the body. If the
+// operation has already set the ETag by calling Server.checkNotModified, conditionalResponse sends the body without buffering it.
+type conditionalResponse struct {
 	bufferedResponse
 	original    http.ResponseWriter
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	later       func()   // computes tag just before the status is sent; only set if the ETag is not known before the data is read
+	later       func()   // function that computes tag just before the status is sent; nil if tag is known before the data is read
 	matched     string   // the ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
 	unbuffered  bool     // true if the status was sent already, so that the body is sent without buffering
 }
@@ -70,7 +70,7 @@ type conditional struct {
 type conditionalKey struct{}
 
 // WriteHeader sends the status immediately if the status is 200 and the operation has set the ETag. Otherwise it only stores the status.
-func (k *conditional) WriteHeader(status int) {
+func (k *conditionalResponse) WriteHeader(status int) {
 	k.status = status
 	if k.later != nil && status == http.StatusOK {
 		k.later()
@@ -83,7 +83,7 @@ func (k *conditional) WriteHeader(status int) {
 	k.original.WriteHeader(status)
 }
 
-func (k *conditional) Write(b []byte) (int, error) {
+func (k *conditionalResponse) Write(b []byte) (int, error) {
 	switch {
 	case k.unbuffered:
 		return k.original.Write(b)
@@ -105,12 +105,12 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		w := c.Response()
 		h := w.Header()
-		k := &conditional{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, ifNoneMatch: r.Header.Values("If-None-Match")}
+		k := &conditionalResponse{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, ifNoneMatch: r.Header.Values("If-None-Match")}
 		k.matchesAny = slices.ContainsFunc(k.ifNoneMatch, func(field string) bool { return strings.TrimSpace(field) == "*" })
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), conditionalKey{}, k)))
 		w.Writer = k
 		err := func() error {
-			defer func() { // in a defer, so that the server can still answer with status 500 after a panic
+			defer func() { // a deferred function also runs after a panic, so that the server can answer with status 500
 				if w.Writer = k.original; !k.unbuffered {
 					w.Committed, w.Size = false, 0
 				}
@@ -132,7 +132,7 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 		if tag == "" {
 			tag = entityTag(k.body.Bytes())
 		}
-		if matched, ok := matching(k.ifNoneMatch, tag); ok {
+		if matched, ok := findTag(k.ifNoneMatch, tag); ok {
 			return s.answerNotModified(c, matched)
 		}
 		h.Set("ETag", tag)
@@ -165,7 +165,7 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 // and accounts. The returned Org keeps these totals, so that a list does not query them again.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
-	if _, ok := ctx.Value(conditionalKey{}).(*conditional); !ok || caller.facts.masked {
+	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.facts.masked {
 		return caller.Org, nil
 	}
 	facts, err := s.tagFacts(caller, operation, request)
@@ -187,7 +187,7 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 // and the ETag would be newer than the data.
 func (s *Server) checkNotModifiedTogether(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
-	k, ok := ctx.Value(conditionalKey{}).(*conditional)
+	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
 	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
 		return s.checkNotModified(ctx, operation, request...)
 	}
@@ -213,7 +213,7 @@ func (s *Server) tagFacts(caller Caller, operation string, request []any) ([]byt
 // tagFacts.
 func (s *Server) versionTag(v store.Version, facts []byte) string {
 	mac := hmac.New(sha256.New, s.cursorKey) // a keyed hash, so that a caller cannot read the version from the ETag or forge an ETag
-	_, _ = mac.Write(facts)                  // no separator is needed after facts, because the end of a JSON value is unambiguous; writing to a hash cannot fail
+	_, _ = mac.Write(facts)                  // no separator is needed after the JSON in facts, because its end is unambiguous; writing to a hash cannot fail
 	_, _ = fmt.Fprint(mac, v.Version, " ")
 	if v.Late != nil {
 		_, _ = fmt.Fprint(mac, int64(*v.Late))
@@ -224,7 +224,7 @@ func (s *Server) versionTag(v store.Version, facts []byte) string {
 // setTag sets the ETag of a response before the operation reads the response's data. If If-None-Match contains the ETag, setTag
 // returns errNotModified.
 func setTag(ctx context.Context, tag string) error {
-	k, ok := ctx.Value(conditionalKey{}).(*conditional)
+	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
 	if !ok {
 		return nil
 	}
@@ -232,7 +232,7 @@ func setTag(ctx context.Context, tag string) error {
 	if k.matchesAny {
 		return nil
 	}
-	if k.matched, ok = matching(k.ifNoneMatch, tag); ok {
+	if k.matched, ok = findTag(k.ifNoneMatch, tag); ok {
 		return errNotModified
 	}
 	return nil
@@ -261,10 +261,10 @@ func withoutEncoding(tag string) string {
 	return tag
 }
 
-// matching searches fields, the values of If-Match or If-None-Match, for one of the ETags in tags. It returns the ETag that it found,
+// findTag searches fields, the values of If-Match or If-None-Match, for one of the ETags in tags. It returns the ETag that it found,
 // without the prefix W/ of a weak ETag, but with an encoding suffix such as -gzip. If a value is *, it returns the first ETag in tags. The
 // second result is false if no ETag was found.
-func matching(fields []string, tags ...string) (string, bool) {
+func findTag(fields []string, tags ...string) (string, bool) {
 	for _, field := range fields {
 		for listed := range strings.SplitSeq(field, ",") {
 			listed = strings.TrimSpace(listed)

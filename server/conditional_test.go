@@ -81,7 +81,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).requireStatus(http.StatusOK)
 			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // operations of admins refuse the other token, and GET /authenticate returns the token itself
+			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // otherToken lacks the scope admin; GET /authenticate returns the token, so its ETag differs between tokens
 				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
 			}
 		}

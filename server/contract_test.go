@@ -82,7 +82,7 @@ func requireBounds(t *testing.T, name string, s *openapi3.Schema) {
 	t.Helper()
 	switch {
 	case s.Type.Is("string"):
-		isTime := s.Format == "date-time" || s.Format == "date" // the format limits the length
+		isTime := s.Format == "date-time" || s.Format == "date" // a valid date or time has a limited length, so maxLength is not needed
 		require.True(t, s.MaxLength != nil || len(s.Enum) > 0 || isTime, "%s has no maxLength", name)
 		require.True(t, s.Format != "" || s.Pattern != "" || len(s.Enum) > 0, "%s has no format, pattern or enum", name)
 	case s.Type.Is("array"):
@@ -263,7 +263,7 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 	t.Parallel()
 	for _, op := range sharedContract().operations {
 		if masked, _ := op.Operation.Extensions["x-tier-masked"].(bool); !masked || op.id == "listEvents" {
-			continue // every tier gets all events: see TestWebhooks_maskMetricsForTiersThatDoNotShowThem
+			continue // TestWebhooks_maskMetricsForTiersThatDoNotShowThem tests this operation, which returns all events to every tier
 		}
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
@@ -333,7 +333,7 @@ func withMetrics(v any) []map[string]any {
 	case map[string]any:
 		for name, e := range v {
 			if name == "filters" {
-				continue // the object "filters" repeats query parameters, which have the names of metrics but are no metrics
+				continue // "filters" repeats query parameters: some have the name of a metric, but their values are not metrics
 			}
 			out = append(out, withMetrics(e)...)
 			if _, list := e.([]any); isMetric(name) && !list || name == "metrics_masked" {

@@ -45,7 +45,7 @@ var sharedContract = sync.OnceValue(func() *contract {
 		panic(err)
 	}
 	for _, s := range doc.Components.Schemas {
-		closeSchema(s.Value)
+		forbidOtherMembers(s.Value)
 	}
 	c := &contract{doc: doc, seen: map[string]map[int]bool{}}
 	for path, item := range doc.Paths.Map() {
@@ -59,18 +59,18 @@ var sharedContract = sync.OnceValue(func() *contract {
 	return c
 })
 
-// closeSchema makes a schema refuse undeclared members of JSON objects. The published contract allows undeclared members, so that a later
-// version can add members.
-func closeSchema(s *openapi3.Schema) {
+// forbidOtherMembers makes a schema refuse undeclared members of JSON objects. The published contract allows undeclared members, so that a
+// later version can add members.
+func forbidOtherMembers(s *openapi3.Schema) {
 	if s.Type.Is("object") && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
 		no := false
 		s.AdditionalProperties.Has = &no
 	}
 	for _, p := range s.Properties {
-		closeSchema(p.Value)
+		forbidOtherMembers(p.Value)
 	}
 	if s.Items != nil {
-		closeSchema(s.Items.Value)
+		forbidOtherMembers(s.Items.Value)
 	}
 }
 

@@ -162,7 +162,7 @@ func (f *fuzz) exchange(r *generatedRequest) {
 		again.set("cursor", string(next[1]))
 		switch f.IntN(4) {
 		case 0:
-			again.set("cursor", changed(string(next[1])))
+			again.set("cursor", changeOneCharacter(string(next[1])))
 			f.send(again.withExpectation(expect400, "the cursor was modified"))
 		case 1:
 			again.set("order_direction", map[string]string{"asc": "desc", "desc": "asc", "": "asc"}[valueOnly(r.get("order_direction"))])

@@ -109,7 +109,7 @@ func writeNames(to rowWriter, columns []string) error {
 // csvRows writes rows as CSV.
 type csvRows struct {
 	*csv.Writer
-	decimalComma bool // whether a fraction is written as 1,5 instead of 1.5
+	decimalComma bool // true if numbers are written with a decimal comma, for example 1,5 instead of 1.5
 }
 
 // convertToCSV writes a JSON list as CSV with commas.
@@ -120,8 +120,8 @@ func convertToCSV(to io.Writer, from io.Reader, row *openapi3.Schema) error {
 // byteOrderMark is written at the beginning of a file. It tells spreadsheet programs that the file is encoded in UTF-8.
 const byteOrderMark = "\ufeff"
 
-// convertToSemicolonCSV writes a JSON list as CSV for spreadsheets of countries with a decimal comma: cells are separated by semicolons, and
-// fractions have a comma.
+// convertToSemicolonCSV writes a JSON list as CSV for spreadsheets of countries with a decimal comma: cells are separated by semicolons,
+// and fractions have a comma.
 func convertToSemicolonCSV(to io.Writer, from io.Reader, row *openapi3.Schema) error {
 	if _, err := io.WriteString(to, byteOrderMark); err != nil {
 		return err

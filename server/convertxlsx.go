@@ -26,7 +26,7 @@ const (
 // sheet into the archive later.
 type workbookFrame struct{ *zip.Writer }
 
-// Create returns the writer for a file in the archive. For the sheet, it returns a writer that discards everything.
+// Create returns the writer for the file with this name in the archive. If name is sheetPath, it returns a writer that discards everything.
 func (f workbookFrame) Create(name string) (io.Writer, error) {
 	if name == sheetPath {
 		return io.Discard, nil
@@ -95,7 +95,7 @@ func (w *xlsxRows) writeRow(cells []any) error {
 			w.write(`<c r="`, cellRef, `" t="b"><v>`, value, `</v></c>`)
 		}
 	}
-	_, err := w.sheet.WriteString(`</row>`) // the result also has the error of an earlier write
+	_, err := w.sheet.WriteString(`</row>`) // WriteString also returns the error of an earlier write
 	return err
 }
 

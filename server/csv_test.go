@@ -208,7 +208,7 @@ func TestAcceptHeader_ofBrowsersAndHTTPLibrariesSelectsJSON(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": "application/json", "*/*": "application/json", "application/*": "application/json", "Application/JSON": "application/json", "application/json;charset=UTF-8": "application/json",
 		"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2":            "application/json", // the value that Java's HTTP client sends by default
-		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "application/json", // sent by browsers
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "application/json", // the value that browsers send
 		"text/csv;q=0.4, application/json;q=0.5":                          "application/json", "text/csv;q=0, */*": "application/json",
 		"text/csv;q=0.5, application/json;q=0.4": "text/csv", "text/csv; delimiter=tab, */*": "application/json", "text/*": "text/csv", "text/csv, */*": "text/csv", "TEXT/CSV; header=present": "text/csv",
 	} {

@@ -29,7 +29,7 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, videos := fillForPages(a, c)
+		collection, videos := createDashboardData(a, c)
 		v := c.signedIn(t)
 		rows := v.visit("/video?csv=videos&order_by=latest_likes&columns=likes&columns=views&columns=fetch_status").table()
 		require.Equal(t, []string{"link", "platform", "username", "title", "views", "likes", "fetch_status"}, rows[0])
@@ -39,7 +39,7 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 			require.Equal(t, []string{video.AdLink, "tiktok", "northwind.studio", video.Title, digits(video.LatestViews), digits(video.LatestLikes), string(video.FetchStatus)}, rows[n+1])
 		}
 		require.Empty(t, rows[3][5], "an unknown number is an empty field, not 0")
-		require.Equal(t, rows[1:2], v.visit("/video?csv=videos&columns=likes,views,fetch_status&username=northwind.studio&page=7&order_by=latest_likes").table()[1:2], "a file begins with the first row")
+		require.Equal(t, rows[1:2], v.visit("/video?csv=videos&columns=likes,views,fetch_status&username=northwind.studio&page=7&order_by=latest_likes").table()[1:2], "a CSV file begins with the first row of the list, although the query has page=7")
 		require.Equal(t, []string{"views", "views_gained_7d", "likes", "comments", "outlier_multiplier", "uploaded_at", "fetch_status"}, v.visit("/video?csv=videos&columns=unknown").table()[0][4:])
 		require.Len(t, v.visit("/collection/"+collection.String()+"?csv=videos").table(), 4)
 		require.Len(t, v.visit("/account?include_linked=true&csv=accounts").table(), 2)

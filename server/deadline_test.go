@@ -39,8 +39,8 @@ func (a *app) blockDatabase(t *testing.T) (release func()) {
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
-// sendBefore sends a request and returns the response. If the response takes longer than maxWait, it fails the test.
-func (c *caller) sendBefore(method, target string, body any, headers ...string) response {
+// sendWithinMaxWait sends a request and returns the response. If the response takes longer than maxWait, it fails the test.
+func (c *caller) sendWithinMaxWait(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	done := make(chan response, 1)
 	failed := make(chan error, 1)
@@ -72,16 +72,16 @@ func TestDeadline_requestGets503IfTheDatabaseIsBlocked(t *testing.T) {
 			c := a.newCaller(t, store.TierPremium)
 			c.track(tiktokLink)
 			release := a.blockDatabase(t)
-			got := c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)})
+			got := c.sendWithinMaxWait(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)})
 			got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 			require.Equal(t, "5", got.Header.Get("Retry-After"))
-			c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").
+			c.sendWithinMaxWait(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").
 				requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 			if engine == "postgres" {
-				c.sendBefore(http.MethodGet, "/videos", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
+				c.sendWithinMaxWait(http.MethodGet, "/videos", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 			}
 			release()
-			c.sendBefore(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").requireStatus(http.StatusOK)
+			c.sendWithinMaxWait(http.MethodPost, "/videos", map[string]any{"link": videoURL(2)}, "Idempotency-Key", "k").requireStatus(http.StatusOK)
 			require.Len(t, c.listVideos("").Data, 2)
 		})
 	}
@@ -107,7 +107,7 @@ func TestDeadline_requestGets503IfNoDatabaseConnectionIsFree(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT granted AND datname = current_database()")[0] > 0
 	}, maxWait, 5*time.Millisecond)
-	c.sendBefore(http.MethodGet, "/collections", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
+	c.sendWithinMaxWait(http.MethodGet, "/collections", nil).requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	release()
 	<-blocked
 }

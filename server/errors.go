@@ -161,11 +161,10 @@ func invalid(faults ...api.Fault) *Error {
 		for _, f := range faults[:min(shown, len(faults))] {
 			details = append(details, f.Detail)
 		}
-		more := ""
+		e.Detail = fmt.Sprintf("%d faults: %s.", len(faults), strings.Join(details, "; "))
 		if len(faults) > shown {
-			more = "; and more in errors"
+			e.Detail += " The member errors lists more faults."
 		}
-		e.Detail = fmt.Sprintf("%d faults: %s%s.", len(faults), strings.Join(details, "; "), more)
 		e.Faults = faults[:min(maxFaults, len(faults))]
 	}
 	return e
@@ -368,9 +367,8 @@ func unencodedLink(r *http.Request) *Error {
 	}
 	switch resource {
 	case "videos", "accounts":
-		return problem(CodeURLNotEncoded, "The link in this path is not percent-encoded: send it through your language's "+
-			"component encoder, so that / becomes %%2F. If it was encoded, a proxy in between decoded it: ask "+
-			"GET /%s?link=… or use the id.", resource)
+		return problem(CodeURLNotEncoded, "The link in this path is not percent-encoded. Encode it with your language's component encoder, so that / becomes %%2F. "+
+			"If you sent an encoded link, a proxy has decoded it: send GET /%s?link=… instead, or use the id.", resource)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func checkFeedPosition(cursor *store.Position, lastMissing int64) error {
 	return nil
 }
 
-// feedMembers are the members of the response of listEvents except data.
+// feedMembers are all members of the response of listEvents except the member "data".
 type feedMembers struct {
 	HasMore    bool   `json:"has_more"`
 	NextCursor string `json:"next_cursor"`

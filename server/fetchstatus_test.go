@@ -61,7 +61,7 @@ func TestFetchStatus_filtersListsAndChangesTheirETags(t *testing.T) {
 		require.Len(t, accounts, 1)
 		require.Equal(t, "pending", *accounts[0].FetchStatus)
 		linked := decode[[]client.Account](c.send(http.MethodGet, "/accounts?include_linked=true&username=northwind.studio", nil).requireStatus(http.StatusOK))
-		require.Nil(t, linked[0].FetchStatus, "an account that is only linked from videos is not fetched")
+		require.Nil(t, linked[0].FetchStatus, "an account that is only the author of tracked videos is not fetched, so it has no fetch status")
 		c.send(http.MethodGet, "/videos?fetch_status=broken", nil).problem(http.StatusBadRequest)
 	})
 }
@@ -90,7 +90,7 @@ func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
 		warnings := func(raw string) []string {
 			return decode[client.TrackVideoResult](c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).requireStatus(http.StatusOK)).Warnings
 		}
-		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123456"), "nothing is known before a collector runs")
+		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123456"), "without a running collector, the server does not know which links can be fetched, and warns of none")
 		a.Clock.Advance(time.Minute)
 		_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute, nil,
 			queue.Form{Platform: link.TikTok, Kind: queue.KindVideo}, queue.Form{Platform: link.TikTok, Kind: queue.KindVideo, ByHandle: true},
@@ -100,7 +100,7 @@ func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
 		never := []string{"No configured source can fetch videos of Facebook; the operator can configure one."}
 		require.Equal(t, never, warnings("https://www.facebook.com/reel/1234567890123457"))
 		require.Empty(t, warnings("https://www.instagram.com/northwind/reel/C3xYz12AbCd/"))
-		account := []string{"The configured sources find a video of Instagram only by its account, unless it is one of the operator's own: track the account, or a link that names it."}
+		account := []string{"The configured sources find a video of Instagram only through its account, unless the video is one of the operator's own videos: track the account, or send a link of the video that contains the handle of the account."}
 		require.Equal(t, account, warnings("https://www.instagram.com/reel/C3xYz12AbCe/"))
 		bulk := decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": []string{
 			"https://www.facebook.com/reel/1234567890123458", "https://www.facebook.com/reel/1234567890123459", videoURL(3)}}).requireStatus(http.StatusOK))
@@ -110,6 +110,6 @@ func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
 		require.Equal(t, []string{"No configured source can fetch accounts of TikTok; the operator can configure one."}, accounts.Warnings)
 
 		a.Clock.Advance(time.Minute)
-		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123460"), "the collector is gone, so nothing is known")
+		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123460"), "after the only collector has ended, the server does not know which links can be fetched, and warns of none")
 	})
 }

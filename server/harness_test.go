@@ -37,10 +37,10 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	for _, mediaType := range []string{"text/csv", "application/x-ndjson", xlsx} {
-		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.FileBodyDecoder) // reads a body of this media type as one text
+		openapi3filter.RegisterBodyDecoder(mediaType, openapi3filter.FileBodyDecoder) // the decoder returns a body of this media type as one text
 	}
 	code := m.Run()
-	if code == 0 && wholePackage() {
+	if code == 0 && runsAllTests() {
 		if missing := sharedContract().untestedResponses(); len(missing) > 0 {
 			fmt.Fprintln(os.Stderr, "openapi.yaml declares these responses, but no test received them:\n\t"+strings.Join(missing, "\n\t"))
 			code = 1
@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// wholePackage returns true if the command line has no flag that selects, skips or lists tests.
-func wholePackage() bool {
+// runsAllTests returns true if the command line has no flag that selects, skips or lists tests.
+func runsAllTests() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list", "test.fuzz"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
 			return false
@@ -113,7 +113,7 @@ func buildApp(t *testing.T, db *storetest.DB, platformsURL string, change ...fun
 // serve starts the HTTP server s. When the test ends, it closes s and also the ReelTally server of the app.
 func (a *app) serve(s *httptest.Server) {
 	s.Start()
-	s.Client().Transport.(*http.Transport).DisableCompression = true // compression has its own test, TestCompression_usesTheEncodingOfAcceptEncoding
+	s.Client().Transport.(*http.Transport).DisableCompression = true // only TestCompression_usesTheEncodingOfAcceptEncoding tests compression
 	a.http = s
 	a.t.Cleanup(func() {
 		a.http.Close()

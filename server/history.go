@@ -92,7 +92,7 @@ func (s *Server) historyRange(caller Caller, startDate, endDate *openapi_types.D
 			faults = append(faults, queryFault("end_date", faultRange, "end_date %s is before start_date, which is %s", to, from))
 		}
 	} else if from > to {
-		to = from // startDate is in the future: the history is only this day, which has no data
+		to = from // startDate is in the future, so the history contains only startDate, a day without data
 	}
 	if len(faults) > 0 {
 		return 0, 0, invalid(faults...)

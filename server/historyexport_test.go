@@ -57,7 +57,7 @@ func TestHistoryExport_returnsAllStoredPointsAndThenOnlyNewOnes(t *testing.T) {
 		points, until := c.exportPages(url.Values{"limit": {"3"}})
 		got := map[string]int64{}
 		for _, p := range points {
-			require.NotContains(t, got, p.AdID.String()+p.Date.String(), "a point comes once")
+			require.NotContains(t, got, p.AdID.String()+p.Date.String(), "an export returns each point only once")
 			got[p.AdID.String()+p.Date.String()] = *p.Views
 			require.Equal(t, int64(3), *p.Comments)
 			require.Nil(t, p.Likes, "a count that was never fetched is null, not 0")
@@ -76,7 +76,7 @@ func TestHistoryExport_returnsAllStoredPointsAndThenOnlyNewOnes(t *testing.T) {
 		require.Empty(t, none)
 		fetch(1000)
 		tooNew, until := c.exportPages(url.Values{"updated_since": {until}})
-		require.Empty(t, tooNew, "a fetch is exported two to three minutes later")
+		require.Empty(t, tooNew, "the points of a fetch are in the export only two to three minutes after the fetch")
 		a.Clock.Advance(3 * time.Minute)
 		fresh, _ := c.exportPages(url.Values{"updated_since": {until}})
 		require.Len(t, fresh, videos-1)

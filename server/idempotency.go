@@ -60,14 +60,14 @@ func (s *Server) idempotency(next echo.HandlerFunc) echo.HandlerFunc {
 			return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body. "+
 				"Use a new key for a new request.", quote(key))
 		case store.KeyStoreFull:
-			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and responses of your organisation within the last 24 hours use all of the %d MiB "+
-				"reserved for them. Try again in %s, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, inSeconds(known.RoomIn))
+			e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and responses of your organisation within the last 24 hours use all of the %d MiB reserved for them. "+
+				"Try again in %s, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, inSeconds(known.RoomIn))
 			e.RetryAfter = known.RoomIn
 			return e
 		case store.KeyFresh:
 		}
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), effectKey{}, known.EffectID)))
-		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if the operation next panics, status stays 500, so that finishKey releases the key
+		result := store.KeptAnswer{Status: http.StatusInternalServerError} // if the operation panics, result keeps the status 500, so that finishKey releases the key
 		defer func() { s.finishKey(c, org, op.id, key, result) }()
 		response, err := bufferResponse(c, next)
 		if err != nil {
@@ -115,7 +115,7 @@ func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) finishKey(c echo.Context, org *store.Org, operation, key string, a store.KeptAnswer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), finishKeyTimeout)
 	defer cancel()
-	if deadline, ok := c.Request().Context().Deadline(); ok { // a short time limit, because the caller gets the response only after it is stored
+	if deadline, ok := c.Request().Context().Deadline(); ok { // the caller waits until the response is stored, so storing must end soon after the request's deadline
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, deadline.Add(finishKeyGrace))
 		defer stop()

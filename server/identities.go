@@ -87,7 +87,7 @@ func (i *identities) find(ctx context.Context, token, address string) (store.Ide
 		return id, err
 	}
 	result := i.inFlight.DoChan(string(hash[:])+address, func() (any, error) {
-		if id, known, err := i.cached(hash); known { // checked again, because another call can have finished its look-up since the first check
+		if id, known, err := i.cached(hash); known { // a second check of the cache, because another call can have finished its look-up since the first check
 			return id, err
 		}
 		return i.lookUp(ctx, hash, token, address)
@@ -124,7 +124,7 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	if !i.known.Contains(hash) {
-		if err := i.addressLimits.check(unknownTokens, address); err != nil { // checked first, so that a refused request does not wait for other look-ups
+		if err := i.addressLimits.check(unknownTokens, address); err != nil { // this check comes first, so that a refused request does not wait for other look-ups
 			return store.Identity{}, err
 		}
 		select {

@@ -227,8 +227,9 @@ func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
 // unknownItems returns an inventory of items that do not exist. It replaces each id by a new id. In each cursor, ETag and share hash, it
-// changes one character. In all other texts, it replaces the digits of the parameter first by the digits of newFirst, both without the last
-// digit. Each new text has the same form as the text that it replaces, and nearly the same position in every sort order.
+// changes one character. All other texts contain one of the numbers that begin with first. unknownItems replaces this number by a number
+// that begins with newFirst. Each new text has the same form as the text that it replaces, and nearly the same position in every sort
+// order.
 func (items inventory) unknownItems(first, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {
@@ -247,7 +248,7 @@ func (items inventory) unknownItems(first, newFirst int) inventory {
 			case isID:
 				value = id
 			case m == pageCursor, m == entityTag, m == shareHash:
-				value = changed(value)
+				value = changeOneCharacter(value)
 			default:
 				value = strings.ReplaceAll(value, from, to)
 			}
@@ -257,8 +258,9 @@ func (items inventory) unknownItems(first, newFirst int) inventory {
 	return unknown
 }
 
-// changed returns s with a different character before its last character. In a sort order, the result has nearly the same position as s.
-func changed(s string) string {
+// changeOneCharacter returns s with a different character before its last character. The result and s are close together in every sort
+// order.
+func changeOneCharacter(s string) string {
 	letters := []byte(s)
 	at := len(letters) - 2
 	if letters[at] == 'A' {

@@ -122,7 +122,7 @@ func TestListVideos_numberOfSQLStatementsDoesNotDependOnTheNumberOfLabels(t *tes
 		count := func(collections int) int {
 			c := a.newCaller(t, store.TierPremium)
 			loadManyLabels(t, c, 30, collections)
-			c.listVideos("") // afterwards the token is cached, so the next request does not query it
+			c.listVideos("") // this request caches the token, so the next request does not query the database for the token
 			a.server.Close() // Close waits until the time of the token's last use is stored
 			a.Guard.Statements()
 			require.Len(t, c.listVideos("").Data[29].LabelIds, collections)
@@ -147,7 +147,7 @@ func TestLists_cutAPageThatIsTooLargeAndLinkToTheNextPage(t *testing.T) {
 			c.addAccounts(collection, c.trackAccountLink(fmt.Sprintf("https://www.tiktok.com/@other%d", n)))
 		}
 		for _, size := range []int64{1, 7000, 40_000} {
-			a.server.SetMaxPage(size)
+			a.server.SetMaxPageBytes(size)
 			for list, want := range map[string]int{
 				"/videos?order_by=latest_views":                     23,
 				"/collections?order_by=name":                        13,

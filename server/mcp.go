@@ -54,7 +54,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 type mcpResponse struct {
 	http.ResponseWriter
 	refused int          // status of the error in plain text; 0 if the response is not an error in plain text
-	reason  bytes.Buffer // text of the error in plain text
+	reason  bytes.Buffer // error message in plain text; empty if refused is 0
 	started bool         // true if WriteHeader was called
 }
 
@@ -133,7 +133,7 @@ func mcpProblem(status int, text string, r *http.Request) *Error {
 		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(truncatePlace(text)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address, but names the host %s. "+
-			"If a proxy on this machine sent it, add the network of the proxy to the trusted proxies.", quote(r.Host))
+			"If a proxy on this machine sent the request, add the network of the proxy to the trusted proxies.", quote(r.Host))
 	case http.StatusRequestEntityTooLarge:
 		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", maxBody)
 	case http.StatusUnsupportedMediaType:

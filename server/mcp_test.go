@@ -344,8 +344,8 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 				require.NoError(t, compileSchema(t, tools[name].OutputSchema).Validate(got.StructuredContent), name)
 			}
 			require.Len(t, texts(t, got), 1)
-			require.Less(t, len(texts(t, got)[0]), 500, "%s: the text must be a summary", name)
-			require.NotContains(t, texts(t, got)[0], "\n", "%s: the text must be one line", name)
+			require.Less(t, len(texts(t, got)[0]), 500, "%s: the text of a result is a summary of less than 500 bytes", name)
+			require.NotContains(t, texts(t, got)[0], "\n", "%s: the text of a result has only one line", name)
 		}
 		require.Empty(t, left, "mcpItems.calls must contain each tool")
 	})
@@ -386,8 +386,8 @@ func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 	}
 }
 
-// TestMCP_resultsNameTheMembersThatOtherPeopleWrote calls tools that return titles, user names and other texts that people on the platforms wrote.
-// The text of each result must name the members with such texts, and must not contain the texts themselves.
+// TestMCP_resultsNameTheMembersThatOtherPeopleWrote calls tools that return titles, user names and other texts that people on the platforms
+// wrote. The text of each result must name the members with such texts, and must not contain the texts themselves.
 func TestMCP_resultsNameTheMembersThatOtherPeopleWrote(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

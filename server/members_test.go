@@ -196,7 +196,7 @@ func TestCollectionMembers_areTheSameInEveryResponse(t *testing.T) {
 			labelled := []uuid.UUID{}
 			for _, v := range c.listVideos("").Data {
 				if len(v.LabelIds) > 0 {
-					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "label_ids contains the collection once, although the video is in the collection directly and by hashtag")
+					require.Equal(t, []uuid.UUID{id}, v.LabelIds, "label_ids contains the collection once, even if the video was added to it and also has its hashtag")
 					require.Equal(t, []string{"Launch"}, v.LabelNames)
 					labelled = append(labelled, v.AdID)
 				}

@@ -67,7 +67,7 @@ func requestID(c echo.Context) string { return c.Response().Header().Get(echo.He
 func (s *Server) limitTime() echo.MiddlewareFunc {
 	return middleware.ContextTimeoutWithConfig(middleware.ContextTimeoutConfig{
 		Timeout:      s.requestTimeout,
-		ErrorHandler: func(err error, _ echo.Context) error { return err }, // passes the error on, so that writeError answers with status 503
+		ErrorHandler: func(err error, _ echo.Context) error { return err }, // the error is returned unchanged, so that writeError answers with status 503
 	})
 }
 
@@ -99,7 +99,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		c.Response().Before(func() { // runs just before the headers are sent: madeUp must also know numbers that the handler itself stored
+		c.Response().Before(func() { // this function runs just before the headers are sent, so that madeUp also finds numbers that the handler has stored
 			if s.madeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
 			}

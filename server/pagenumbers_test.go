@@ -112,10 +112,10 @@ func digits(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// fillForPages tracks three videos in a collection and fetches them once a day on four days. It then advances the clock to two days after
-// the last fetch. The likes and comments of the third video are unknown. fillForPages returns the id of the collection and the ids of the
-// videos.
-func fillForPages(a *app, c *caller) (collection uuid.UUID, videos []uuid.UUID) {
+// createDashboardData tracks three videos in a collection and fetches them once a day on four days. It then advances the clock to two days
+// after the last fetch. The likes and comments of the third video are unknown. createDashboardData returns the id of the collection and the
+// ids of the videos.
+func createDashboardData(a *app, c *caller) (collection uuid.UUID, videos []uuid.UUID) {
 	collection = decode[client.CreatedCollection](c.send(http.MethodPost, "/collections", map[string]any{"name": "Spring"}).requireStatus(http.StatusCreated)).ID
 	links := []string{videoURL(1), videoURL(2), videoURL(3)}
 	result := decode[client.TrackVideosResult](c.send(http.MethodPost, "/videos/bulk", map[string]any{"links": links, "label_ids": []uuid.UUID{collection}}).requireStatus(http.StatusOK))
@@ -133,7 +133,7 @@ func fillForPages(a *app, c *caller) (collection uuid.UUID, videos []uuid.UUID) 
 		})
 		a.Clock.Advance(24 * time.Hour)
 	}
-	a.Clock.Advance(24 * time.Hour) // so that the last two days have no history points
+	a.Clock.Advance(24 * time.Hour) // after this, the last two days have no history points
 	return collection, videos
 }
 
@@ -141,7 +141,7 @@ func TestDashboardPages_showTheNumbersThatTheAPIReturns(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, videos := fillForPages(a, c)
+		collection, videos := createDashboardData(a, c)
 		v := c.signedIn(t)
 
 		for _, path := range []string{"/video?order_by=latest_views", "/collection/" + collection.String()} {
@@ -204,7 +204,7 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		theirs, mine := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
-		collection, videos := fillForPages(a, theirs)
+		collection, videos := createDashboardData(a, theirs)
 		video := decode[client.Video](theirs.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
 		report := decode[client.ReportSummary](theirs.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{}).requireStatus(http.StatusCreated))
 		token, _, err := a.CreateToken(t.Context(), theirs.org.ID, "theirs", []store.Scope{store.ScopeRead}, 0)
@@ -248,7 +248,7 @@ func TestDashboardPages_hideNumbersThatTheTierHidesAndSayWhy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, videos := fillForPages(a, c)
+		collection, videos := createDashboardData(a, c)
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		v := c.signedIn(t)
@@ -257,7 +257,7 @@ func TestDashboardPages_hideNumbersThatTheTierHidesAndSayWhy(t *testing.T) {
 			require.Contains(t, string(page.body), "Your organisation's tier, <strong>basic</strong>, hides numbers", path)
 			for _, number := range numbersIn(page.document()) {
 				if path == "/settings" || path == "/" || path == "/?days=7" {
-					continue // these pages also show numbers that no tier hides, for example limits
+					continue // these pages also show numbers that no tier hides, for example rate limits
 				}
 				require.Empty(t, number, path)
 			}

@@ -163,9 +163,9 @@ func (b pageBackend) setupError(ctx context.Context, err error) error {
 		b.s.identities.addressLimits.giveBack(ctx, signIns, addressOf(ctx))
 		return nil
 	case errors.Is(err, store.ErrSetUp):
-		return &web.Problem{Status: http.StatusGone, Title: "This server is already set up", Detail: "It has an organisation already. Sign in with a token, or ask the operator for a link: reeltally login-link --org NAME"}
+		return &web.Problem{Status: http.StatusGone, Title: "This server is already set up", Detail: "The server already has an organisation. Sign in with a token, or ask the operator for a link: reeltally login-link --org NAME"}
 	case errors.Is(err, store.ErrSetupLink):
-		return &web.Problem{Status: http.StatusGone, Title: "This address no longer works", Detail: "It was used, or it is older than 30 minutes. To get a new one, run: reeltally login-link"}
+		return &web.Problem{Status: http.StatusGone, Title: "This address no longer works", Detail: "The setup link in the address was already used, or it is older than 30 minutes. To get a new one, run: reeltally login-link"}
 	}
 	return b.problem(ctx, err)
 }

@@ -21,7 +21,7 @@ type visitor struct {
 	*app
 	t       *testing.T
 	cookie  *http.Cookie // nil if the visitor is not signed in
-	headers []string     // names and values of additional headers, in turn
+	headers []string     // additional headers: a name, its value, the next name, and so on
 }
 
 // visit requests a page.
@@ -213,10 +213,10 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 		half := string(v.post("/track/progress", waiting...).requireStatus(http.StatusOK).body)
 		require.Contains(t, half, "1 of 2 have first numbers")
 		require.Contains(t, half, "4,321 views")
-		require.NotContains(t, half, `value="video:`, "the page asks only for what it still waits for")
+		require.NotContains(t, half, `value="video:`, "the page asks only for the progress of videos and accounts that have no numbers yet")
 		require.Contains(t, half, `hx-post="/track/progress"`)
 		waiting[3] = "119"
-		require.NotContains(t, string(v.post("/track/progress", waiting...).body), "hx-post", "the page stops asking after ten minutes")
+		require.NotContains(t, string(v.post("/track/progress", waiting...).body), "hx-post", "the page stops asking for progress after ten minutes")
 
 		require.Contains(t, string(v.post("/track", "links", " \n").requireStatus(http.StatusBadRequest).body), "Paste at least one")
 		many := make([]string, 501)

@@ -28,8 +28,8 @@ const (
 	walkPageSize     = 1000   // number of videos on each page of the list
 )
 
-// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. The result lasting has the ids of the videos
-// that stay tracked. The result stoppable has the ids of the videos whose tracking the test stops.
+// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. The result neverStopped has the ids of the
+// videos that stay tracked. The result stoppable has the ids of the videos whose tracking the test can stop.
 func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
@@ -75,7 +75,7 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 			return nil, err
 		}
 		r.Header.Set("Authorization", "Bearer "+c.token)
-		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // without a check of the response against the contract, because the check is slow
+		resp, err := inProcess{c.app.server.Handler()}.RoundTrip(r) // inProcess does not check the response against the contract, because the check is slow
 		if err != nil {
 			return nil, err
 		}

@@ -73,7 +73,7 @@ func TestMemoryRateStore_allowsRequestsAfterTheWindowEnds(t *testing.T) {
 	rates := server.NewMemoryRateStore() // created outside of the synctest bubble, because a goroutine of the store never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // sets the bubble's clock a year ahead; otherwise a goroutine outside of the bubble would delete the counts as expired
+		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // sets the clock of the synctest bubble a year ahead, so that the goroutine outside of the bubble does not delete the counts as expired
 		pass := func(d time.Duration) { <-time.After(d) } // advances the clock of the synctest bubble by d without real waiting
 		take := func(limit int64) server.Quota {
 			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)

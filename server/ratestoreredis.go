@@ -106,7 +106,7 @@ func (r *RedisRateStore) shouldTry() (use, retry bool) {
 	if now.Before(r.retryAt) {
 		return false, false
 	}
-	r.retryAt = now.Add(redisRetryInterval) // until then, no other request tries Redis
+	r.retryAt = now.Add(redisRetryInterval) // no other request tries Redis before retryAt
 	return true, true
 }
 

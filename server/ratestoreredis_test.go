@@ -70,11 +70,11 @@ const (
 )
 
 // requireLogged requires that each server logged redisAway and redisBack the given number of times.
-func requireLogged(t *testing.T, away, back int, apps ...*app) {
+func requireLogged(t *testing.T, timesAway, timesBack int, apps ...*app) {
 	t.Helper()
 	for _, a := range apps {
-		require.Equal(t, away, strings.Count(a.log.String(), redisAway), "%s", a.log)
-		require.Equal(t, back, strings.Count(a.log.String(), redisBack), "%s", a.log)
+		require.Equal(t, timesAway, strings.Count(a.log.String(), redisAway), "%s", a.log)
+		require.Equal(t, timesBack, strings.Count(a.log.String(), redisBack), "%s", a.log)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestRedisRateStore_twoServersShareTheLimitOfEachOperation(t *testing.T) {
 			{http.MethodGet, "/authenticate", nil},
 		} {
 			limit := specifiedLimits[op.method+" "+op.target].forTier(tier)
-			require.Equal(t, limit, countAccepted(callers, limit+6, op.method, op.target, op.body), "%s %s for %s", op.method, op.target, tier)
+			require.Equal(t, limit, countAccepted(callers, limit+6, op.method, op.target, op.body), "number of accepted requests to %s %s in the tier %s", op.method, op.target, tier)
 		}
 	}
 	requireLogged(t, 0, 0, a, b)
@@ -191,7 +191,7 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	a.Clock.Advance(time.Second)
 	require.Equal(t, 2, countAccepted(callers, 2, http.MethodGet, "/authenticate", nil))
 	requireLogged(t, 1, 1, a, b)
-	require.Equal(t, 5, countAccepted(callers, 10, http.MethodGet, "/videos", nil), "the servers share the limit again")
+	require.Equal(t, 5, countAccepted(callers, 10, http.MethodGet, "/videos", nil), "the two servers share the rate limit again")
 	requireLogged(t, 1, 1, a, b)
 }
 

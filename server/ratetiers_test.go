@@ -156,7 +156,7 @@ func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(tim
 	rates := server.NewMemoryRateStore() // created outside of the synctest bubble, because a goroutine of the store never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // sets the bubble's clock a year ahead; otherwise a goroutine outside of the bubble would delete the counts as expired
+		<-time.After(time.Until(now.AddDate(1, 0, 0))) // sets the clock of the synctest bubble a year ahead, so that the goroutine outside of the bubble does not delete the counts as expired
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newPipeListener()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}

@@ -15,8 +15,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestReads_useFewStatementsAndAllocations counts the SQL statements and the allocated objects of complete requests, from the router to the last
-// byte of the response, after earlier requests have filled the caches.
+// TestReads_useFewStatementsAndAllocations counts the SQL statements and the allocated objects of complete requests, from the router to the
+// last byte of the response, after earlier requests have filled the caches.
 //
 //nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
 func TestReads_useFewStatementsAndAllocations(t *testing.T) {
@@ -49,7 +49,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 			{"/videos?limit=100", 2, 3200, 610},
 			{"/videos?limit=100&username=someone", 2, 3300, 680},
 			{"/videos?limit=100&collections=Launch", 2, 3700, 780},
-			{"/videos/" + video + "/history?start_date=" + day, 3, 460, 420}, // needs one statement more than a list, to find the last point before start_date
+			{"/videos/" + video + "/history?start_date=" + day, 3, 460, 420}, // a third statement finds the last point before start_date
 			{"/organisation/history?start_date=" + day, 2, 360, 330},
 			{"/accounts?limit=100", 2, 670, 530},
 		} {

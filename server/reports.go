@@ -89,7 +89,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	caller := CallerFrom(ctx)
 	from, to, err := s.campaignPeriod(caller, r.Body.StartDate, r.Body.EndDate)
 	if err != nil {
-		return nil, inBody(err)
+		return nil, faultsInBody(err)
 	}
 	made, err := caller.Org.CreateReport(ctx, store.NewReport{ID: effectID(ctx), CollectionID: r.CollectionID, IncludeChildren: isTrue(r.Body.IncludeChildren),
 		From: from, To: to, CreatedBy: caller.Token.ID, Document: writeReport})
@@ -99,8 +99,8 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	return api.CreateReport201JSONResponse(toAPIReportSummary(made, FullView)), nil
 }
 
-// inBody changes the faults in err. Instead of a query parameter, a fault then names the body member with the same name.
-func inBody(err error) error {
+// faultsInBody changes the faults in err. Instead of a query parameter, a fault then names the body member with the same name.
+func faultsInBody(err error) error {
 	e := toError(err)
 	for i, f := range e.Faults {
 		if f.Name != nil {
@@ -123,7 +123,7 @@ func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
 	if err != nil {
 		return err
 	}
-	const end = "]}" // the JSON of a report ends like this, because videos is its last member
+	const end = "]}" // the JSON of a report without videos ends with these two characters, because videos is its last member
 	if _, err := w.Write(bytes.TrimSuffix(encoded, []byte(end))); err != nil {
 		return err
 	}

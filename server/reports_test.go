@@ -145,7 +145,7 @@ func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
 			require.Equal(t, joined[day], *p.ViewsFromAdded, day)
 			require.Equal(t, *p.Videos-known[day], *p.UnknownViews, day)
 			require.Equal(t, *p.Videos, *p.Measured+*p.Interpolated+*p.Carried+*p.WithoutPoint, day)
-			require.Nil(t, p.Shares, "no source gave shares")
+			require.Nil(t, p.Shares, "the sum of the shares is null, because no fetch returned shares")
 			if n+1 < len(history) {
 				require.Equal(t, *p.Views-*history[n+1].Views, *p.ViewsGained+*p.ViewsFromAdded+*p.ViewsFromKnown, day)
 			}
@@ -242,9 +242,9 @@ func TestCollectionHistory_videosCountFromTheDayOnWhichTheirAccountOrHashtagWasA
 			got = append(got, day{*p.Videos, *p.VideosAdded, *p.Views, *p.ViewsFromAdded, *p.ViewsGained})
 		}
 		require.Equal(t, []day{
-			{Videos: 3, Added: 1, Views: 1003 + 2003 + 3003, FromAdded: 3003, Gained: 2}, // this day: a new video of the account joins the collection
-			{Videos: 2, Added: 1, Views: 1002 + 2002, FromAdded: 2002, Gained: 1},        // the day before: the hashtag is added to the collection
-			{Videos: 1, Added: 1, Views: 1001, FromAdded: 1001, Gained: 0},               // two days before: the account is added to the collection
+			{Videos: 3, Added: 1, Views: 1003 + 2003 + 3003, FromAdded: 3003, Gained: 2}, // today: the account in the collection has a new video
+			{Videos: 2, Added: 1, Views: 1002 + 2002, FromAdded: 2002, Gained: 1},        // yesterday: a hashtag was added to the collection
+			{Videos: 1, Added: 1, Views: 1001, FromAdded: 1001, Gained: 0},               // two days ago: the account was added to the collection
 		}, got)
 		statistics := decode[client.CollectionStatistics](c.send(http.MethodGet, "/collections/"+id.String()+"/statistics", nil).requireStatus(http.StatusOK))
 		require.Equal(t, int64(3), *statistics.ViewsGained)

@@ -63,7 +63,7 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 		if most := s.Items.Value.MaxLength; most != nil {
 			return append(wrong, strings.Repeat("a", int(*most)+1))
 		}
-		return append(wrong, item+"x", strings.ToUpper(item)) // both texts are invalid, because the items are an enumeration
+		return append(wrong, item+"x", strings.ToUpper(item)) // the array entries are an enumeration, so a changed entry is invalid
 	}
 	return append(nonsense, g.wrongTexts(s)...)
 }
@@ -80,7 +80,7 @@ func wrongPath(g *generator, r *generatedRequest) *generatedRequest {
 		return r.withExpectation(expect4xx, "the link in the path is not encoded")
 	}
 	wrong := append(g.wrongTexts(p.Schema.Value), "a\x00b", "a\xffb", "\x00")
-	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // without empty values, because an empty value results in the path of another operation
+	r.path[p.Name] = oneOf(g.random, slices.DeleteFunc(wrong, func(s string) bool { return s == "" })) // an empty value is left out, because it would result in the path of another operation
 	return r.withExpectation(expect400, "%s is %.100q", p.Name, r.path[p.Name])
 }
 
@@ -235,7 +235,7 @@ func bodyTooLarge(g *generator, r *generatedRequest) *generatedRequest {
 func wrongToken(g *generator, r *generatedRequest) *generatedRequest {
 	r.caller = nil
 	r.headers["Authorization"] = oneOf(g.random, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
-		"Bearer " + changed(g.callers[0].token), "Bearer " + g.callers[0].token + "A", "Token " + g.callers[0].token, "Bearer \xff", "Bearer " + strings.Repeat("x", 100_000)})
+		"Bearer " + changeOneCharacter(g.callers[0].token), "Bearer " + g.callers[0].token + "A", "Token " + g.callers[0].token, "Bearer \xff", "Bearer " + strings.Repeat("x", 100_000)})
 	return r.withStatus(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
 }
 

@@ -183,8 +183,8 @@ func (g *generator) itemText(m textKind) string {
 	return oneOf(g.random, of[m])
 }
 
-// link returns a link of a video or an account in a random form. The parameter m is videoLink or accountLinks. A video link can be a short
-// link.
+// link returns a link of a video or an account in a random form. The parameter m, either videoLink or accountLink, is the kind of the
+// link. A video link can be a short link.
 func (g *generator) link(m textKind) string {
 	if m == videoLink && g.chance(4) {
 		return oneOf(g.random, g.shortLinks)
@@ -274,14 +274,14 @@ func (g *generator) validObject(op *contractOperation, s *openapi3.Schema) map[s
 			out[name] = g.validValue(op, name, s.Properties[name].Value)
 		}
 	}
-	if isOpen(s) && g.chance(20) {
+	if allowsOtherMembers(s) && g.chance(20) {
 		out[oneOf(g.random, suspiciousTexts)] = oneOf(g.random, []any{"kept", true, nil, verbatim("1e300"), []any{map[string]any{"😀": "\u2028"}}})
 	}
 	return out
 }
 
-// isOpen returns true if the schema s allows objects with members that s does not declare.
-func isOpen(s *openapi3.Schema) bool {
+// allowsOtherMembers returns true if the schema s allows objects with members that s does not declare.
+func allowsOtherMembers(s *openapi3.Schema) bool {
 	return s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has
 }
 
@@ -344,7 +344,7 @@ func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 			delete(less, name)
 			out = append(out, less)
 		}
-		if !isOpen(s) {
+		if !allowsOtherMembers(s) {
 			for _, name := range append(slices.Sorted(maps.Keys(s.Properties)), "surprise") {
 				more := maps.Clone(members)
 				if more == nil {

@@ -35,27 +35,27 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	// The middleware is not in an echo group: with a group, the status of a wrong method would be 404 instead of 405. For routes that are
 	// not in the OpenAPI contract, authenticate and all middleware after it do nothing.
 	e.Pre(trimTrailingSlash())
-	e.Use( // the middleware runs in the order of this list; each middleware calls the next one
-		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // must run first, because it wraps the response writer
+	e.Use( // requests pass through the middleware in the order of this list
+		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // compression wraps the response writer, so it comes first
 
-		requestIDs(),        // must run before any middleware that reads the request id
-		s.limitTime(),       // must run before any middleware that can wait, and before logRequests, which sends the error response after a timeout
-		s.logRequests,       // must run before recoverPanics, so that it logs the status 500 after a panic
-		s.setHeaders,        // must run before any middleware that can answer the request
-		s.allowOrigins,      // must run before authenticate, because a browser's preflight request has no token
-		s.recoverPanics(),   // must run after logRequests and before any middleware that can panic
-		limitBody,           // must run before any middleware that reads the body
-		s.authenticate,      // must run before limitOrganisation and validate: the rate limit depends on the tier, and 401 comes before other errors
-		s.limitOrganisation, // must run before validate, so that invalid requests are also counted
-		s.checkScope,        // must run after limitOrganisation, so that a response with status 403 has the RateLimit headers
-		s.limitInFlight,     // must run after the quick checks, but before the body is read and the operation queries the database
-		s.validate,          // must run after all checks that do not need the body, because validate reads the body
+		requestIDs(),        // comes before any middleware that reads the request id
+		s.limitTime(),       // comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
+		s.logRequests,       // comes before recoverPanics, so that logRequests logs the status 500 after a panic
+		s.setHeaders,        // comes before any middleware that can answer the request, so that every response has the headers
+		s.allowOrigins,      // comes before authenticate, because the preflight request of a browser has no token
+		s.recoverPanics(),   // comes after logRequests and before any middleware that can panic
+		limitBody,           // comes before any middleware that reads the body
+		s.authenticate,      // comes before limitOrganisation, which needs the tier, and before validate, so that 401 precedes 400
+		s.limitOrganisation, // comes before validate, so that invalid requests are also counted
+		s.checkScope,        // comes after limitOrganisation, so that a response with status 403 has the RateLimit headers
+		s.limitInFlight,     // comes after the quick checks, and before validate, which reads the body
+		s.validate,          // comes after all checks that do not need the body, because validate reads the body
 
-		s.chooseFormat, // must run after the limits, so that requests with an invalid Accept are counted, and before any middleware that changes the JSON
+		s.chooseFormat, // comes after limitOrganisation, so that requests with an invalid Accept are counted, and before any middleware that changes the JSON
 
-		s.idempotency,         // must run after validate, because idempotency hashes the body that validate decodes
-		s.answerConditionally, // must run after idempotency, so that the ETag depends only on the operation's response
-		s.linkNextPage,        // must run before the operation, because the operation calls the function that linkNextPage puts into the context
+		s.idempotency,         // comes after validate, because idempotency hashes the body that validate decodes
+		s.answerConditionally, // comes after idempotency, so that the ETag depends only on the operation's response
+		s.linkNextPage,        // comes before the operation, which calls the function that linkNextPage puts into the context
 	)
 	api.RegisterHandlers(withHead{e}, api.NewStrictHandler(s, nil))
 	// The routes below are not operations of the OpenAPI contract.

@@ -230,7 +230,7 @@ func TestDatabaseFailure_returns503WithRateLimitHeaders(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	c.listVideos("")
 	a.databaseError.Store(new(driver.ErrBadConn))
-	got := c.send(http.MethodGet, "/videos", nil) // the request fails after the rate limit was checked, because the token is cached
+	got := c.send(http.MethodGet, "/videos", nil) // the token is cached, so the first failing query comes after the rate limit was counted
 	got.requireProblem(http.StatusServiceUnavailable, server.CodeUnavailable)
 	require.NotEmpty(t, got.Header.Get("RateLimit-Limit"))
 }

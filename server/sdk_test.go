@@ -226,7 +226,7 @@ func TestSDKs_goExamplesRunWithoutErrors(t *testing.T) {
 	_, c := newAppWithVideos(t)
 	source, err := os.ReadFile("../gen/client/examples/top-videos/main.go")
 	require.NoError(t, err)
-	_, functions, found := strings.Cut(string(source), "\n)\n\n") // the end of the imports
+	_, functions, found := strings.Cut(string(source), "\n)\n\n") // the text before the separator contains the imports
 	require.True(t, found)
 	require.LessOrEqual(t, strings.Count(functions, "\n"), maxExampleLines)
 	top := goExample(t, c, "top-videos")

@@ -81,7 +81,7 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.NoError(t, err)
 	_, err = sdk.Download(t.Context(), &part, "/videos", nil, client.XLSX)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.EqualValues(t, 1, requests.Load(), "a download is not repeated after its first bytes")
+	require.EqualValues(t, 1, requests.Load(), "the client does not repeat a download that fails after its first bytes")
 }
 
 // download downloads a list with each library and returns the files and the headers Exported-Until, by the name of the library.
@@ -187,7 +187,7 @@ func TestSDKs_downloadsNeedLittleMemory(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, size, info.Size())
 		}
-		t.Logf("%s: %d MiB of memory for 1 MiB, %d MiB for 100 MiB", s.name, memory[small]>>20, memory[large]>>20)
+		t.Logf("%s used %d MiB of memory for a download of 1 MiB, and %d MiB for a download of 100 MiB", s.name, memory[small]>>20, memory[large]>>20)
 		require.Less(t, memory[large]-memory[small], int64(allowed), s.name)
 	}
 }

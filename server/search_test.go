@@ -15,7 +15,7 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
-		collection, videos := fillForPages(a, c)
+		collection, videos := createDashboardData(a, c)
 		video := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
 		v := c.signedIn(t)
 		search := func(v *visitor, text string) string {
@@ -27,7 +27,7 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 		require.Contains(t, search(v, "nothing like this"), "Nothing was found for “<bdi>nothing like this</bdi>”")
 		require.Contains(t, search(v, `"><script>`), "Nothing was found")
 		require.Contains(t, search(v, "https://no.such.platform/x"), "Nothing was found", "a link that cannot be searched finds nothing")
-		require.NotContains(t, search(v, "sPRin"), "<!doctype html>", "the search dialog gets only the results")
+		require.NotContains(t, search(v, "sPRin"), "<!doctype html>", "the response to the search dialog contains only the results and not a whole page")
 		require.Contains(t, string(v.visit("/search?q=spring").requireStatus(http.StatusOK).body), "<!doctype html>")
 		require.NotContains(t, search(other.signedIn(t), "spring"), collection.String())
 	})

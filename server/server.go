@@ -63,7 +63,7 @@ type Resolver interface {
 
 // Server answers the requests to the API. It is safe for concurrent use.
 type Server struct {
-	tiers            map[store.Tier]tierFacts // rate limits and rights of each tier
+	tiers            map[store.Tier]tierRules // rate limits and rights of each tier
 	store            *store.Store
 	resolver         Resolver
 	appURL           string
@@ -73,7 +73,7 @@ type Server struct {
 	logger           *slog.Logger
 	later            *laterWrites
 	rates            RateStore
-	sandbox          atomic.Bool  // true if the numbers in the database are made up, or will be
+	sandbox          atomic.Bool  // true if the numbers in the database are made up by the sandbox, or the first numbers will be
 	draining         atomic.Bool  // true after Drain was called
 	dataKnown        atomic.Bool  // true if the server has read from the database that it contains numbers; the value of sandbox is then final
 	status           http.Handler // see Options.Status; can be nil

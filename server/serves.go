@@ -61,7 +61,7 @@ func unsupported(served queue.Served, l link.Link) (reason, warning string) {
 		reason = fmt.Sprintf("No configured source can fetch %ss of %s", l.Kind, platform)
 		return reason, reason + "; the operator can configure one."
 	case l.Kind == link.Video && l.Handle == "":
-		return "", fmt.Sprintf("The configured sources find a video of %s only by its account, unless it is one of the operator's own: track the account, or a link that names it.", platform)
+		return "", fmt.Sprintf("The configured sources find a video of %s only through its account, unless the video is one of the operator's own videos: track the account, or send a link of the video that contains the handle of the account.", platform)
 	case l.Handle == "":
 		return "", fmt.Sprintf("The configured sources find an account of %s only by its handle: track it by a link that names the handle.", platform)
 	}

@@ -92,7 +92,7 @@ func (b pageBackend) EnterShare(ctx context.Context, share store.Share, password
 		}
 	}
 	expiry := strconv.FormatInt(b.s.now().Add(web.ShareSessionLife).Unix(), 10)
-	return expiry + "." + b.signShare(share, expiry), nil
+	return expiry + "." + b.signSharePass(share, expiry), nil
 }
 
 // HasSharePass returns true if EnterShare returned pass for this share page, pass has not expired, and the password of the page is still
@@ -100,12 +100,12 @@ func (b pageBackend) EnterShare(ctx context.Context, share store.Share, password
 func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 	expiry, signature, _ := strings.Cut(pass, ".")
 	seconds, err := strconv.ParseInt(expiry, 10, 64)
-	return err == nil && b.s.now().Unix() < seconds && hmac.Equal([]byte(signature), []byte(b.signShare(share, expiry)))
+	return err == nil && b.s.now().Unix() < seconds && hmac.Equal([]byte(signature), []byte(b.signSharePass(share, expiry)))
 }
 
-// signShare returns the signature of a pass for a share page. The parameter expiry is the time when the pass ends: Unix time in decimal
+// signSharePass returns the signature of a pass for a share page. The parameter expiry is the time when the pass ends: Unix time in decimal
 // digits. The signature depends on the hash of the password, so that a new password makes all passes invalid.
-func (b pageBackend) signShare(share store.Share, expiry string) string {
+func (b pageBackend) signSharePass(share store.Share, expiry string) string {
 	mac := hmac.New(sha256.New, b.s.cursorKey)
 	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, expiry} {
 		_, _ = mac.Write([]byte(part + "\x00")) // the parts contain no NUL, so NUL can separate them

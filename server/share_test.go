@@ -39,7 +39,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, videos := fillForPages(a, c)
+		collection, videos := createDashboardData(a, c)
 		settings := map[string]any{"title": "Our <b>launch</b>", "description": "In numbers", "metrics": []string{"likes", "views"}, "theme": "dark",
 			"sort": map[string]any{"by": "latest_likes", "direction": "asc"}}
 		path := c.share(collection, "public", map[string]any{"display_settings": settings})
@@ -62,7 +62,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 			want = append(want, digits(v.LatestLikes), digits(v.LatestViews))
 			require.Contains(t, page, v.AdLink)
 		}
-		require.Equal(t, want, onPage[len(onPage)-len(want):], "the columns have the order of the metrics, and the rows that of sort")
+		require.Equal(t, want, onPage[len(onPage)-len(want):], "the columns have the order of metrics in the display settings, and the rows are sorted as the member sort says")
 		for _, hidden := range append([]string{c.org.ID.String(), "Northwind</", collection.String(), "Comments"}, ids(videos)...) {
 			require.NotContains(t, page, hidden, "a share page contains no ids of the organisation and no metrics that were not chosen")
 		}
@@ -91,7 +91,7 @@ func TestSharePage_privateCollectionsAndUnknownHashesGetTheSameResponse(t *testi
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, _ := fillForPages(a, c)
+		collection, _ := createDashboardData(a, c)
 		path := c.share(collection, "public", nil)
 		visitor := &visitor{app: a, t: t}
 		visitor.visit(path).requireStatus(http.StatusOK)
@@ -106,7 +106,7 @@ func TestSharePage_privateCollectionsAndUnknownHashesGetTheSameResponse(t *testi
 			require.Len(t, a.Guard.Statements(), sent, "both requests run the same statements")
 		}
 		require.Equal(t, string(visitor.post("/c/aaaaaaaaaaaaaa", "password", "x").requireStatus(http.StatusNotFound).body), string(visitor.post(path, "password", "x").requireStatus(http.StatusNotFound).body))
-		require.Equal(t, path, c.share(collection, "public", nil), "the address stays the same")
+		require.Equal(t, path, c.share(collection, "public", nil), "a collection that becomes public again has the same share page address as before")
 		visitor.visit(path).requireStatus(http.StatusOK)
 		c.send(http.MethodDelete, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)
 		visitor.visit(path).requireStatus(http.StatusNotFound)
@@ -126,7 +126,7 @@ func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, _ := fillForPages(a, c)
+		collection, _ := createDashboardData(a, c)
 		path := c.share(collection, "protected", map[string]any{"password": sharePassword, "display_settings": map[string]any{"title": "Secret launch"}})
 		visitor := &visitor{app: a, t: t}
 		locked := visitor.visit(path).requireStatus(http.StatusOK)
@@ -143,8 +143,8 @@ func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 		require.Contains(t, string(visitor.visit(path).requireStatus(http.StatusOK).body), "Secret launch")
 		require.Contains(t, visitor.visit(path+"?embed=1").Header.Get("Content-Security-Policy"), "frame-ancestors 'none'", "only public pages can be embedded")
 
-		other, _ := fillForPages(a, c)
-		require.NotContains(t, string(visitor.visit(c.share(other, "protected", map[string]any{"password": sharePassword})).requireStatus(http.StatusOK).body), "<table", "a pass opens one page")
+		other, _ := createDashboardData(a, c)
+		require.NotContains(t, string(visitor.visit(c.share(other, "protected", map[string]any{"password": sharePassword})).requireStatus(http.StatusOK).body), "<table", "the cookie of one share page does not open the share page of another collection")
 		kept := *visitor.cookie
 		for _, forged := range []string{"", ".", kept.Value + "x", "9" + kept.Value, strings.Split(kept.Value, ".")[0] + "."} {
 			visitor.cookie = &http.Cookie{Name: kept.Name, Value: forged}
@@ -152,10 +152,10 @@ func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 		}
 		visitor.cookie = &kept
 		a.Clock.Advance(web.ShareSessionLife)
-		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "the pass has ended")
+		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "the cookie of a share page no longer opens the page after ShareSessionLife")
 		visitor.post(path, "password", sharePassword).requireStatus(http.StatusSeeOther)
 		c.share(collection, "protected", map[string]any{"password": "another password"})
-		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "a new password ends all passes")
+		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "after a change of the password, the cookie no longer opens the share page")
 		require.NotContains(t, a.log.String(), sharePassword)
 	})
 }
@@ -171,7 +171,7 @@ func TestSharePage_limitsWrongPasswordsOfConcurrentVisitors(t *testing.T) {
 	for n := range statuses {
 		group.Go(func() {
 			v := &visitor{app: a, t: t}
-			statuses[n] = v.post(path, "password", fmt.Sprintf("guess %d of many", n)).StatusCode
+			statuses[n] = v.post(path, "password", fmt.Sprintf("wrong password %d", n)).StatusCode
 		})
 	}
 	group.Wait()
@@ -189,7 +189,7 @@ func TestSharePage_hidesNumbersIfTheTierOfTheOrganisationIsLow(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, _ := fillForPages(a, c)
+		collection, _ := createDashboardData(a, c)
 		path := c.share(collection, "public", nil)
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
@@ -205,11 +205,11 @@ func TestCollectionPage_publishesTheCollectionOnASharePage(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, _ := fillForPages(a, c)
+		collection, _ := createDashboardData(a, c)
 		c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"display_settings": map[string]any{"campaign": "Q3", "metrics": []string{"shares", "views"}}}).requireStatus(http.StatusNoContent)
 		v := c.signedIn(t)
 		page := "/collection/" + collection.String()
-		require.Contains(t, string(v.visit(page).body), "it has no page for others")
+		require.Contains(t, string(v.visit(page).body), "only your organisation can see it")
 		require.Contains(t, string(v.post(page+"/share", "access", "protected").requireStatus(http.StatusConflict).body), "password")
 		v.post(page+"/share", "access", "public", "title", "Our launch", "theme", "light", "metric", "views", "metric", "likes", "metric", "shares", "show_history", "true").requireStatus(http.StatusSeeOther)
 
@@ -242,7 +242,7 @@ func TestSharePage_closesAtTheTimeInShareExpiresAt(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, _ := fillForPages(a, c)
+		collection, _ := createDashboardData(a, c)
 		closes := a.Clock.Now().UTC().Add(90 * time.Minute)
 		path := c.share(collection, "public", map[string]any{"share_expires_at": closes})
 		visitor := &visitor{app: a, t: t}
@@ -271,7 +271,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		collection, _ := fillForPages(a, c)
+		collection, _ := createDashboardData(a, c)
 		v, page := c.signedIn(t), "/collection/"+collection.String()
 		day := a.Clock.Now().UTC().AddDate(0, 0, 2).Format(time.DateOnly)
 		v.post(page+"/share", "access", "public", "last_day", day).requireStatus(http.StatusSeeOther)
@@ -296,7 +296,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 		require.Contains(t, string(v.visit(page).body), first)
 		a.Clock.Advance(store.ShareOpenedInterval - time.Second)
 		open()
-		require.Contains(t, string(v.visit(page).body), first, "the time is written at most once in the interval")
+		require.Contains(t, string(v.visit(page).body), first, "the time of the last visit is stored at most once in each ShareOpenedInterval")
 		a.Clock.Advance(time.Second)
 		open()
 		require.Contains(t, string(v.visit(page).body), opened())

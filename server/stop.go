@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -179,7 +180,7 @@ func untrackedLinks(faults []api.Fault) *Error {
 	}
 	e := problem(CodeNotFound, "Nothing was stopped. %s", strings.Join(details, " "))
 	if len(faults) > shown {
-		e.Detail += " The others are listed in errors."
+		e.Detail += " The member errors lists the other links."
 	}
 	e.Faults = faults[:min(maxFaults, len(faults))]
 	return e
@@ -200,7 +201,7 @@ func toStopResult(kind link.Kind, entries []stopEntry, untrackedRefs []reference
 			result.Summary.Succeeded++
 		} else {
 			result.Summary.Failed++
-			out.Error, out.Code = new("Your organisation tracks no "+string(kind)+" with this id."), new(api.StopEntryCodeNotFound)
+			out.Error, out.Code = new(fmt.Sprintf("Your organisation tracks no %s with this id.", kind)), new(api.StopEntryCodeNotFound)
 		}
 		result.Results[i] = out
 	}

@@ -185,7 +185,7 @@ func (s *jsonScan) tooManyValues() {
 		schema = next.Value
 	}
 	s.path = nil
-	s.fault(faultMaxValues, "the body must have at most %d values, those in arrays and objects included", maxValues)
+	s.fault(faultMaxValues, "the body must have at most %d values, including the values in arrays and objects", maxValues)
 }
 
 // readToken reads the next JSON token. It adds a fault if the token is a string with an invalid escape. It returns false after a syntax

@@ -192,9 +192,9 @@ func TestCheckJSON_reportsTheExceededLimit(t *testing.T) {
 	many := strings.Repeat("1,", maxValues)
 	for body, want := range map[string]string{
 		`{"links":[` + many + `1]}`:                            "/links max_items links must have at most 500 entries, not 9999 or more",
-		`{"links":[1,[` + many + `1]]}`:                        " max_values the body must have at most 10000 values, those in arrays and objects included",
-		`{"free":{"x":[` + many + `1]}}`:                       " max_values the body must have at most 10000 values, those in arrays and objects included",
-		`{"other":[` + many + `1]}`:                            " max_values the body must have at most 10000 values, those in arrays and objects included",
+		`{"links":[1,[` + many + `1]]}`:                        " max_values the body must have at most 10000 values, including the values in arrays and objects",
+		`{"free":{"x":[` + many + `1]}}`:                       " max_values the body must have at most 10000 values, including the values in arrays and objects",
+		`{"other":[` + many + `1]}`:                            " max_values the body must have at most 10000 values, including the values in arrays and objects",
 		`{"links":[` + strings.Repeat("[1],", 4_998) + `[1]]}`: "",
 		`{"` + strings.Repeat("é", 250) + `":1}`:               "",
 		`{"` + strings.Repeat("é", 250) + `a":1}`:              "/" + strings.Repeat("é", 250) + "a max_length the name of a member must have at most 500 bytes, not 501",

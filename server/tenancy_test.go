@@ -51,7 +51,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	})
 	for i := range (*tenancyProbes + probesOfRound - 1) / probesOfRound {
 		round := newProbeRound(i)
-		t.Run(fmt.Sprintf("%d on %s, %s caller, newer %t", i, round.engine, round.tier, round.newer), func(t *testing.T) {
+		t.Run(fmt.Sprintf("round %d on %s with callers in the tier %s and newer=%t", i, round.engine, round.tier, round.newer), func(t *testing.T) {
 			t.Parallel()
 			if time.Since(start) > *tenancyTime {
 				return
@@ -84,7 +84,7 @@ type probeRound struct {
 // newProbeRound returns the round with the number i. Six successive rounds on one engine cover each tier with newer and with
 // older data.
 func newProbeRound(i int) probeRound {
-	engine, n := "sqlite", i-(i+1)/3 // n counts the earlier rounds on the same engine
+	engine, n := "sqlite", i-(i+1)/3 // n is the number of earlier rounds on the same engine
 	if i%3 == 1 {
 		engine, n = "postgres", i/3
 	}
@@ -98,10 +98,10 @@ type prober struct {
 	transport        http.RoundTripper
 	firstGenerator   *generator        // generates the requests with items of another organisation
 	secondGenerator  *generator        // generates the same requests with items that do not exist
-	other            *caller           // a member of the other organisation
+	other            *caller           // an API client of the other organisation
 	missingItems     inventory         // items that do not exist
 	namePlaceholders *strings.Replacer // replaces the texts in which the two responses may differ, such as ids and links
-	sent, succeeded  int               // number of pairs of requests sent so far, and of pairs whose responses had a status below 300
+	sent, succeeded  int               // sent is the number of pairs of requests so far; succeeded is the number of those pairs whose responses had a status below 300
 	fields           map[string]bool   // for each operation, the fields in which a text was sent
 }
 
@@ -140,7 +140,7 @@ func withoutNames(pairs ...[]inventory) *strings.Replacer {
 		for _, items := range pair {
 			for _, m := range itemKinds {
 				for i, name := range items[m] {
-					name = strings.Trim(name, `"`) // without the quotes of an ETag
+					name = strings.Trim(name, `"`) // an ETag is in quotes, which are not part of the text to replace
 					// An error message can contain only the first 60 or 100 characters of a long text, so these beginnings are also
 					// replaced.
 					for _, form := range []string{name, url.PathEscape(name), strings.ToUpper(name), strings.ToLower(name), name[:min(60, len(name))], name[:min(100, len(name))]} {
@@ -221,7 +221,7 @@ func (p *prober) sendGenerated(g *generator, op *contractOperation, items invent
 		}
 	}
 	if h.Get("Link") != "" {
-		h.Set("Link", "…") // the header contains the query of the request and a cursor
+		h.Set("Link", "…") // the header Link contains the query of the request and a cursor, in which the two responses may differ
 	}
 	text := instanceMember.ReplaceAllStringFunc(string(body), func(path string) string { // decode the path, because the two requests can be percent-encoded differently
 		decoded, err := url.PathUnescape(path)

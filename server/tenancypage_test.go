@@ -18,7 +18,7 @@ import (
 // probeReport counts the pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends.
 type probeReport struct {
 	mu     sync.Mutex
-	rounds map[probeRound]roundCounts // counts for each kind of round
+	rounds map[probeRound]roundCounts // counts of the rounds with the same engine, tier and age of the data
 	fields map[string]bool            // for each operation, the fields in which a text was sent
 }
 
@@ -54,7 +54,7 @@ func (r *probeReport) page(duration time.Duration, machine string) string {
 	}
 	ended := ""
 	if r.sent() < *tenancyProbes {
-		ended = fmt.Sprintf(" and ended at its time limit, before it had sent %s probes", thousands(*tenancyProbes))
+		ended = fmt.Sprintf(" The run ended at its time limit, before it had sent %s probes.", thousands(*tenancyProbes))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Probes of other organisations' data
@@ -81,7 +81,7 @@ and body, so that a caller cannot even detect that the item exists. One probe of
 	fmt.Fprintf(&b, `
 Probes with a success are, for example, lists that a hashtag of the other organisation filters, and bulk requests whose answer has a result for each id. The other probes mostly get 404.
 
-The run took %s%s. %s
+The run took %s.%s %s
 
 The command was `+"`make probes PROBES=%d`"+`. `+"`make check`"+` runs this test with %s probes or more. The test is in `+"`server/tenancy_test.go`"+`. Each round has a new server and a new database, and the requests are handled
 in the process of the test. The contract of the API checks each request and response.

@@ -26,8 +26,8 @@ var rateGroups = [...]rateGroup{groupAuthenticate, groupRead, groupWrite}
 // rateWindow is the length of the window of time in which requests are counted for a rate limit.
 const rateWindow = time.Minute
 
-// tierFacts are the rate limits and rights of the organisations in a tier.
-type tierFacts struct {
+// tierRules are the rate limits and rights of the organisations in a tier.
+type tierRules struct {
 	limits      map[rateGroup]int64 // maximum number of requests in a minute to each operation of a rate group
 	masked      bool                // true if metrics are null in responses, and most lists have only one item
 	historyDays int                 // how many days before today a history may start
@@ -35,7 +35,7 @@ type tierFacts struct {
 
 // tiers contains the default rate limits and the rights of each tier. Options.TierLimits changes the rate limits. No other code in this
 // package depends on the name of a tier.
-var tiers = map[store.Tier]tierFacts{
+var tiers = map[store.Tier]tierRules{
 	store.TierLimited: {limits: map[rateGroup]int64{groupRead: 5, groupWrite: 5, groupAuthenticate: 60}, masked: true, historyDays: 90},
 	store.TierBasic:   {limits: map[rateGroup]int64{groupRead: 15, groupWrite: 15, groupAuthenticate: 60}, masked: true, historyDays: 90},
 	store.TierPremium: {limits: map[rateGroup]int64{groupRead: 30, groupWrite: 120, groupAuthenticate: 120}, masked: false, historyDays: 730},
@@ -56,7 +56,7 @@ func (l TierLimits) Check() error {
 
 // apply returns a copy of the variable tiers in which the rate limits of l replace the defaults. It fails if a key of l names no tier or no
 // rate group, or if a limit is below 1 or above maxTierLimit.
-func (l TierLimits) apply() (map[store.Tier]tierFacts, error) {
+func (l TierLimits) apply() (map[store.Tier]tierRules, error) {
 	out := maps.Clone(tiers)
 	for tier, facts := range out {
 		facts.limits = maps.Clone(facts.limits)
@@ -77,11 +77,11 @@ func (l TierLimits) apply() (map[store.Tier]tierFacts, error) {
 	return out, nil
 }
 
-// factsOfTier returns the rate limits and rights of a tier. It fails if the tier is unknown.
-func (s *Server) factsOfTier(t store.Tier) (tierFacts, error) {
+// rulesOfTier returns the rate limits and rights of a tier. It fails if the tier is unknown.
+func (s *Server) rulesOfTier(t store.Tier) (tierRules, error) {
 	f, ok := s.tiers[t]
 	if !ok {
-		return tierFacts{}, fmt.Errorf("the tier %q of the organisation is unknown", t)
+		return tierRules{}, fmt.Errorf("the tier %q of the organisation is unknown", t)
 	}
 	return f, nil
 }

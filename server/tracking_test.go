@@ -141,7 +141,7 @@ func TestTrackVideo_resolvesShortLinks(t *testing.T) {
 			a.newCaller(t, store.TierBasic).track(short)
 			require.Equal(t, before, a.platforms.requestCount())
 		})
-		t.Run("GET and DELETE accept short links too", func(t *testing.T) {
+		t.Run("GET and DELETE accept short links", func(t *testing.T) {
 			v := decode[client.Video](c.send(http.MethodGet, "/videos/https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F", nil).requireStatus(http.StatusOK))
 			require.Equal(t, id, v.AdID)
 			require.Len(t, c.listVideos("link=https%3A%2F%2Fvm.tiktok.com%2FZMabcdef1%2F").Data, 1)
@@ -157,14 +157,14 @@ func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		for name, stop := range map[string]func(id uuid.UUID) response{
-			"by id in the path": func(id uuid.UUID) response { return c.send(http.MethodDelete, "/videos/"+id.String(), nil) },
-			"by id in upper case": func(id uuid.UUID) response {
+			"DELETE with the id in the path": func(id uuid.UUID) response { return c.send(http.MethodDelete, "/videos/"+id.String(), nil) },
+			"DELETE with the id in the path, in upper case": func(id uuid.UUID) response {
 				return c.send(http.MethodDelete, "/videos/"+strings.ToUpper(id.String()), nil)
 			},
-			"by id in the body": func(id uuid.UUID) response {
+			"DELETE with the id in the body": func(id uuid.UUID) response {
 				return c.send(http.MethodDelete, "/videos", map[string]any{"id": id})
 			},
-			"by link": func(uuid.UUID) response {
+			"DELETE with the link in the body": func(uuid.UUID) response {
 				return c.send(http.MethodDelete, "/videos", map[string]any{"id": tiktokLink + "?x=1"})
 			},
 		} {

@@ -108,7 +108,7 @@ func TestWebhookGuide_programsAcceptOnlyGenuineRequests(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			command := buildWebhookGuide(t, language, functions[language])
-			now := time.Now() // read inside of the subtest, because a parallel subtest can start minutes later
+			now := time.Now() // the clock is read in the subtest, because a parallel subtest can start minutes after its parent
 			for name, c := range map[string]struct {
 				headers map[string]string
 				body    string

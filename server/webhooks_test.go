@@ -58,12 +58,12 @@ func (r *receiver) handle(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// answers sets the status with which the receiver answers all later requests.
-func (r *receiver) answers(status int) {
-	r.answersBy(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+// answerWith sets the status with which the receiver answers all later requests.
+func (r *receiver) answerWith(status int) {
+	r.answerUsing(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 }
 
-func (r *receiver) answersBy(answer func(http.ResponseWriter, *http.Request)) {
+func (r *receiver) answerUsing(answer func(http.ResponseWriter, *http.Request)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = answer
@@ -195,7 +195,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		hook := c.createWebhook(r.URL)
-		r.answersBy(func(w http.ResponseWriter, _ *http.Request) {
+		r.answerUsing(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "not \x00 now "+strings.Repeat("ü", 2000), http.StatusServiceUnavailable)
 		})
 		made := decode[client.WebhookDelivery](c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted))
@@ -224,7 +224,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 		require.Equal(t, 9, attempts)
 		require.GreaterOrEqual(t, a.Clock.Now().Sub(start), 24*time.Hour)
 
-		r.answers(http.StatusNoContent)
+		r.answerWith(http.StatusNoContent)
 		again := decode[client.WebhookDelivery](c.send(http.MethodPost, fmt.Sprintf("/webhooks/%s/deliveries/%s/replay", hook.ID, made.ID), nil).requireStatus(http.StatusAccepted))
 		require.NotEqual(t, made.ID, again.ID)
 		a.sendDue(t)
@@ -242,7 +242,7 @@ func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *t
 			c.track(videoURL(n))
 		}
 		c.createWebhook(r.URL, store.EventVideoMetrics)
-		r.answers(http.StatusServiceUnavailable)
+		r.answerWith(http.StatusServiceUnavailable)
 		a.fetch(views(5))
 		a.sendDue(t)
 		require.Len(t, r.take(), 3)
@@ -253,7 +253,7 @@ func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *t
 		a.Clock.Advance(10 * time.Second)
 		a.sendDue(t)
 		require.Len(t, r.take(), 1, "after the pause, one event is sent first")
-		r.answers(http.StatusOK)
+		r.answerWith(http.StatusOK)
 		a.Clock.Advance(2 * time.Minute)
 		a.sendDue(t)
 		require.Len(t, r.take(), 4)
@@ -280,7 +280,7 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 		c, r, other := a.newCaller(t, store.TierPremium), newReceiver(t), newReceiver(t)
 		hook := c.createWebhook(r.URL)
 		c.createWebhook(other.URL, store.EventWebhookDisabled)
-		r.answers(http.StatusGone)
+		r.answerWith(http.StatusGone)
 		path := "/webhooks/" + hook.ID.String()
 		c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
 		a.sendDue(t)
@@ -295,7 +295,7 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 		c.send(http.MethodPost, path+"/test", nil).requireProblem(http.StatusConflict, server.CodeWebhookDisabled)
 		c.send(http.MethodPost, path+"/deliveries/"+c.deliveries(hook.ID)[0].ID.String()+"/replay", nil).requireProblem(http.StatusConflict, server.CodeWebhookDisabled)
 
-		r.answers(http.StatusOK)
+		r.answerWith(http.StatusOK)
 		enabled := decode[client.Webhook](c.send(http.MethodPatch, path, map[string]any{"enabled": true}).requireStatus(http.StatusOK))
 		require.True(t, enabled.Enabled)
 		require.Nil(t, enabled.DisabledReason)
@@ -312,7 +312,7 @@ func TestWebhooks_areDisabledAfterThreeDaysOfFailures(t *testing.T) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		hook := c.createWebhook(r.URL)
 		path := "/webhooks/" + hook.ID.String()
-		r.answers(http.StatusInternalServerError)
+		r.answerWith(http.StatusInternalServerError)
 		for day := range 4 {
 			require.True(t, decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)).Enabled, "day %d", day)
 			c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
@@ -334,7 +334,7 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 			a := newApp(t, db, allowPrivate)
 			c, r, inside := a.newCaller(t, store.TierPremium), newReceiver(t), newReceiver(t)
 			hook := c.createWebhook(r.URL)
-			r.answersBy(func(w http.ResponseWriter, request *http.Request) {
+			r.answerUsing(func(w http.ResponseWriter, request *http.Request) {
 				http.Redirect(w, request, inside.URL, http.StatusTemporaryRedirect)
 			})
 			c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
@@ -395,9 +395,9 @@ func TestWebhooks_aSlowReceiverDoesNotDelayOtherReceivers(t *testing.T) {
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		slow, fast := newReceiver(t), newReceiver(t)
 		release := make(chan struct{})
-		slow.answersBy(func(http.ResponseWriter, *http.Request) { <-release })
+		slow.answerUsing(func(http.ResponseWriter, *http.Request) { <-release })
 		arrived := make(chan struct{}, 1)
-		fast.answersBy(func(http.ResponseWriter, *http.Request) { arrived <- struct{}{} })
+		fast.answerUsing(func(http.ResponseWriter, *http.Request) { arrived <- struct{}{} })
 		for _, r := range []*receiver{slow, fast} {
 			c := a.newCaller(t, store.TierPremium)
 			c.send(http.MethodPost, "/webhooks/"+c.createWebhook(r.URL).ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
@@ -464,7 +464,7 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 		got := r.take()
 		require.Len(t, got, 3)
 		feed := c.events("?limit=2")
-		require.Len(t, feed.Data, 2, "every tier gets all events")
+		require.Len(t, feed.Data, 2, "the limit of one row for lower tiers does not apply to events")
 		require.True(t, feed.HasMore)
 		require.Len(t, c.events("?limit=2&cursor="+feed.NextCursor).Data, 1)
 		whole := string(c.send(http.MethodGet, "/events", nil).requireStatus(http.StatusOK).body)
@@ -494,7 +494,7 @@ func TestEvents_areReadWithACursor(t *testing.T) {
 		c.track(tiktokLink)
 		a.fetch(views(5))
 		first := c.events("")
-		require.Empty(t, first.Data, "the first call begins the recording")
+		require.Empty(t, first.Data, "events are recorded only after the first request for them, so its response is empty")
 		a.Clock.Advance(24 * time.Hour)
 		a.fetch(views(4))
 		c.track(videoURL(1))

@@ -65,7 +65,7 @@ func (s *Server) webhookReach(address string) outbound.Reach {
 		return outbound.NoAddress
 	}
 	if addr, err := netip.ParseAddr(host); err == nil && !outbound.IsPublic(addr) && !addr.IsLoopback() && !addr.IsPrivate() {
-		return outbound.NoAddress // for example a link-local address, at which clouds offer credentials
+		return outbound.NoAddress // for example a link-local address: cloud metadata services at such addresses return credentials
 	}
 	return outbound.Operated
 }
@@ -149,7 +149,7 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 		return err
 	}
 	view := MaskedView
-	if facts, err := s.factsOfTier(org.Tier); err == nil && !facts.masked {
+	if facts, err := s.rulesOfTier(org.Tier); err == nil && !facts.masked {
 		view = FullView
 	}
 	var attempts []store.Attempt

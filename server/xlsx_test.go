@@ -116,7 +116,7 @@ func TestXLSX_linksToTheNextPageAndHasADifferentETagThanJSON(t *testing.T) {
 	tag := first.Header.Get("ETag")
 	require.NotEqual(t, asJSON.Header.Get("ETag"), tag)
 	again := c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", xlsx).requireStatus(http.StatusOK)
-	require.Equal(t, first.body, again.body, "the ETag is strong, so the bytes are the same")
+	require.Equal(t, first.body, again.body, "two responses with the same strong ETag have the same bytes")
 	require.Equal(t, tag, again.Header.Get("ETag"))
 	c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", xlsx, "If-None-Match", tag).requireStatus(http.StatusNotModified)
 	c.send(http.MethodGet, "/videos?limit=1", nil, "Accept", xlsx, "If-None-Match", asJSON.Header.Get("ETag")).requireStatus(http.StatusOK)

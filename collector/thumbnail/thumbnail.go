@@ -74,7 +74,7 @@ type Fetcher struct {
 func New(o Options) (*Fetcher, error) {
 	guard := &outbound.Guard{Reach: reachPlatforms, Lookup: o.Lookup, Dial: o.Dial}
 	if o.BaseURL != "" {
-		reach, err := outbound.Instead(o.BaseURL)
+		reach, err := outbound.OnlyServer(o.BaseURL)
 		if err != nil {
 			return nil, fmt.Errorf("thumbnails: %w", err)
 		}

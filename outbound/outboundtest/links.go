@@ -60,9 +60,9 @@ func Links(t *testing.T, listener *LocalListener) []Link {
 	return links
 }
 
-// In returns a function that reports whether a host is one of the domains or a subdomain of one of them. The host may be followed by a
-// port.
-func In(domains ...string) func(host string) bool {
+// InDomains returns a function that reports whether a host is one of the domains or a subdomain of one of them. The host may be followed by
+// a port.
+func InDomains(domains ...string) func(host string) bool {
 	return func(host string) bool {
 		if h, _, err := net.SplitHostPort(host); err == nil {
 			host = h

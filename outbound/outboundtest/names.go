@@ -116,15 +116,15 @@ func (s *NameServer) answer(message []byte) []byte {
 	owner := q.Name
 	if result.Via != "" {
 		via := dnsmessage.MustNewName(result.Via + ".")
-		reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: record(owner), Body: &dnsmessage.CNAMEResource{CNAME: via}})
+		reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: recordHeader(owner), Body: &dnsmessage.CNAMEResource{CNAME: via}})
 		owner = via
 	}
 	for _, addr := range result.Addrs {
 		switch {
 		case q.Type == dnsmessage.TypeA && addr.Is4():
-			reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: record(owner), Body: &dnsmessage.AResource{A: addr.As4()}})
+			reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: recordHeader(owner), Body: &dnsmessage.AResource{A: addr.As4()}})
 		case q.Type == dnsmessage.TypeAAAA && addr.Is6():
-			reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: record(owner), Body: &dnsmessage.AAAAResource{AAAA: addr.As16()}})
+			reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: recordHeader(owner), Body: &dnsmessage.AAAAResource{AAAA: addr.As16()}})
 		}
 	}
 	packed, err := reply.Pack()
@@ -134,8 +134,8 @@ func (s *NameServer) answer(message []byte) []byte {
 	return packed
 }
 
-// record returns the header of a DNS record. The parameter owner is the host that the record is about. The TTL of the record is 0, so that
-// no resolver caches the record.
-func record(owner dnsmessage.Name) dnsmessage.ResourceHeader {
+// recordHeader returns the header of a DNS record. The parameter owner is the host that the record is about. The TTL of the record is 0, so
+// that no resolver caches the record.
+func recordHeader(owner dnsmessage.Name) dnsmessage.ResourceHeader {
 	return dnsmessage.ResourceHeader{Name: owner, Class: dnsmessage.ClassINET}
 }

@@ -15,7 +15,7 @@ import (
 
 // Fault is an error in the arguments of an MCP tool call that is found before the arguments are sent to the API as an HTTP request.
 type Fault struct {
-	Argument string // name of the argument; "" if all arguments together are not valid
+	Argument string // name of the argument; "" if the fault is not in a single argument, for example if the arguments are not JSON
 	Code     string // error code for programs, for example "unknown_member"
 	Detail   string // the error message: a sentence without its full stop
 }

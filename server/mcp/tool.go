@@ -43,7 +43,7 @@ type tool struct {
 // of the result.
 type argument struct {
 	name         string // name of the argument in the tool call
-	in           string // where the argument belongs: path, query, header, inBody or inResult
+	in           string // where the argument is sent or applied: path, query, header, inBody or inResult
 	requestName  string // name of the parameter or body member in the HTTP request
 	required     bool
 	list         bool            // true for an array parameter; its entries are sent in one text, separated by commas
@@ -69,7 +69,7 @@ func ReadTools(doc *openapi3.T) (Tools, error) {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if op.Extensions["x-scope"] == "admin" || op.Extensions["x-no-tool"] == true {
-				continue // a conversation must not contain secrets, which operations with the scope admin return, and an export would be too long
+				continue // operations with the scope admin return secrets, which a conversation must not contain; x-no-tool marks an export, which is too long
 			}
 			t, err := readTool(path, method, item, op, names)
 			if err != nil {

@@ -101,9 +101,9 @@ func (f *untrustedText) walk(v any, pointer string, pointers map[string]bool) {
 	}
 }
 
-// lastSteps returns the names of the members to which JSON pointers lead, sorted and without duplicates. For "/data/*/title" it returns
+// memberNames returns the names of the members to which JSON pointers lead, sorted and without duplicates. For "/data/*/title" it returns
 // "title".
-func lastSteps(pointers []string) []string {
+func memberNames(pointers []string) []string {
 	names := make([]string, len(pointers))
 	for i, p := range pointers {
 		names[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(p[strings.LastIndexByte(p, '/')+1:])

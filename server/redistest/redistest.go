@@ -67,7 +67,7 @@ func (r *Redis) Start() {
 	r.process.Stdout, r.process.Stderr = &r.output, &r.output
 	require.NoError(r.t, r.process.Start())
 	if !waitUntil(func() bool { return r.Ping(r.t.Context()).Err() == nil }) {
-		r.Kill() // ends the process; otherwise it could write to r.output while the next line reads it
+		r.Kill() // the process must not write to r.output while the next line reads r.output
 		require.Fail(r.t, "redis-server does not answer", r.output.String())
 	}
 }

@@ -32,13 +32,13 @@ type answer struct {
 	silent   bool          // true if the server never sends a response
 }
 
-// moved returns a redirect with status 301.
-func moved(location string) answer {
+// redirect301 returns a redirect with status 301.
+func redirect301(location string) answer {
 	return answer{status: http.StatusMovedPermanently, location: location}
 }
 
-// found returns a redirect with status 302.
-func found(location string) answer { return answer{status: http.StatusFound, location: location} }
+// redirect302 returns a redirect with status 302.
+func redirect302(location string) answer { return answer{status: http.StatusFound, location: location} }
 
 // routes maps a page to its answer. A page is a host and a path with query, such as "vm.tiktok.com/ZMabc1234/". The server answers with
 // status 404 for a page that is not in the map.

@@ -89,7 +89,7 @@ type Resolver struct {
 func New(o Options) (*Resolver, error) {
 	guard := &outbound.Guard{Reach: reachPlatforms, Lookup: o.Lookup, Dial: o.Dial}
 	if o.BaseURL != "" {
-		reach, err := outbound.Instead(o.BaseURL)
+		reach, err := outbound.OnlyServer(o.BaseURL)
 		if err != nil {
 			return nil, fmt.Errorf("short links: %w", err)
 		}
@@ -169,7 +169,7 @@ func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, h
 			return link.Link{}, hops, failed
 		}
 		if seen[address.String()] {
-			return link.Link{}, hops, unresolved(nil, "The link leads in a circle on %s; try again later.", address.Host)
+			return link.Link{}, hops, unresolved(nil, "The link redirects in a loop on %s; try again later.", address.Host)
 		}
 		seen[address.String()] = true
 		hops++
@@ -273,7 +273,7 @@ func (r *Resolver) redirectOf(ctx context.Context, address *url.URL) (location s
 			return "", retryable(CodeRateLimited, nil, "%s refuses requests for now because there were too many; try again later.", address.Host)
 		case method == http.MethodHead:
 		case status == http.StatusNotFound || status == http.StatusGone:
-			return "", deadLink(nil, "The link is dead: %s does not know it (status %d).", address.Host, status)
+			return "", deadLink(nil, "The link is dead: %s answers that it does not exist (status %d).", address.Host, status)
 		case status >= http.StatusInternalServerError:
 			failed = retryable(CodePlatformUnavailable, nil, "%s answers with status %d; try again later.", address.Host, status)
 		default:

@@ -47,33 +47,33 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 	}{
 		"to a video": {
 			short:    "https://vm.tiktok.com/ZMabc1234/",
-			sites:    routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink + "?_r=1&_t=8abc")},
+			sites:    routes{"vm.tiktok.com/ZMabc1234/": redirect301(tiktokLink + "?_r=1&_t=8abc")},
 			want:     tiktokLink,
 			requests: []string{"HEAD vm.tiktok.com/ZMabc1234/"},
 		},
 		"to an account": {
 			short: "vt.tiktok.com/ZSabc1234",
-			sites: routes{"vt.tiktok.com/ZSabc1234/": moved("https://www.tiktok.com/@User?_t=8abc&_r=1")},
+			sites: routes{"vt.tiktok.com/ZSabc1234/": redirect301("https://www.tiktok.com/@User?_t=8abc&_r=1")},
 			want:  "https://www.tiktok.com/@user",
 		},
 		"to a slideshow": {
 			short: "https://www.tiktok.com/t/ZTabc1234/",
-			sites: routes{"www.tiktok.com/t/ZTabc1234/": found("https://www.tiktok.com/@user/photo/" + tiktokID)},
+			sites: routes{"www.tiktok.com/t/ZTabc1234/": redirect302("https://www.tiktok.com/@user/photo/" + tiktokID)},
 			want:  "https://www.tiktok.com/@user/photo/" + tiktokID,
 		},
 		"a redirect to the mobile URL of a video": {
 			short: "https://vm.tiktok.com/ZMabc1234/",
-			sites: routes{"vm.tiktok.com/ZMabc1234/": moved("https://m.tiktok.com/v/" + tiktokID + ".html?u_code=d")},
+			sites: routes{"vm.tiktok.com/ZMabc1234/": redirect301("https://m.tiktok.com/v/" + tiktokID + ".html?u_code=d")},
 			want:  "https://www.tiktok.com/@/video/" + tiktokID,
 		},
-		"over other short links with a query": {
+		"a short link that redirects to other short links, some of them with a query": {
 			short: "https://vm.tiktok.com/ZMabc1234/",
 			sites: routes{
-				"vm.tiktok.com/ZMabc1234/":        moved("https://www.tiktok.com/t/ZTabc1234/?k=1#top"),
-				"www.tiktok.com/t/ZTabc1234/?k=1": moved("/t/ZTabc9999/"),
-				"www.tiktok.com/t/ZTabc9999/":     moved("//vt.tiktok.com/ZSabc1234/"),
-				"vt.tiktok.com/ZSabc1234/":        moved("http://vt.tiktok.com:80/ZSabc1235/"),
-				"vt.tiktok.com/ZSabc1235/":        moved(tiktokLink),
+				"vm.tiktok.com/ZMabc1234/":        redirect301("https://www.tiktok.com/t/ZTabc1234/?k=1#top"),
+				"www.tiktok.com/t/ZTabc1234/?k=1": redirect301("/t/ZTabc9999/"),
+				"www.tiktok.com/t/ZTabc9999/":     redirect301("//vt.tiktok.com/ZSabc1234/"),
+				"vt.tiktok.com/ZSabc1234/":        redirect301("http://vt.tiktok.com:80/ZSabc1235/"),
+				"vt.tiktok.com/ZSabc1235/":        redirect301(tiktokLink),
 			},
 			want: tiktokLink,
 			requests: []string{
@@ -81,50 +81,50 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 				"HEAD vt.tiktok.com/ZSabc1234/", "HEAD vt.tiktok.com/ZSabc1235/",
 			},
 		},
-		"of a server that does not allow HEAD": {
+		"a short link of a server that refuses HEAD with 405": {
 			short:    "https://fb.watch/3zYsXdnxjf/",
 			sites:    routes{"fb.watch/3zYsXdnxjf/": {status: 302, location: "https://www.facebook.com/watch/?v=" + facebookID, head: 405}},
 			want:     "https://www.facebook.com/reel/" + facebookID,
 			requests: []string{"HEAD fb.watch/3zYsXdnxjf/", "GET fb.watch/3zYsXdnxjf/"},
 		},
-		"of a server that answers HEAD with 404": {
+		"a short link of a server that answers HEAD with 404": {
 			short: "https://fb.watch/3zYsXdnxjf/",
 			sites: routes{"fb.watch/3zYsXdnxjf/": {status: 302, location: "https://www.facebook.com/reel/" + facebookID, head: 404}},
 			want:  "https://www.facebook.com/reel/" + facebookID,
 		},
-		"of a server that answers HEAD with 500": {
+		"a short link of a server that answers HEAD with 500": {
 			short: "https://fb.watch/3zYsXdnxjf/",
 			sites: routes{"fb.watch/3zYsXdnxjf/": {status: 302, location: "https://www.facebook.com/reel/" + facebookID, head: 500}},
 			want:  "https://www.facebook.com/reel/" + facebookID,
 		},
-		"of a server that answers HEAD with 200": {
+		"a short link of a server that answers HEAD with 200": {
 			short: "https://www.instagram.com/share/reel/BALvq0iKYQ",
 			sites: routes{"www.instagram.com/share/reel/BALvq0iKYQ/": {status: 302, location: reelLink + "?igsh=x", head: 200}},
 			want:  reelLink,
 		},
-		"to a login page that leads to the video": {
+		"a short link that redirects to a login page with the video as the next page": {
 			short: "https://www.facebook.com/share/v/1AbCdEfGhI/",
-			sites: routes{"www.facebook.com/share/v/1AbCdEfGhI/": found(
+			sites: routes{"www.facebook.com/share/v/1AbCdEfGhI/": redirect302(
 				"https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fwatch%2F%3Fv%3D" + facebookID)},
 			want:     "https://www.facebook.com/reel/" + facebookID,
 			requests: []string{"HEAD www.facebook.com/share/v/1AbCdEfGhI/"},
 		},
-		"to a login page that leads to the reel": {
+		"a short link that redirects to a login page with the reel as the next page": {
 			short: "https://www.instagram.com/share/BAFg0zXyZ1",
-			sites: routes{"www.instagram.com/share/BAFg0zXyZ1/": found("/accounts/login/?next=%2Freel%2FDCXkB8LpR2q%2F")},
+			sites: routes{"www.instagram.com/share/BAFg0zXyZ1/": redirect302("/accounts/login/?next=%2Freel%2FDCXkB8LpR2q%2F")},
 			want:  reelLink,
 		},
 		"to a login page that leads to another short link": {
 			short: "https://fb.watch/3zYsXdnxjf/",
 			sites: routes{
-				"fb.watch/3zYsXdnxjf/":                 found("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fshare%2Fv%2F1AbCdEfGhI%2F"),
-				"www.facebook.com/share/v/1AbCdEfGhI/": found("https://www.facebook.com/reel/" + facebookID),
+				"fb.watch/3zYsXdnxjf/":                 redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fshare%2Fv%2F1AbCdEfGhI%2F"),
+				"www.facebook.com/share/v/1AbCdEfGhI/": redirect302("https://www.facebook.com/reel/" + facebookID),
 			},
 			want: "https://www.facebook.com/reel/" + facebookID,
 		},
 		"to the TikTok login page": {
 			short: "https://vm.tiktok.com/ZMabc1234/",
-			sites: routes{"vm.tiktok.com/ZMabc1234/": found("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID)},
+			sites: routes{"vm.tiktok.com/ZMabc1234/": redirect302("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID)},
 			want:  tiktokLink,
 		},
 	} {
@@ -151,39 +151,39 @@ func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 		sites routes
 		code  string
 	}{
-		"the front page":                            {short, at(moved("https://www.tiktok.com/?_r=1")), shortlink.CodeNotFound},
-		"a redirect to the front page, /":           {short, at(moved("/")), shortlink.CodeNotFound},
-		"a login page":                              {short, at(moved("https://www.tiktok.com/login?lang=en")), shortlink.CodeNotFound},
-		"a login page that leads to the front page": {short, at(moved("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F")), shortlink.CodeNotFound},
-		"the page for missing pages":                {short, at(moved("https://www.tiktok.com/404?fromUrl=/t/ZTabc1234/")), shortlink.CodeNotFound},
-		"status 404":                                {short, at(answer{status: 404}), shortlink.CodeNotFound},
-		"status 410":                                {short, at(answer{status: 410}), shortlink.CodeNotFound},
-		"a login page of Instagram":                 {"https://www.instagram.com/share/BAFg0zXyZ1", routes{"www.instagram.com/share/BAFg0zXyZ1/": found("/accounts/login/")}, shortlink.CodeNotFound},
-		"a login page of Facebook":                  {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/")}, shortlink.CodeNotFound},
-		"a login page that leads to a group":        {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fgroups%2F1%2F")}, shortlink.CodeUnsupportedLink},
-		"a live room":                               {short, at(moved("https://www.tiktok.com/@user/live?_r=1")), shortlink.CodeUnsupportedLink},
-		"a sound":                                   {short, at(moved("https://www.tiktok.com/music/x-" + tiktokID)), shortlink.CodeUnsupportedLink},
-		"a group":                                   {"https://www.facebook.com/share/1AbCdEfGhI/", routes{"www.facebook.com/share/1AbCdEfGhI/": found("https://www.facebook.com/groups/1/permalink/2/")}, shortlink.CodeUnsupportedLink},
-		"a host of no platform":                     {short, at(moved("https://evil.net/@user/video/" + tiktokID)), shortlink.CodeUnsupportedLink},
-		"another platform":                          {short, at(moved("https://www.youtube.com/watch?v=dQw4w9WgXcQ")), shortlink.CodeUnsupportedLink},
-		"another platform inside a redirect page":   {"https://fb.me/5aBcDeFgH", routes{"fb.me/5aBcDeFgH": found("https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ")}, shortlink.CodeUnsupportedLink},
-		"an app store":                              {short, at(moved("itms-apps://itunes.apple.com/app/id835599320")), shortlink.CodeUnsupportedLink},
-		"an address with the scheme of an app":      {short, at(moved("snssdk1233://aweme/detail/" + tiktokID)), shortlink.CodeUnsupportedLink},
-		"an address with another port":              {short, at(moved("https://vm.tiktok.com:8443/ZMabc1235/")), shortlink.CodeUnsupportedLink},
-		"an address with a user name":               {short, at(moved("https://user@vm.tiktok.com/ZMabc1235/")), shortlink.CodeUnsupportedLink},
-		"a page without a redirect":                 {short, at(answer{status: 200}), shortlink.CodeLinkUnresolved},
-		"a redirect without an address":             {short, at(answer{status: 302}), shortlink.CodeLinkUnresolved},
-		"a redirect to an invalid address":          {short, at(moved("https://vm.tiktok.com/%zz")), shortlink.CodeLinkUnresolved},
-		"status 403":                                {short, at(answer{status: 403}), shortlink.CodeLinkUnresolved},
-		"too many requests":                         {short, at(answer{status: 429}), shortlink.CodeRateLimited},
-		"a server error":                            {short, at(answer{status: 500}), shortlink.CodePlatformUnavailable},
-		"a gateway error":                           {short, at(answer{status: 503}), shortlink.CodePlatformUnavailable},
-		"a redirect to itself":                      {short, at(moved(short)), shortlink.CodeLinkUnresolved},
-		"a redirect loop of two links":              {short, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")}, shortlink.CodeLinkUnresolved},
-		"a login page that leads to the same link":  {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": found("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},
+		"the front page":                               {short, at(redirect301("https://www.tiktok.com/?_r=1")), shortlink.CodeNotFound},
+		"a redirect to the front page, /":              {short, at(redirect301("/")), shortlink.CodeNotFound},
+		"a login page":                                 {short, at(redirect301("https://www.tiktok.com/login?lang=en")), shortlink.CodeNotFound},
+		"a login page that leads to the front page":    {short, at(redirect301("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F")), shortlink.CodeNotFound},
+		"the page for missing pages":                   {short, at(redirect301("https://www.tiktok.com/404?fromUrl=/t/ZTabc1234/")), shortlink.CodeNotFound},
+		"status 404":                                   {short, at(answer{status: 404}), shortlink.CodeNotFound},
+		"status 410":                                   {short, at(answer{status: 410}), shortlink.CodeNotFound},
+		"a login page of Instagram":                    {"https://www.instagram.com/share/BAFg0zXyZ1", routes{"www.instagram.com/share/BAFg0zXyZ1/": redirect302("/accounts/login/")}, shortlink.CodeNotFound},
+		"a login page of Facebook":                     {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/")}, shortlink.CodeNotFound},
+		"a login page that leads to a group":           {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fgroups%2F1%2F")}, shortlink.CodeUnsupportedLink},
+		"a live room":                                  {short, at(redirect301("https://www.tiktok.com/@user/live?_r=1")), shortlink.CodeUnsupportedLink},
+		"a sound":                                      {short, at(redirect301("https://www.tiktok.com/music/x-" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"a group":                                      {"https://www.facebook.com/share/1AbCdEfGhI/", routes{"www.facebook.com/share/1AbCdEfGhI/": redirect302("https://www.facebook.com/groups/1/permalink/2/")}, shortlink.CodeUnsupportedLink},
+		"a host that belongs to no platform":           {short, at(redirect301("https://evil.net/@user/video/" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"another platform":                             {short, at(redirect301("https://www.youtube.com/watch?v=dQw4w9WgXcQ")), shortlink.CodeUnsupportedLink},
+		"a Facebook redirect page with a YouTube link": {"https://fb.me/5aBcDeFgH", routes{"fb.me/5aBcDeFgH": redirect302("https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ")}, shortlink.CodeUnsupportedLink},
+		"an app store":                                 {short, at(redirect301("itms-apps://itunes.apple.com/app/id835599320")), shortlink.CodeUnsupportedLink},
+		"an address with the URL scheme of an app":     {short, at(redirect301("snssdk1233://aweme/detail/" + tiktokID)), shortlink.CodeUnsupportedLink},
+		"an address with another port":                 {short, at(redirect301("https://vm.tiktok.com:8443/ZMabc1235/")), shortlink.CodeUnsupportedLink},
+		"an address with a user name":                  {short, at(redirect301("https://user@vm.tiktok.com/ZMabc1235/")), shortlink.CodeUnsupportedLink},
+		"a page without a redirect":                    {short, at(answer{status: 200}), shortlink.CodeLinkUnresolved},
+		"a redirect without an address":                {short, at(answer{status: 302}), shortlink.CodeLinkUnresolved},
+		"a redirect to an invalid address":             {short, at(redirect301("https://vm.tiktok.com/%zz")), shortlink.CodeLinkUnresolved},
+		"status 403":                                   {short, at(answer{status: 403}), shortlink.CodeLinkUnresolved},
+		"too many requests":                            {short, at(answer{status: 429}), shortlink.CodeRateLimited},
+		"a server error":                               {short, at(answer{status: 500}), shortlink.CodePlatformUnavailable},
+		"a gateway error":                              {short, at(answer{status: 503}), shortlink.CodePlatformUnavailable},
+		"a redirect to itself":                         {short, at(redirect301(short)), shortlink.CodeLinkUnresolved},
+		"a redirect loop of two links":                 {short, routes{"vm.tiktok.com/ZMabc1234/": redirect301("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": redirect301("/ZMabc1234/")}, shortlink.CodeLinkUnresolved},
+		"a login page that leads to the same link":     {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},
 		"six redirects": {short, routes{
-			"vm.tiktok.com/ZMabc1234/": moved("/ZMabc0001/"), "vm.tiktok.com/ZMabc0001/": moved("/ZMabc0002/"), "vm.tiktok.com/ZMabc0002/": moved("/ZMabc0003/"),
-			"vm.tiktok.com/ZMabc0003/": moved("/ZMabc0004/"), "vm.tiktok.com/ZMabc0004/": moved("/ZMabc0005/"), "vm.tiktok.com/ZMabc0005/": moved(tiktokLink),
+			"vm.tiktok.com/ZMabc1234/": redirect301("/ZMabc0001/"), "vm.tiktok.com/ZMabc0001/": redirect301("/ZMabc0002/"), "vm.tiktok.com/ZMabc0002/": redirect301("/ZMabc0003/"),
+			"vm.tiktok.com/ZMabc0003/": redirect301("/ZMabc0004/"), "vm.tiktok.com/ZMabc0004/": redirect301("/ZMabc0005/"), "vm.tiktok.com/ZMabc0005/": redirect301(tiktokLink),
 		}, shortlink.CodeLinkUnresolved},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestResolver_ignoresCookiesOfResponses(t *testing.T) {
 	t.Parallel()
 	w := newInternet(t, routes{
 		"vm.tiktok.com/ZMabc1234/": {status: 302, location: "/ZMabc1235/", cookie: "session=1; Path=/"},
-		"vm.tiktok.com/ZMabc1235/": moved(tiktokLink),
+		"vm.tiktok.com/ZMabc1235/": redirect301(tiktokLink),
 	})
 	r := w.resolver(t, shortlink.Options{})
 	for range 2 {
@@ -246,9 +246,9 @@ func TestResolver_ignoresCookiesOfResponses(t *testing.T) {
 
 func TestResolver_stopsAtRedirectLoop(t *testing.T) {
 	t.Parallel()
-	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": moved("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": moved("/ZMabc1234/")})
+	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": redirect301("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": redirect301("/ZMabc1234/")})
 	_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
-	require.ErrorContains(t, err, "circle")
+	require.ErrorContains(t, err, "loop")
 	require.Equal(t, []string{"HEAD vm.tiktok.com/ZMabc1234/", "HEAD vm.tiktok.com/ZMabc1235/"}, w.requests())
 }
 
@@ -303,7 +303,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 	})
 	t.Run("the certificate is not trusted", func(t *testing.T) {
 		t.Parallel()
-		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": moved(tiktokLink)})
+		w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": redirect301(tiktokLink)})
 		w.roots = newInternet(t, nil).roots
 		_, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), short)
 		requireCode(t, err, shortlink.CodePlatformUnavailable)
@@ -319,7 +319,7 @@ func TestResolver_returnsErrorIfPlatformIsUnreachable(t *testing.T) {
 
 func TestResolver_refusesDNSRebinding(t *testing.T) {
 	t.Parallel()
-	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": moved("https://vt.tiktok.com/ZMabc1235/"), "vt.tiktok.com/ZMabc1235/": moved(tiktokLink)})
+	w := newInternet(t, routes{"vm.tiktok.com/ZMabc1234/": redirect301("https://vt.tiktok.com/ZMabc1235/"), "vt.tiktok.com/ZMabc1235/": redirect301(tiktokLink)})
 	lookups := 0
 	var log bytes.Buffer
 	r := w.resolver(t, shortlink.Options{
@@ -345,11 +345,11 @@ func TestResolver_refusesDNSRebinding(t *testing.T) {
 func TestResolver_sendsRequestsToBaseURL(t *testing.T) {
 	t.Parallel()
 	w := newInternet(t, routes{
-		"simulated.example/shortlinks/vm.tiktok.com/ZMabc1234/":          moved("https://www.tiktok.com/t/ZTabc1234/?k=1"),
-		"simulated.example/shortlinks/www.tiktok.com/t/ZTabc1234/?k=1":   moved(tiktokLink),
-		"simulated.example/shortlinks/vm.tiktok.com/ZMabc0001/":          moved("https://evil.net/"),
-		"simulated.example/shortlinks/vm.tiktok.com/ZMabc0002/":          moved("http://127.0.0.1:1/@user/video/" + tiktokID),
-		"simulated.example/shortlinks/www.facebook.com/share/1AbCdEfGh/": moved("/reel/" + facebookID),
+		"simulated.example/shortlinks/vm.tiktok.com/ZMabc1234/":          redirect301("https://www.tiktok.com/t/ZTabc1234/?k=1"),
+		"simulated.example/shortlinks/www.tiktok.com/t/ZTabc1234/?k=1":   redirect301(tiktokLink),
+		"simulated.example/shortlinks/vm.tiktok.com/ZMabc0001/":          redirect301("https://evil.net/"),
+		"simulated.example/shortlinks/vm.tiktok.com/ZMabc0002/":          redirect301("http://127.0.0.1:1/@user/video/" + tiktokID),
+		"simulated.example/shortlinks/www.facebook.com/share/1AbCdEfGh/": redirect301("/reel/" + facebookID),
 	})
 	for _, base := range []string{w.plain.URL + "/shortlinks", w.plain.URL + "/shortlinks/"} {
 		r := w.resolver(t, shortlink.Options{BaseURL: base})

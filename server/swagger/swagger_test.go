@@ -65,7 +65,7 @@ func loadedFiles(t *testing.T) []string {
 func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 	t.Parallel()
 
-	t.Run("the page and its files have the right type", func(t *testing.T) {
+	t.Run("the page and its files have the Content-Type of their format", func(t *testing.T) {
 		t.Parallel()
 		types := map[string]string{}
 		for _, name := range append(loadedFiles(t), "", "LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt") {
@@ -100,7 +100,7 @@ func TestSwaggerUI_servesAllFilesOfThePage(t *testing.T) {
 		}
 	})
 
-	t.Run("unknown paths below and beside /docs are answered with 404", func(t *testing.T) {
+	t.Run("unknown paths inside and outside of /docs get status 404", func(t *testing.T) {
 		t.Parallel()
 		for _, target := range []string{
 			"/", "/docs/index.html", "/docs/swagger-ui.css.gz", "/docs/dist/LICENSE", "/docs//", "/docs/../docs/", "/docsLICENSE", "/LICENSE", "/docs/LICENSE/",
@@ -176,7 +176,7 @@ func TestSwaggerUI_answers304IfETagMatches(t *testing.T) {
 func TestSwaggerUI_loadsNoFilesFromOtherHosts(t *testing.T) {
 	t.Parallel()
 
-	t.Run("scripts and styles are in files", func(t *testing.T) {
+	t.Run("the page has no inline scripts and no inline styles", func(t *testing.T) {
 		t.Parallel()
 		visitTags(t, get(t, http.MethodGet, "/docs/").Body.String(), func(name string, attributes map[string]string) {
 			require.NotEqual(t, "style", name)

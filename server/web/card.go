@@ -119,9 +119,9 @@ func drawCard(page sharePage) ([]byte, error) {
 	y += 44
 	x := cardMargin
 	for _, t := range cardTiles(page) {
-		drawText(picture, faces.number, cardText, x, y+20, short(t.Value))
+		drawText(picture, faces.number, cardText, x, y+20, formatShort(t.Value))
 		drawText(picture, faces.label, cardMuted, x, y+64, t.Label)
-		x += max(font.MeasureString(faces.number, short(t.Value)).Ceil(), font.MeasureString(faces.label, t.Label).Ceil()) + 64
+		x += max(font.MeasureString(faces.number, formatShort(t.Value)).Ceil(), font.MeasureString(faces.label, t.Label).Ceil()) + 64
 	}
 	if page.Chart != nil {
 		drawLine(picture, *page.Chart, image.Rect(cardMargin, y+96, cardWidth-cardMargin, cardHeight-88))
@@ -140,7 +140,7 @@ func drawCard(page sharePage) ([]byte, error) {
 func cardTiles(page sharePage) []tile {
 	var out []tile
 	for n := range page.Tiles {
-		t := page.Tiles[(n+1)%len(page.Tiles)] // the first tile shows the number of videos and comes last
+		t := page.Tiles[(n+1)%len(page.Tiles)] // the loop begins with the second tile, so that the number of videos, which is the first tile, comes last
 		if t.Value != nil && len(out) < 3 {
 			out = append(out, t)
 		}

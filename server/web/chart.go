@@ -107,7 +107,7 @@ func (c chart) Provenance() string {
 		counts[at.Quality]++
 	}
 	measured := counts["measured"] + counts["corrected"] + counts["rounded"]
-	parts := []string{fmt.Sprintf("%d %s measured", measured, were(measured))}
+	parts := []string{fmt.Sprintf("%d %s measured", measured, wasOrWere(measured))}
 	for _, part := range []struct {
 		n    int
 		text string
@@ -117,7 +117,7 @@ func (c chart) Provenance() string {
 		{counts["rounded"], "rounded by the source"},
 	} {
 		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s %s", part.n, were(part.n), part.text))
+			parts = append(parts, fmt.Sprintf("%d %s %s", part.n, wasOrWere(part.n), part.text))
 		}
 	}
 	if missing := int(c.Period.Days) - len(c.Points); missing > 0 {
@@ -126,8 +126,8 @@ func (c chart) Provenance() string {
 	return fmt.Sprintf("Of %d days: %s.", c.Period.Days, strings.Join(parts, ", "))
 }
 
-// were returns "was" if n is 1, and "were" otherwise.
-func were(n int) string {
+// wasOrWere returns "was" if n is 1, and "were" otherwise.
+func wasOrWere(n int) string {
 	if n == 1 {
 		return "was"
 	}
@@ -135,7 +135,9 @@ func were(n int) string {
 }
 
 // MetricLink returns the URL query of the same page with a chart of the metric with this name. The result begins with a question mark.
-func (c chart) MetricLink(name string) string { return "?" + with(c.query, "metric", name).Encode() }
+func (c chart) MetricLink(name string) string {
+	return "?" + withParameters(c.query, "metric", name).Encode()
+}
 
 // ViewLink returns the URL query of the same page with a chart of totals if view is "total", or of the change on each day if view is
 // "gain". The result begins with a question mark.
@@ -143,7 +145,7 @@ func (c chart) ViewLink(view string) string {
 	if view == "total" {
 		view = ""
 	}
-	return "?" + with(c.query, "view", view).Encode()
+	return "?" + withParameters(c.query, "view", view).Encode()
 }
 
 // valueAt returns the value of the metric with index m on the given day. If the day has no point, it returns the value of the last point

@@ -32,7 +32,7 @@ func (v *visit) collections() ([]client.Collection, error) {
 // branch is a collection with its level in the tree of collections.
 type branch struct {
 	client.Collection
-	Level int // 0 for a collection without a parent; at most 3, so that deep trees stay readable
+	Level int // level of indentation: 0 for a collection without a parent; at most 3, so that deep trees stay readable
 }
 
 // collectionsPage is the data for the template of the list of collections.
@@ -148,14 +148,14 @@ func showCollection(v *visit) error {
 	if err := v.get(path, nil, &content.Collection); err != nil {
 		return err
 	}
-	if err := content.describeShare(v); err != nil {
+	if err := content.fillShareForm(v); err != nil {
 		return err
 	}
 	other := "true"
 	if content.Subtree {
 		other = ""
 	}
-	content.Link = "?" + with(v.r.URL.Query(), "subtree", other).Encode()
+	content.Link = "?" + withParameters(v.r.URL.Query(), "subtree", other).Encode()
 	switch v.csvPart() {
 	case "history":
 		if err := v.loadGains(path, p, &content); err != nil {

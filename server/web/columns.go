@@ -98,7 +98,7 @@ func (t tableView) ColumnChoices() []columnChoice {
 
 // KeptFields returns the query parameters of the page except columns. The form that chooses columns sends them again in hidden inputs.
 func (t tableView) KeptFields() []hiddenField {
-	return hiddenFields(with(t.query, "columns", ""))
+	return hiddenFields(withParameters(t.query, "columns", ""))
 }
 
 // hiddenFields returns the parameters of a query, sorted by name.
@@ -120,5 +120,5 @@ func (t tableView) CustomColumns() []string { return t.query["columns"] }
 // CSVLink returns the URL query that downloads the same list as a CSV file. The parameter part is the value of the query parameter csv, for
 // example videos.
 func (t tableView) CSVLink(part string) string {
-	return "?" + with(t.query, "csv", part, "page", "").Encode()
+	return "?" + withParameters(t.query, "csv", part, "page", "").Encode()
 }

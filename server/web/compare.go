@@ -68,7 +68,7 @@ func showComparison(v *visit) error {
 		if err := v.get("/videos/"+id+"/history", v.historyQuery(p), &history); err != nil {
 			return err
 		}
-		without := with(query)
+		without := withParameters(query)
 		without["video"] = slices.Delete(slices.Clone(chosen), n, n+1)
 		content.Videos = append(content.Videos, comparedVideo{video, "?" + without.Encode()})
 		metrics = append(metrics, metric{Name: fmt.Sprintf("video-%d", n+1), Label: titleOf(video)})
@@ -92,7 +92,7 @@ func showComparison(v *visit) error {
 			return v.sendHistory("comparison", content.Chart)
 		}
 	}
-	content.Kept = hiddenFields(with(query, "link", ""))
+	content.Kept = hiddenFields(withParameters(query, "link", ""))
 	return v.render(http.StatusOK, "compare", "videos", "Compare videos", content)
 }
 
@@ -103,7 +103,7 @@ func comparedIDs(query url.Values) ([]string, error) {
 	for _, text := range query["video"] {
 		id, err := uuid.Parse(text)
 		if err != nil {
-			return nil, &Problem{Status: http.StatusBadRequest, Title: "Not an id", Detail: "video is " + strconv.Quote(text) + "; it must be the id of a video."}
+			return nil, &Problem{Status: http.StatusBadRequest, Title: "Not an id", Detail: fmt.Sprintf("video is %q; it must be the id of a video.", text)}
 		}
 		if !slices.Contains(chosen, id.String()) {
 			chosen = append(chosen, id.String())

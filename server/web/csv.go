@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"encoding/csv"
+	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -64,7 +65,7 @@ func csvValue(cell any) string {
 	case client.FetchStatus:
 		return string(typed)
 	}
-	return value(cell)
+	return formatPlain(cell)
 }
 
 // firstRows are the parameters of a request to the API for the rows of a CSV file: the first maxCSVRows rows of the list.
@@ -94,7 +95,7 @@ func (v *visit) sendAccounts(accounts []client.Account) error {
 	rows := [][]string{{"link", "platform", "username", "followers", "total_views", "median_views", "videos", "last_uploaded_at", "fetch_status"}}
 	for _, a := range accounts {
 		rows = append(rows, []string{formula.Escape(a.AccountLink), string(a.Platform), formula.Escape(a.DisplayUsername), csvNumber(a.LatestFollowersCount), csvNumber(a.TotalViews),
-			value(a.MedianViews), csvNumber(a.TotalVideosTracked), csvValue(a.LastUploadedAt), optional(a.FetchStatus)})
+			formatPlain(a.MedianViews), csvNumber(a.TotalVideosTracked), csvValue(a.LastUploadedAt), optional(a.FetchStatus)})
 	}
 	return v.sendCSV("accounts", rows)
 }
@@ -134,9 +135,9 @@ func (v *visit) sendHistory(name string, c chart) error {
 }
 
 // CSVLink returns the URL query that downloads the points of the chart as a CSV file.
-func (c chart) CSVLink() string { return "?" + with(c.query, "csv", "history").Encode() }
+func (c chart) CSVLink() string { return "?" + withParameters(c.query, "csv", "history").Encode() }
 
 // refuseCSV returns the *Problem for a request for a CSV file that the page does not offer.
 func (v *visit) refuseCSV() error {
-	return &Problem{Status: http.StatusBadRequest, Title: "Unknown file", Detail: "csv is " + strconv.Quote(v.csvPart()) + "; this page has no such file."}
+	return &Problem{Status: http.StatusBadRequest, Title: "Unknown file", Detail: fmt.Sprintf("csv is %q; this page has no such file.", v.csvPart())}
 }

@@ -22,31 +22,31 @@ func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    p.assetPath,
 		"path":     func(parts ...any) string { return p.base + fmt.Sprint(parts...) },
-		"count":    count,
-		"short":    short,
-		"signed":   signed,
-		"percent":  percent,
-		"multiple": multiple,
-		"ratio":    ratio,
-		"when":     p.when,
-		"utc":      utc,
-		"iso":      iso,
-		"day":      day,
+		"count":    formatCount,
+		"short":    formatShort,
+		"signed":   formatSigned,
+		"percent":  formatPercent,
+		"multiple": formatMultiple,
+		"ratio":    formatRatio,
+		"when":     p.relativeTime,
+		"utc":      formatUTC,
+		"iso":      formatISO,
+		"day":      formatDay,
 		"state":    func(s any) state { return states[fmt.Sprint(s)] },
 		"platform": func(name any) string { return platforms[fmt.Sprint(name)] },
 		"title":    titleOf,
 		"bare":     bare,
 		"picture":  p.thumbnailPath,
-		"share":    share,
+		"share":    percentOfHighest,
 		"words":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 		"plural":   plural,
-		"positive": func(n number) bool { f, ok := known(n); return ok && f > 0 },
+		"positive": func(n number) bool { f, ok := valueOf(n); return ok && f > 0 },
 		"tracking": func(kind any) string { return trackingTypes[deref(kind)] },
 		"limited":  func(group any) string { return limited[fmt.Sprint(group)] },
 		"list":     func(items ...any) []any { return items },
 		"order":    func(v any, column, label string) sortHead { return sortHead{v, column, label} },
-		"value":    value,
-		"seconds":  seconds,
+		"value":    formatPlain,
+		"seconds":  formatDuration,
 		"cell":     func(c columnValuer, video client.Video) cell { return cell{c.kind(), c.value(&video), &video} },
 		"safeLink": safeLink,
 		"deref":    deref,
@@ -55,7 +55,7 @@ func (p *Pages) functions() template.FuncMap {
 
 // limited has, for each rate group, the words for its operations on the settings page. All operations of a group have the same rate limit.
 var limited = map[string]string{
-	"authenticate": "Checks of a token",
+	"authenticate": "Requests that check a token",
 	"read":         "Lists, single items and collections",
 	"write":        "Tracking, stopping and histories",
 }
@@ -80,8 +80,8 @@ type number any
 // trackingTypes are the tracking types of accounts in words.
 var trackingTypes = map[string]string{"latest_30": "its latest 30 videos", "latest_200": "its latest 200 videos", "all": "all its videos", "new_only": "only new videos"}
 
-// known returns the value of n. The second result is false if n is unknown.
-func known(n number) (float64, bool) {
+// valueOf returns the value of n. The second result is false if n is unknown.
+func valueOf(n number) (float64, bool) {
 	switch n := n.(type) {
 	case *int64:
 		if n != nil {
@@ -103,19 +103,19 @@ func known(n number) (float64, bool) {
 	return 0, false
 }
 
-// value formats a number as the JSON of the API does: without thousands separators and abbreviations, so that programs can read it. It
-// returns "" for an unknown number.
-func value(n number) string {
-	f, ok := known(n)
+// formatPlain formats a number as the JSON of the API does: without thousands separators and abbreviations, so that programs can read it.
+// It returns "" for an unknown number.
+func formatPlain(n number) string {
+	f, ok := valueOf(n)
 	if !ok {
 		return ""
 	}
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// count returns a whole number with a comma after every three digits.
-func count(n number) string {
-	f, ok := known(n)
+// formatCount returns a whole number with a comma after every three digits.
+func formatCount(n number) string {
+	f, ok := valueOf(n)
 	if !ok {
 		return unknown
 	}
@@ -129,9 +129,9 @@ func count(n number) string {
 	return digits
 }
 
-// short returns a number with at most four digits and a unit such as k or M, for example 1.23M.
-func short(n number) string {
-	f, ok := known(n)
+// formatShort returns a number with at most four digits and a unit such as k or M, for example 1.23M.
+func formatShort(n number) string {
+	f, ok := valueOf(n)
 	if !ok {
 		return unknown
 	}
@@ -162,24 +162,24 @@ func short(n number) string {
 		}
 		return sign + strconv.FormatFloat(cut, 'f', decimals, 64) + unit.name
 	}
-	return count(n)
+	return formatCount(n)
 }
 
-// signed returns a change as text: a number with a plus or minus sign.
-func signed(n number) string {
-	f, ok := known(n)
+// formatSigned returns a change as text: a number with a plus or minus sign.
+func formatSigned(n number) string {
+	f, ok := valueOf(n)
 	if !ok {
 		return unknown
 	}
 	if f > 0 {
-		return "+" + count(n)
+		return "+" + formatCount(n)
 	}
-	return count(n)
+	return formatCount(n)
 }
 
-// percent returns a change in percent, with a plus or minus sign and one decimal.
-func percent(n number) string {
-	f, ok := known(n)
+// formatPercent returns a change in percent, with a plus or minus sign and one decimal.
+func formatPercent(n number) string {
+	f, ok := valueOf(n)
 	if !ok {
 		return unknown
 	}
@@ -193,18 +193,18 @@ func percent(n number) string {
 	return sign + strconv.FormatFloat(math.Abs(f), 'f', 1, 64) + " %"
 }
 
-// ratio returns a percentage as text with two decimals, such as "4.56 %". Unlike percent, it adds no plus sign.
-func ratio(n number) string {
-	f, ok := known(n)
+// formatRatio returns a percentage as text with two decimals, such as "4.56 %". Unlike formatPercent, it adds no plus sign.
+func formatRatio(n number) string {
+	f, ok := valueOf(n)
 	if !ok {
 		return unknown
 	}
 	return strconv.FormatFloat(f, 'f', 2, 64) + " %"
 }
 
-// multiple returns a factor as text, such as 12.4× or 0.07×.
-func multiple(n number) string {
-	f, ok := known(n)
+// formatMultiple returns a factor as text, such as 12.4× or 0.07×.
+func formatMultiple(n number) string {
+	f, ok := valueOf(n)
 	if !ok {
 		return unknown
 	}
@@ -215,10 +215,10 @@ func multiple(n number) string {
 	return strconv.FormatFloat(f, 'f', decimals, 64) + "×"
 }
 
-// share returns n as a percentage of highest, from 0 to 100. It is the width of the bar behind a number.
-func share(n, highest number) string {
-	f, ok := known(n)
-	m, maxKnown := known(highest)
+// percentOfHighest returns n as a percentage of highest, from 0 to 100. It is the width of the bar behind a number.
+func percentOfHighest(n, highest number) string {
+	f, ok := valueOf(n)
+	m, maxKnown := valueOf(highest)
 	if !ok || !maxKnown || m <= 0 || f <= 0 {
 		return "0"
 	}
@@ -227,14 +227,14 @@ func share(n, highest number) string {
 
 // plural returns the number n with the noun in the right form, for example "1 video" or "2,000 videos".
 func plural(n number, one, many string) string {
-	if f, ok := known(n); ok && f == 1 {
+	if f, ok := valueOf(n); ok && f == 1 {
 		return "1 " + one
 	}
-	return count(n) + " " + many
+	return formatCount(n) + " " + many
 }
 
-// utc returns a time as text in UTC. It returns "" for nil.
-func utc(t any) string {
+// formatUTC returns a time as text in UTC. It returns "" for nil.
+func formatUTC(t any) string {
 	switch t := t.(type) {
 	case *time.Time:
 		if t != nil {
@@ -246,8 +246,8 @@ func utc(t any) string {
 	return ""
 }
 
-// iso returns a time in the form that browsers parse, or "" for nil.
-func iso(t any) string {
+// formatISO returns a time in the form that browsers parse, or "" for nil.
+func formatISO(t any) string {
 	switch t := t.(type) {
 	case *time.Time:
 		if t != nil {
@@ -259,9 +259,9 @@ func iso(t any) string {
 	return ""
 }
 
-// when says in words how long ago a time was, or how long it is until a future time. If the time is more than 60 days away, it returns the
-// date.
-func (p *Pages) when(t any) string {
+// relativeTime says in words how long ago a time was, or how long it is until a future time. If the time is more than 60 days away, it
+// returns the date.
+func (p *Pages) relativeTime(t any) string {
 	var at time.Time
 	switch t := t.(type) {
 	case *time.Time:
@@ -290,8 +290,8 @@ func (p *Pages) when(t any) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// day returns d, a date or a pointer to a date, in the form 2006-01-02. It returns unknown if d is nil.
-func day(d any) string {
+// formatDay returns d, a date or a pointer to a date, in the form 2006-01-02. It returns unknown if d is nil.
+func formatDay(d any) string {
 	switch d := d.(type) {
 	case *openapi_types.Date:
 		if d != nil {
@@ -347,8 +347,8 @@ func safeLink(link string) string {
 	return link
 }
 
-// seconds returns a duration of n seconds as a short text, such as "3 h". It returns "–" if n is nil.
-func seconds(n *float64) string {
+// formatDuration returns a duration of n seconds as a short text, such as "3 h". It returns "–" if n is nil.
+func formatDuration(n *float64) string {
 	switch {
 	case n == nil:
 		return unknown

@@ -85,7 +85,7 @@ type guideLinks struct {
 
 // Transform changes the links of a parsed document.
 func (g guideLinks) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
-	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // Walk returns an error only if the function does, which never happens
+	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // Walk returns only errors of its callback, and this callback returns none
 		if link, ok := node.(*ast.Link); ok && entering {
 			link.Destination = []byte(g.target(string(link.Destination)))
 		}

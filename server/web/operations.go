@@ -91,16 +91,16 @@ type statusTotal struct {
 	Targets int64
 }
 
-// mayOperate returns true if the visitor may see the page of operations: the visitor's token may manage tokens, and it belongs to the
+// maySeeOperations returns true if the visitor may see the page of operations: the visitor's token may manage tokens, and it belongs to the
 // operator's organisation.
-func (v *visit) mayOperate() bool {
+func (v *visit) maySeeOperations() bool {
 	return v.id.Organisation.Operator && v.id.Token.May(store.ScopeAdmin)
 }
 
 // showOperations shows the page of operations, which covers the videos and accounts of all organisations. Visitors who may not see this
 // page get the page for unknown addresses.
 func showOperations(v *visit) error {
-	if !v.mayOperate() {
+	if !v.maySeeOperations() {
 		return errNotFound
 	}
 	status, version, err := v.Backend.Operations(v.r)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,11 +18,11 @@ type tile struct {
 	Ratio  *float64 // a percentage that the tile shows instead of Value
 	IsRate bool     // true if Ratio is shown
 	Change *int64   // the change in the period; nil if it is unknown
-	Before *int64   // the change in the previous period of the same length; see PerDay
+	Before *int64   // if PerDay is true, the sum of the previous period; otherwise the change in that period; nil if it is unknown
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
-	Plain    bool     // if true, the tile does not show Change; it shows Percent, or else Unknown, or else Stopped
-	Percent  *float64 // the change in percent
+	Plain    bool     // if true, the tile shows the first of Percent, Unknown and Stopped that is known, instead of Change
+	Percent  *float64 // the change of Value in the period, in percent
 	Unknown  *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped  *int64   // number of videos that are no longer tracked
 	PerDay   bool     // if true, Value is the sum over the days of the period, and Before is the sum over the days of the previous period
@@ -91,7 +92,7 @@ func showOverview(v *visit) error {
 	if err := v.get("/statistics/videos", nil, &statistics); err != nil {
 		return err
 	}
-	content.Statuses, content.Total = troubled(statistics.ByStatus), statistics.Total
+	content.Statuses, content.Total = withoutNewNumbers(statistics.ByStatus), statistics.Total
 	for _, list := range []struct {
 		videos *[]client.Video
 		query  url.Values
@@ -196,8 +197,8 @@ func sumOf(points []point, m int, firstDay, lastDay store.Date) *int64 {
 	return sum
 }
 
-// troubled returns how many videos get no new numbers, by fetch status. It leaves out statuses that no video has.
-func troubled(s client.StatusCounts) []statusCount {
+// withoutNewNumbers returns how many videos get no new numbers, by fetch status. It leaves out statuses that no video has.
+func withoutNewNumbers(s client.StatusCounts) []statusCount {
 	var out []statusCount
 	for _, c := range []statusCount{{"failing", s.Failing}, {"delayed", s.Delayed}, {"unsupported", s.Unsupported}, {"private", s.Private},
 		{"restricted", s.Restricted}, {"gone", s.Gone}, {"pending", s.Pending}} {
@@ -221,7 +222,7 @@ func (v *visit) pageNumber() (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, &Problem{Status: http.StatusBadRequest, Title: "Invalid page", Detail: "page is " + strconv.Quote(text) + "; it must be 1 or more."}
+		return 0, &Problem{Status: http.StatusBadRequest, Title: "Invalid page", Detail: fmt.Sprintf("page is %q; it must be 1 or more.", text)}
 	}
 	return n, nil
 }

@@ -74,7 +74,7 @@ func (v *visit) period() (period, error) {
 
 // Link returns the query of the same page with a period of n days.
 func (p period) Link(n int32) string {
-	return "?" + with(p.query, "days", strconv.Itoa(int(n)), "start", "", "end", "").Encode()
+	return "?" + withParameters(p.query, "days", strconv.Itoa(int(n)), "start", "", "end", "").Encode()
 }
 
 // Today returns the current day.
@@ -83,9 +83,9 @@ func (p period) Today() store.Date { return p.today }
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".
 func (p period) Text() string { return p.Start.String() + " to " + p.End.String() }
 
-// with returns a copy of query in which some parameters are changed. The parameter pairs has the names and the new values of query
-// parameters, in turn. An empty value removes the query parameter. The result never has the query parameter notice.
-func with(query url.Values, pairs ...string) url.Values {
+// withParameters returns a copy of query in which some parameters are changed. The parameter pairs has the names and the new values of
+// query parameters, in turn. An empty value removes the query parameter. The result never has the query parameter notice.
+func withParameters(query url.Values, pairs ...string) url.Values {
 	out := url.Values{}
 	maps.Copy(out, query)
 	out.Del("notice")

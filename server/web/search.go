@@ -57,7 +57,7 @@ func (v *visit) searchVideos(content *searchPage) error {
 	var found client.VideoPage
 	err := v.get("/videos", query, &found)
 	content.Videos = found.Data
-	return unlessRefused(err)
+	return ignoreRefusal(err)
 }
 
 // searchAccounts reads the accounts with the searched username.
@@ -66,7 +66,7 @@ func (v *visit) searchAccounts(content *searchPage) error {
 	var found client.AccountPage
 	err := v.get("/accounts", query, &found)
 	content.Accounts = found.Data
-	return unlessRefused(err)
+	return ignoreRefusal(err)
 }
 
 // searchCollections finds the collections whose names contain the searched text. It ignores differences between upper and lower case.
@@ -80,9 +80,9 @@ func (v *visit) searchCollections(content *searchPage) error {
 	return err
 }
 
-// unlessRefused returns nil if err says that the API refused the searched text, for example because it cannot be a username. It returns any
+// ignoreRefusal returns nil if err says that the API refused the searched text, for example because it cannot be a username. It returns any
 // other err unchanged.
-func unlessRefused(err error) error {
+func ignoreRefusal(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusBadRequest { //nolint:errorlint // get returns a *Problem itself
 		return nil
 	}

@@ -62,8 +62,8 @@ func (v *visit) setCookie(secret string, maxAge int) {
 		SameSite: http.SameSiteLaxMode})
 }
 
-// start stores the secret of a new session in the browser's cookie and redirects the browser to path.
-func (v *visit) start(session, path string) {
+// startSession stores the secret of a new session in the browser's cookie and redirects the browser to path.
+func (v *visit) startSession(session, path string) {
 	v.setCookie(session, int(store.SessionLife.Seconds()))
 	v.redirect(localPath(path))
 }
@@ -87,7 +87,7 @@ func signIn(v *visit) error {
 	if err != nil {
 		return v.refuseSignIn(err)
 	}
-	v.start(session, v.r.PostFormValue("next"))
+	v.startSession(session, v.r.PostFormValue("next"))
 	return nil
 }
 
@@ -117,7 +117,7 @@ func useLoginLink(v *visit) error {
 	if err != nil {
 		return v.refuseSignIn(err)
 	}
-	v.start(session, "/")
+	v.startSession(session, "/")
 	return nil
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,7 +19,7 @@ import (
 // settingsPage is the data for the template of the settings page.
 type settingsPage struct {
 	Account     client.Authentication
-	Tokens      []client.ListedToken // newest first; empty if the visitor may not manage tokens
+	Tokens      []client.ListedToken // the tokens of the organisation, the newest first; empty if the visitor may not manage tokens
 	Made        *client.CreatedToken // the token that the visitor has just created; its secret is shown only now
 	Webhooks    webhookSettings
 	MadeWebhook *client.CreatedWebhook // the webhook that the visitor has just created; its secret is shown only now
@@ -133,7 +134,7 @@ var themes = []string{"", "light", "dark"}
 func setTheme(v *visit) error {
 	theme := v.r.PostFormValue("theme")
 	if !slices.Contains(themes, theme) {
-		return &Problem{Status: http.StatusBadRequest, Title: "Unknown colours", Detail: "theme is " + strconv.Quote(theme) + "; it must be light, dark or empty."}
+		return &Problem{Status: http.StatusBadRequest, Title: "Unknown colours", Detail: fmt.Sprintf("theme is %q; it must be light, dark or empty.", theme)}
 	}
 	cookie := &http.Cookie{ //nolint:gosec // Secure is false only if the dashboard has an http URL, over which browsers would not send a secure cookie
 		Name: themeCookie, Value: theme, Path: v.base + "/", MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, Secure: v.Secure, SameSite: http.SameSiteLaxMode}

@@ -118,7 +118,7 @@ func (s *shareVisit) get(part string, query url.Values, result any) error {
 // newShareVisit returns a visit of a share page. Its requests to the API have the rights of the collection's organisation, and can only
 // read.
 func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
-	own := *v // a copy that gets the identity; v itself gets none, so that a page for an error shows nothing of the organisation
+	own := *v // only this copy of v gets the identity: an error page, which is rendered from v, then shows nothing of the organisation
 	own.id = store.Identity{Organisation: share.Organisation, Token: store.Token{OrganisationID: share.Organisation.ID, Scopes: []store.Scope{store.ScopeRead}}}
 	settings, err := settingsOf(share.Collection.DisplaySettings, share.Collection.Name)
 	return &shareVisit{&own, share, settings}, err
@@ -258,8 +258,8 @@ func (s *shareVisit) load(page *sharePage) error {
 	if page.Summary == "" {
 		page.Summary = plural(page.View.Total, "video", "videos")
 		for _, t := range page.Tiles {
-			if _, ok := known(t.Value); ok && t.Label != "Videos" {
-				page.Summary += " · " + short(t.Value) + " " + strings.ToLower(t.Label)
+			if _, ok := valueOf(t.Value); ok && t.Label != "Videos" {
+				page.Summary += " · " + formatShort(t.Value) + " " + strings.ToLower(t.Label)
 			}
 		}
 	}
@@ -343,8 +343,8 @@ func (s *shareVisit) loadSums(p period, page *sharePage) error {
 	return nil
 }
 
-// describeShare sets the fields of p for the form with the settings of the share page.
-func (p *collectionPage) describeShare(v *visit) error {
+// fillShareForm sets the fields of p for the form with the settings of the share page.
+func (p *collectionPage) fillShareForm(v *visit) error {
 	var text *string
 	if encoded := string(p.Collection.DisplaySettings); encoded != "" && encoded != "null" {
 		text = &encoded

@@ -65,11 +65,13 @@ func (t tableView) SortLink(column string) string {
 	if column == t.Column && !t.Ascending {
 		direction = "asc"
 	}
-	return "?" + with(t.query, "order_by", column, "order_direction", direction, "page", "").Encode()
+	return "?" + withParameters(t.query, "order_by", column, "order_direction", direction, "page", "").Encode()
 }
 
 // Back returns the path and the query of the page. After an action on rows of the table, the browser returns to this address.
-func (t tableView) Back() string { return t.path + "?" + with(t.query, "notice", "").Encode() }
+func (t tableView) Back() string {
+	return t.path + "?" + withParameters(t.query, "notice", "").Encode()
+}
 
 // PageLink returns the URL query of page n of the same list.
 func (t tableView) PageLink(n int) string {
@@ -77,7 +79,7 @@ func (t tableView) PageLink(n int) string {
 	if n > 1 {
 		text = strconv.Itoa(n)
 	}
-	return "?" + with(t.query, "page", text).Encode()
+	return "?" + withParameters(t.query, "page", text).Encode()
 }
 
 // Previous returns the number of the previous page, or 0 on page 1.

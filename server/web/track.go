@@ -30,7 +30,7 @@ type trackPage struct {
 // trackResult is the result of tracking one link.
 type trackResult struct {
 	Link    string
-	Kind    string // video or account
+	Kind    string // "video" or "account"
 	ID      string // "" if the link was refused
 	Path    string // path of the dashboard page of the video or account; "" if the link was refused
 	Word    string // the result in words, for example Tracked
@@ -102,7 +102,7 @@ func track(v *visit) error {
 	if len(videos) > 0 {
 		var result client.TrackVideosResult
 		_, err := v.send(http.MethodPost, "/videos/bulk", client.TrackVideosRequest{Links: videos, LabelIds: labels}, &result)
-		if err := content.refuse(err); err != nil {
+		if err := content.addProblem(err); err != nil {
 			return err
 		}
 		for _, e := range result.Results {
@@ -121,7 +121,7 @@ func track(v *visit) error {
 		}
 		var result client.TrackAccountsResult
 		_, err := v.send(http.MethodPost, "/accounts/bulk", body, &result)
-		if err := content.refuse(err); err != nil {
+		if err := content.addProblem(err); err != nil {
 			return err
 		}
 		for _, e := range result.Results {
@@ -145,9 +145,9 @@ func track(v *visit) error {
 	return v.renderTrack(status, content)
 }
 
-// refuse adds err to the problems that the page shows if err is a *Problem that the visitor can solve. It returns any other error
+// addProblem adds err to the problems that the page shows if err is a *Problem that the visitor can solve. It returns any other error
 // unchanged.
-func (p *trackPage) refuse(err error) error {
+func (p *trackPage) addProblem(err error) error {
 	if problem, ok := err.(*Problem); ok && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusUnauthorized { //nolint:errorlint // send returns a *Problem itself
 		p.Problems = append(p.Problems, problem)
 		return nil

@@ -52,7 +52,7 @@ type uploadColumn struct {
 // day and known views.
 func (v *visit) accountUploads(id string) (*uploads, error) {
 	var found client.AccountVideoPage
-	query := url.Values{"paginated": {"true"}, "limit": {value(maxUploads)}, "order_by": {"uploaded_at"}}
+	query := url.Values{"paginated": {"true"}, "limit": {formatPlain(maxUploads)}, "order_by": {"uploaded_at"}}
 	if err := v.get("/accounts/"+id+"/videos", query, &found); err != nil {
 		return nil, err
 	}

@@ -29,13 +29,13 @@ func TestNewUploads_placesVideosByDayAndViews(t *testing.T) {
 	require.EqualValues(t, 90, u.Low)
 	require.EqualValues(t, 5000, u.High)
 	require.Equal(t, 3, u.Days)
-	require.Nil(t, u.P10, "four videos have no tenth")
+	require.Nil(t, u.P10, "P10 is nil, because four videos are too few for percentiles")
 	require.Len(t, u.Dots, 4, "videos without a day or without views are left out")
 	for n := range u.Dots[1:] {
 		require.LessOrEqual(t, u.Dots[n].X, u.Dots[n+1].X, "the dots are ordered by day")
 	}
 	require.Equal(t, []bool{false, false, false, true}, []bool{u.Dots[0].High, u.Dots[1].High, u.Dots[2].High, u.Dots[3].High}, "5,000 is more than ten times the median, 105")
-	require.Less(t, u.Dots[3].Y, u.Median, "more views are higher")
+	require.Less(t, u.Dots[3].Y, u.Median, "the dot of a video with more views than the median is above the line of the median")
 	require.InDelta(t, uploadsPadding, u.Dots[0].X, 0.01)
 	require.Len(t, u.Columns, 2, "a week without uploads has no column")
 	require.Equal(t, []int{3, 1}, []int{u.Columns[0].Uploads, u.Columns[1].Uploads})
@@ -54,6 +54,6 @@ func TestNewUploads_needsThreeVideosForADiagramAndTenForPercentiles(t *testing.T
 	require.EqualValues(t, 82, *u.P10, "two of twenty videos have at most 82 views")
 	require.EqualValues(t, 99, *u.P90, "two of twenty videos have at least 99 views")
 	equal := newUploads([]client.Video{uploaded("2026-11-02", 0), uploaded("2026-11-02", 0), uploaded("2026-11-02", 0)})
-	require.InDelta(t, dotsHeight/2, equal.Dots[0].Y, 0.01, "equal views are in the middle")
+	require.InDelta(t, dotsHeight/2, equal.Dots[0].Y, 0.01, "if all videos have equally many views, their dots are at half of the height")
 	require.False(t, equal.Dots[0].High, "no video is an outlier of a median of 0")
 }

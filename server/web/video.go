@@ -179,7 +179,7 @@ func changeChosenVideos(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.redirect(back.EscapedPath() + "?" + with(back.Query(), "notice", notice).Encode())
+	v.redirect(back.EscapedPath() + "?" + withParameters(back.Query(), "notice", notice).Encode())
 	return nil
 }
 

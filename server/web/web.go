@@ -65,8 +65,8 @@ type Backend interface {
 	SetUp(ctx context.Context, link, name string) (store.Setup, error)
 	// SignOut ends the session with this secret.
 	SignOut(ctx context.Context, session string) error
-	// Share returns the public or protected collection with the given hash. For an unknown hash, for a private collection and for a share page
-	// that has expired, the error is a *Problem with status 404.
+	// Share returns the public or protected collection with the given hash. For an unknown hash, for a private collection and for a share
+	// page that has expired, the error is a *Problem with status 404.
 	Share(ctx context.Context, hash string) (store.Share, error)
 	// ShareOpened stores that a visitor opens a share page now. It does not wait for the write.
 	ShareOpened(ctx context.Context, share store.Share)
@@ -298,7 +298,7 @@ type page struct {
 // the data that only this template needs.
 func (v *visit) render(status int, name, section, title string, content any) error {
 	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
-		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.mayOperate(), Theme: v.theme()}
+		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.maySeeOperations(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.Served(v.r.Context())
 		shown.Idle = err == nil && !served.IsKnown() // an error is ignored, because the page is useful without the notice that no collector is running
@@ -340,7 +340,7 @@ func (v *visit) fail(err error) {
 	}
 	v.setRetryAfter(problem)
 	if err := v.render(problem.Status, "problem", "", problem.Title, problem); err != nil {
-		v.Logger.ErrorContext(v.r.Context(), "cannot show an error", "error", err)
+		v.Logger.ErrorContext(v.r.Context(), "cannot render the error page", "error", err)
 	}
 }
 

@@ -31,22 +31,22 @@ func TestNumbers_areNeverRoundedUpAndUnknownIsNotZero(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 9_999: "9,999", 10_000: "10.0k", 99_999: "99.9k", 999_999: "999k",
 		1_000_000: "1.00M", 1_150_000: "1.15M", 16_100: "16.1k", 1_239_999: "1.23M", 12_390_000: "12.3M", 999_999_999: "999M", 1_234_567_890: "1.23B", -12_390_000: "−12.3M", -5: "−5"} {
-		require.Equal(t, want, short(n), n)
+		require.Equal(t, want, formatShort(n), n)
 	}
-	require.Equal(t, "1,234,567,890", count(int64(1_234_567_890)))
-	require.Equal(t, "−1,234", count(int64(-1234)))
-	require.Equal(t, "+1,234", signed(new(int64(1234))))
-	require.Equal(t, "0", signed(new(int64(0))))
-	require.Equal(t, "9007199254740991", value(new(int64(1<<53-1))))
-	require.Equal(t, "+12.3 %", percent(new(12.34)))
-	require.Equal(t, "−0.5 %", percent(new(-0.5)))
-	require.Equal(t, "0.07×", multiple(new(0.071)))
-	for _, show := range []func(number) string{count, short, signed, percent, ratio, multiple} {
+	require.Equal(t, "1,234,567,890", formatCount(int64(1_234_567_890)))
+	require.Equal(t, "−1,234", formatCount(int64(-1234)))
+	require.Equal(t, "+1,234", formatSigned(new(int64(1234))))
+	require.Equal(t, "0", formatSigned(new(int64(0))))
+	require.Equal(t, "9007199254740991", formatPlain(new(int64(1<<53-1))))
+	require.Equal(t, "+12.3 %", formatPercent(new(12.34)))
+	require.Equal(t, "−0.5 %", formatPercent(new(-0.5)))
+	require.Equal(t, "0.07×", formatMultiple(new(0.071)))
+	for _, show := range []func(number) string{formatCount, formatShort, formatSigned, formatPercent, formatRatio, formatMultiple} {
 		require.Equal(t, unknown, show((*int64)(nil)))
 		require.Equal(t, unknown, show((*float64)(nil)))
 		require.Equal(t, unknown, show(nil))
 	}
-	require.Empty(t, value((*int64)(nil)))
+	require.Empty(t, formatPlain((*int64)(nil)))
 }
 
 func TestChart_gainIsUnknownIfTheDayBeforeIsMissing(t *testing.T) {
@@ -75,7 +75,7 @@ func TestEveryDay_repeatsTotalsOnDaysWithoutChanges(t *testing.T) {
 	require.Equal(t, int64(2), *filled[0].Values[overviewViews])
 	require.Equal(t, int64(1), *filled[2].Values[overviewViews])
 	require.Nil(t, filled[0].Values[overviewUploads], "no uploads are known for a day without a point")
-	require.Nil(t, valueAt(filled, overviewViews, 4), "nothing is known before the first point")
+	require.Nil(t, valueAt(filled, overviewViews, 4), "the value on a day before the first point is unknown")
 }
 
 func TestTreeOf_putsCollectionsBelowTheirParents(t *testing.T) {

@@ -1,4 +1,4 @@
-// This program stands for one that a customer has written for the hosted service. It calls every operation of that service's API. ReelTally
+// This program is an example of a program that a customer has written for a hosted service. It calls every operation of the service's API. ReelTally
 // has the same operations, so the test runs the program unchanged, with the address and a token of ReelTally.
 import assert from "node:assert";
 
