@@ -46,7 +46,7 @@ type accountName struct {
 type nameKind int
 
 const (
-	externalID nameKind = iota // the platform's own id
+	externalID nameKind = iota // the platform's own id of the account
 	sourceID                   // the id that a source uses for the account
 	handle
 )

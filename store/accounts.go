@@ -35,7 +35,7 @@ type Account struct {
 	DiscoveredAt *db.Instant // when a source last listed all of the account's videos that are to be tracked; nil before the first such list
 	CheckedAt    *db.Instant // time of the last successful fetch of the account
 	Private      bool
-	Empty        bool // the account has no videos
+	Empty        bool // true if the account has no videos
 	Bio          *string
 	ProfileLink  *string // the link that the account's profile shows
 

@@ -29,7 +29,7 @@ type AccountVideo struct {
 	UploadedAt      *db.Date
 }
 
-// accountVideoColumns are the columns of an AccountVideo.
+// accountVideoColumns are the columns of the table videos that are read into an AccountVideo.
 var accountVideoColumns = func() []db.Column[AccountVideo] {
 	columns := []db.Column[AccountVideo]{
 		{Name: "organisation_id", Set: func(v *AccountVideo, row *db.Values, i int) { v.OrganisationID = row.ID(i) }},

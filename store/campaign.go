@@ -52,7 +52,7 @@ type CollectionName struct {
 // CampaignDay has the counts of one day, added up over the videos that are in the collection on that day.
 type CampaignDay struct {
 	Day          db.Date
-	Videos       int64 // number of videos
+	Videos       int64 // number of videos in the collection on this day
 	Added        int64 // number of videos that were added on this day
 	Measured     int64 // number of videos with a stored point of this day
 	Rounded      int64 // number of videos with a stored point of this day in which the source has probably rounded a count

@@ -329,7 +329,7 @@ type CollectionPatch struct {
 	Name            *string
 	Parent          *ParentChange
 	Access          *Access
-	PasswordHash    *string // a result of HashPassword
+	PasswordHash    *string // the password hash, as HashPassword returns it
 	ShareExpiry     *ShareExpiryChange
 	DisplaySettings *json.RawMessage
 	Hashtags        *[]string

@@ -161,7 +161,7 @@ func TestCollections_refuseCyclesAndMoreThan16Levels(t *testing.T) {
 		}
 		other := storetest.Collection(t, o, "other", nil)
 		_, err = o.UpdateCollection(t.Context(), chain[0].ID, below(&other.ID))
-		require.ErrorIs(t, err, store.ErrTooDeep, "a moved collection takes the collections below it with it, and they would be too deep")
+		require.ErrorIs(t, err, store.ErrTooDeep, "the collections below the moved collection would be too deep")
 		update(t, o, chain[1].ID, below(&other.ID))
 		update(t, o, chain[0].ID, below(&chain[deepest-2].ID)) // the moved collection is now on level 16, the deepest level
 		require.Equal(t, chain[deepest-2].ID, *read(t, o, chain[0].ID).ParentID)
@@ -306,10 +306,10 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 				}
 			}
 			page := storetest.ListVideos(t, o, q)
-			require.ElementsMatch(t, listed, idsOf(page.Videos), "the list and the labels agree")
+			require.ElementsMatch(t, listed, idsOf(page.Videos), "the list must contain exactly the videos that have the collection as a label")
 			counted, err := o.Collection(t.Context(), c.ID, true)
 			require.NoError(t, err)
-			require.EqualValues(t, len(listed), counted.VideoCount, "the count agrees with the list")
+			require.EqualValues(t, len(listed), counted.VideoCount, "the number of videos of the collection must equal the length of the list")
 			q.CollectionID, q.Collections = nil, []string{strings.ToUpper(c.ID.String())}
 			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "the id of the collection can be in upper case")
 			return members

@@ -17,8 +17,8 @@ type DataKind string
 // The kinds of data. The kind of a database without numbers is NoData.
 const (
 	NoData   DataKind = ""
-	DemoData DataKind = "demo" // made up by the sandbox
-	RealData DataKind = "real" // from platforms, vendors or imports
+	DemoData DataKind = "demo" // the sandbox made up the numbers
+	RealData DataKind = "real" // the numbers come from platforms, vendors or imports
 )
 
 // SandboxSource is the name of the source of points that the sandbox made up.

@@ -28,7 +28,7 @@ type PointsQuery struct {
 // pointOrders are the columns by which ListPoints orders videos.
 var pointOrders = db.SortColumns{"latest_updated_at": VideoOrders["latest_updated_at"]}
 
-// pointVideoColumns are the columns of a VideoPoints.
+// pointVideoColumns are the columns of the table videos that are read into a VideoPoints.
 var pointVideoColumns = []db.Column[VideoPoints]{
 	{Name: "id", Set: func(v *VideoPoints, row *db.Values, i int) { v.ID = row.ID(i) }},
 	{Name: "platform", Set: func(v *VideoPoints, row *db.Values, i int) { v.Platform = link.Platform(row.String(i)) }},

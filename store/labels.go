@@ -72,8 +72,8 @@ type labels struct {
 	bytes   []int64             // number of bytes that each label of all takes in JSON
 	single  []labelSet          // for each label of all, the set that has only this label; most rows have one label at most
 	tags    map[string][]int    // the key is a hashtag, and the value has the indexes in all of the collections with this hashtag
-	members []member            // ordered by id
-	first   map[uuid.UUID]int32 // for each id: the index of its first entry in members
+	members []member            // the members of the collections, ordered by the id of the video or account
+	first   map[uuid.UUID]int32 // index of the first entry in members for each video or account; the key is its id
 }
 
 // member is a video or account that was added to a collection.

@@ -34,9 +34,9 @@ const MetricCount = 5
 //   - add the metric to ingest.VideoFacts, to VideoOrders, and to the API contract
 var metrics = [MetricCount]struct {
 	column string                // name of the column
-	count  func(*Counts) **int64 // address of the metric's field in Counts
-	sum    func(*Sums) *int64    // address of the metric's field in Sums
-	latest func(*Video) **int64  // address of the metric's latest count in Video
+	count  func(*Counts) **int64 // returns the address of the metric's field in a Counts
+	sum    func(*Sums) *int64    // returns the address of the metric's field in a Sums
+	latest func(*Video) **int64  // returns the address of the metric's latest count in a Video
 }{
 	{"views", func(c *Counts) **int64 { return &c.Views }, func(s *Sums) *int64 { return &s.Views }, func(v *Video) **int64 { return &v.LatestViews }},
 	{"likes", func(c *Counts) **int64 { return &c.Likes }, func(s *Sums) *int64 { return &s.Likes }, func(v *Video) **int64 { return &v.LatestLikes }},

@@ -60,7 +60,7 @@ func TestCreateOrganisation_refusesInvalidNamesAndTiers(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		for _, name := range []string{"", " \t", strings.Repeat("ü", 101)} {
 			_, err := db.CreateOrganisation(t.Context(), name, store.TierBasic, store.SubscriptionActive)
-			require.ErrorContains(t, err, "it must have 1 to 100", name)
+			require.ErrorContains(t, err, "characters; it must have 1 to 100", name)
 		}
 		_, err := db.CreateOrganisation(t.Context(), strings.Repeat("ü", 100), store.TierBasic, store.SubscriptionActive)
 		require.NoError(t, err)

@@ -60,7 +60,7 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 		}
 		unmatched, err := o.StopVideos(t.Context(), refs, false)
 		require.NoError(t, err)
-		require.Equal(t, []store.VideoRef{refs[0], refs[2], refs[4], refs[5], refs[7], refs[8], refs[9]}, unmatched, "in the order of the request")
+		require.Equal(t, []store.VideoRef{refs[0], refs[2], refs[4], refs[5], refs[7], refs[8], refs[9]}, unmatched, "the unmatched videos must be in the order of the request")
 
 		require.True(t, storetest.VideoOf(t, o, storetest.Clip(t, 0)).Removed)
 		require.True(t, storetest.VideoOf(t, o, storetest.Clip(t, 1)).Removed)

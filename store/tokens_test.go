@@ -151,7 +151,7 @@ func TestCreateToken_refusesInvalidArguments(t *testing.T) {
 		}{
 			"no name":                  {org, " ", bothScopes, 0, "0 characters; it must have 1 to 100"},
 			"a name of 101 characters": {org, strings.Repeat("ä", 101), bothScopes, 0, "101 characters"},
-			"no scope":                 {org, "T", nil, 0, "at least one of the scopes read, write and admin"},
+			"no scope":                 {org, "T", nil, 0, "a token needs at least one of the scopes read, write and admin"},
 			"an unknown scope":         {org, "T", []store.Scope{store.ScopeRead, "owner"}, 0, `scope "owner" is not one of read, write, admin`},
 			"an expiry in the past":    {org, "T", bothScopes, -time.Hour, "a token cannot be valid for -1h0m0s"},
 			"an unknown organisation":  {uuid.UUID{1}, "T", bothScopes, 0, "no such organisation: 01000000-"},

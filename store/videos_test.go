@@ -24,7 +24,7 @@ type library struct {
 	videos      []store.Video // all videos, including the stopped ones
 	tags        map[uuid.UUID][]string
 	collections map[string][]uuid.UUID // ids of the videos in each collection, by the name and by the id of the collection
-	ids         []uuid.UUID            // ids of the collections
+	ids         []uuid.UUID            // ids of the collections of the organisation
 }
 
 var captions = []struct {

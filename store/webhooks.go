@@ -69,7 +69,7 @@ type NewWebhook struct {
 	ID          uuid.UUID // the EffectID of the request's IdempotencyKey; if it is zero, CreateWebhook makes an id
 	URL         string
 	Description string
-	Types       []EventType // empty for all types
+	Types       []EventType // types of the events to send; empty for all types
 	Secret      []byte      // the encrypted secret
 }
 

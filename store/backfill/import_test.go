@@ -275,7 +275,7 @@ func TestImport_replacesImportedPointsWithoutCounts(t *testing.T) {
 				require.NoError(t, err)
 				return days
 			}
-			for _, day := range history(clean) { // o has extra rows for days whose point was replaced
+			for _, day := range history(clean) { // the organisation o can also have rows of other days, on which only a replaced point was
 				require.Contains(t, history(o), day, n)
 			}
 			once := storetest.StoredRows(t, db, o)
@@ -390,7 +390,7 @@ func TestImport_refusesInvalidPoints(t *testing.T) {
 		_, err = backfill.Import(t.Context(), o, importOf(l, loadPoint(day, 1), loadPoint(day, 2)), false)
 		require.ErrorContains(t, err, "points must be in the order of time, at most one on each day, and not in the future")
 		_, err = backfill.Import(t.Context(), o, importOf(storetest.ParseLink(t, "https://www.tiktok.com/@someone"), loadPoint(day, 1)), false)
-		require.ErrorContains(t, err, "is not a link of a video")
+		require.ErrorContains(t, err, "https://www.tiktok.com/@someone is not a link of a video")
 
 		in := importOf(l, loadPoint(day-731, 1), loadPoint(day-730, 2), loadPoint(day-4, 3), loadPoint(day-3, 3), loadPoint(day-2, 4))
 		in[0].UploadedAt = new(day - 2)

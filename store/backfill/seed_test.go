@@ -298,10 +298,10 @@ func TestLoad_refusesInvalidData(t *testing.T) {
 		now := db.Clock.Now()
 		o := storetest.NewOrg(t, db)
 		require.ErrorIs(t, backfill.Load(t.Context(), db.Org(store.NewID()), sample(2).batch(now)), store.ErrNotFound)
-		require.ErrorContains(t, backfill.Load(t.Context(), o, sample(2).batch(now.Add(time.Minute))), "not in the future")
+		require.ErrorContains(t, backfill.Load(t.Context(), o, sample(2).batch(now.Add(time.Minute))), "points must be in the order of time, at most one on each day, and not in the future")
 		b := sample(2).batch(now)
 		b.Accounts[0].Videos[0].Points[1].At = b.Accounts[0].Videos[0].Points[0].At
-		require.ErrorContains(t, backfill.Load(t.Context(), o, b), "one on each day")
+		require.ErrorContains(t, backfill.Load(t.Context(), o, b), "points must be in the order of time, at most one on each day, and not in the future")
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@someone/video/7301234567890000001"))
 		require.ErrorIs(t, backfill.Load(t.Context(), o, sample(2).batch(now)), store.ErrDuplicate)
 		require.Len(t, allVideos(t, o), 1, "a refused batch writes nothing")

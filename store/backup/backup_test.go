@@ -197,29 +197,29 @@ func TestRestore_refusesADamagedBackupAndInsertsNothing(t *testing.T) {
 	content := text(t, file)
 	lines := strings.SplitAfter(content, "\n")
 	damagedFiles := map[string][]byte{
-		"empty":                                      nil,
-		"something else":                             []byte("PK\x03\x04"),
-		"another text":                               compress(t, "link,views\n"),
-		"truncated after half of the bytes":          file[:len(file)/2],
-		"truncated before the last byte":             file[:len(file)-1],
-		"followed by a second compressed text":       slices.Concat(file, compress(t, "{}\n")),
-		"without the last line of the backup":        compress(t, strings.Join(lines[:len(lines)-2], "")),
-		"with another count in a row":                compress(t, strings.Replace(content, "9223372036854775807", "9223372036854775806", 1)),
-		"with a text in place of a count":            compress(t, strings.Replace(content, "9223372036854775807", `"1"`, 1)),
-		"without a row":                              compress(t, strings.Join(slices.Delete(slices.Clone(lines), 2, 3), "")),
-		"with a table that the schema does not have": compress(t, strings.Replace(content, `{"table":"videos"`, `{"table":"pg_authid"`, 1)),
-		"with a column that the table does not have": compress(t, strings.Replace(content, `"name":"username"`, `"name":"user"`, 1)),
-		"with a line that is not valid JSON":         compress(t, strings.Replace(content, "[", "[[", 1)),
+		"an empty file":                                       nil,
+		"the first bytes of a ZIP file":                       []byte("PK\x03\x04"),
+		"a compressed CSV file":                               compress(t, "link,views\n"),
+		"a backup truncated after half of its bytes":          file[:len(file)/2],
+		"a backup without its last byte":                      file[:len(file)-1],
+		"a backup followed by a second compressed text":       slices.Concat(file, compress(t, "{}\n")),
+		"a backup without its last line":                      compress(t, strings.Join(lines[:len(lines)-2], "")),
+		"a backup with a changed count":                       compress(t, strings.Replace(content, "9223372036854775807", "9223372036854775806", 1)),
+		"a backup with a text in place of a count":            compress(t, strings.Replace(content, "9223372036854775807", `"1"`, 1)),
+		"a backup without one of its rows":                    compress(t, strings.Join(slices.Delete(slices.Clone(lines), 2, 3), "")),
+		"a backup with a table that the schema does not have": compress(t, strings.Replace(content, `{"table":"videos"`, `{"table":"pg_authid"`, 1)),
+		"a backup with a column that the table does not have": compress(t, strings.Replace(content, `"name":"username"`, `"name":"user"`, 1)),
+		"a backup with a line that is not valid JSON":         compress(t, strings.Replace(content, "[", "[[", 1)),
 	}
 	flipped := slices.Clone(file)
 	flipped[len(flipped)/3] ^= 4
-	damagedFiles["with one changed bit"] = flipped
+	damagedFiles["a backup with one changed bit"] = flipped
 	for _, engine := range storetest.Engines {
 		db := storetest.NewEmpty(t, engine)
 		for name, bad := range damagedFiles {
 			_, err := restore(t, db, bad)
 			require.ErrorAs(t, err, new(*backup.DamagedError), "%s: %v", name, err)
-			if name != "with a table that the schema does not have" && name != "with a column that the table does not have" { // Check does not compare tables and columns with the database, so only Restore finds these two faults
+			if name != "a backup with a table that the schema does not have" && name != "a backup with a column that the table does not have" { // Check does not compare tables and columns with the database, so only Restore finds these two faults
 				_, err = backup.Check(bytes.NewReader(bad), noProgress)
 				require.ErrorAs(t, err, new(*backup.DamagedError), name)
 			}
@@ -267,7 +267,7 @@ func TestRestore_migratesAnOlderBackupAndRefusesANewerOne(t *testing.T) {
 
 func TestWrite_refusesATextThatIsNotUTF8(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t, "sqlite") // not on PostgreSQL, which stores only valid UTF-8
+	db := storetest.New(t, "sqlite") // only on SQLite, because PostgreSQL refuses such a text
 	db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'a', CAST(x'ff' AS text), 1)")
 	_, err := backup.Write(t.Context(), db.Store, "v1", io.Discard, noProgress)
 	require.ErrorContains(t, err, `back up table short_links: column target: the text "\xff" is not valid UTF-8`)

@@ -153,7 +153,7 @@ func (r *reader) eachRow(table tableStart, row func(values []any) error, finish 
 		if !bytes.HasPrefix(line, []byte{'['}) {
 			var last end
 			if json.Unmarshal(line, &last) != nil || last.End != table.Table || last.Rows != rows {
-				return damaged("table %s does not end as it should after %d rows", table.Table, rows)
+				return damaged("the line after the rows of table %s must end the table and say that it has %d rows", table.Table, rows)
 			}
 			return finish(table.Table, rows)
 		}

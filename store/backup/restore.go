@@ -122,7 +122,7 @@ type loader struct {
 
 	table   string
 	names   []string          // names of the columns in the backup
-	columns []db.StoredColumn // the columns of the database that have these names, in the same order
+	columns []db.StoredColumn // the columns of the table in the database, in the order of names
 	org     int               // index of the column organisation_id; -1 if there is none
 	rows    [][]any           // rows that are not yet inserted
 	bytes   int               // number of bytes of the texts in rows

@@ -33,7 +33,7 @@ type Header struct {
 	Format  string    `json:"format"`
 	Version int       `json:"version"`
 	Program string    `json:"program"` // version of the program that wrote the backup
-	Engine  string    `json:"engine"`  // "sqlite" or "postgres"
+	Engine  string    `json:"engine"`  // engine of the database: "sqlite" or "postgres"
 	Schema  int64     `json:"schema"`  // version of the schema
 	TakenAt time.Time `json:"taken_at"`
 	Rows    int64     `json:"rows"` // number of rows of all tables
@@ -71,8 +71,8 @@ const reportEvery = 5000
 
 // Write writes a backup of the database to w. The backup contains the data as they are when Write starts to read, without the changes of
 // transactions that are committed later. The parameter program is the version of the program. Write regularly calls the function progress
-// with the number of rows written so far and the total number of rows. If Write fails, the written part is not a valid backup. If the schema is
-// newer than this program, Write returns a *store.SchemaError, because this program does not know all tables.
+// with the number of rows written so far and the total number of rows. If Write fails, the written part is not a valid backup. If the
+// schema is newer than this program, Write returns a *store.SchemaError, because this program does not know all tables.
 func Write(ctx context.Context, s *store.Store, program string, w io.Writer, progress func(done, of int64)) (Summary, error) {
 	compressed, err := zstd.NewWriter(w)
 	if err != nil {

@@ -144,7 +144,7 @@ func TestBackfill_addsNoOldVideosToOtherOrganisationsIfAnOrganisationStartsTrack
 		db.Clock.Advance(queue.RefreshPause) // after RefreshPause, tracking the account again causes an immediate fetch
 		ch.upload(t, db, 5)
 		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))
-		require.Equal(t, []int{200}, ch.fetch(t, db), "one list serves both organisations")
+		require.Equal(t, []int{200}, ch.fetch(t, db), "one list of videos is stored for both organisations")
 		require.Equal(t, 35, storetest.TrackedVideos(t, first))
 		require.Equal(t, 200, storetest.TrackedVideos(t, second))
 	})

@@ -30,11 +30,11 @@ func TestRetention_deletesNothingIfTheClockDiffersFromTheDatabaseClock(t *testin
 	for _, by := range []time.Duration{366 * 24 * time.Hour, 25 * time.Hour, -25 * time.Hour} {
 		wrong := openWithOffset(t, db, by)
 		_, err := ingest.New(wrong).ApplyRetention(t.Context(), storetest.NeverStop)
-		require.ErrorContains(t, err, "set both by NTP")
+		require.ErrorContains(t, err, "set both clocks by NTP")
 		require.ErrorContains(t, err, "the clock of this machine says "+time.Now().Add(by).UTC().Format("2006-01"))
 		require.ErrorContains(t, err, "the clock of the database says "+time.Now().UTC().Format("2006-01"))
 		_, ok, err := wrong.Queue.ClaimJob(t.Context(), "tidy", time.Minute)
-		require.ErrorContains(t, err, "set both by NTP")
+		require.ErrorContains(t, err, "set both clocks by NTP")
 		require.False(t, ok)
 		require.Equal(t, once, storetest.StoredRows(t, db, o))
 		require.Equal(t, months, partitions(t, db))

@@ -90,7 +90,7 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			switch name {
 			case "collectors": // Heartbeat has deleted the old row and inserted a row for its caller
 				require.Equal(t, before, count(name), name)
-			case "events": // each delivery has an event of its age
+			case "events": // insertsOfAge inserts an event of the same age for each delivery
 				require.EqualValues(t, 2, count(name), name)
 			case "snapshots_weekly": // the roll-up has turned the old daily point into a weekly point
 				require.Equal(t, before, count(name), name)

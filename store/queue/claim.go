@@ -21,7 +21,7 @@ import (
 type Target struct {
 	Platform   link.Platform `gorm:"column:source"`
 	Kind       Kind
-	ExternalID string // the platform's own id (for Instagram the shortcode)
+	ExternalID string // the platform's own id of the video or account; for an Instagram video the shortcode
 	// Handle is the account's handle. For a video, it is the handle of the video's account if a source has confirmed it, and otherwise "".
 	// For one fetch, the collector can replace Handle by a handle from a caller's link.
 	Handle string

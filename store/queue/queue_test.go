@@ -93,9 +93,9 @@ func TestAcknowledge_keepsATargetInTheInteractiveLaneOnlyIfARetryIsSoon(t *testi
 		change func(*ingest.Outcome)
 		want   queue.Lane
 	}{
-		"fetched":                    {func(*ingest.Outcome) {}, queue.LanePremium},
-		"failed, with a retry soon":  {func(o *ingest.Outcome) { o.Facts, o.NextAt = nil, o.NextAt.Add(-24*time.Hour+4*time.Minute) }, queue.LaneInteractive},
-		"failed, with a retry later": {func(o *ingest.Outcome) { o.Facts = nil }, queue.LanePremium},
+		"fetched": {func(*ingest.Outcome) {}, queue.LanePremium},
+		"the fetch failed and its retry is due within minutes": {func(o *ingest.Outcome) { o.Facts, o.NextAt = nil, o.NextAt.Add(-24*time.Hour+4*time.Minute) }, queue.LaneInteractive},
+		"the fetch failed and its retry is due the next day":   {func(o *ingest.Outcome) { o.Facts = nil }, queue.LanePremium},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

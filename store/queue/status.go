@@ -179,7 +179,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		return nil, nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	byStatus := map[StatusCount]int64{} // the field Targets of each key is 0, and the value is the number of targets
+	byStatus := map[StatusCount]int64{} // number of targets in each group; a key is a group with 0 in its field Targets
 	for rows.Next() {
 		var c QueueCounts
 		var stored FetchStatus

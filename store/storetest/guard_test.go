@@ -126,7 +126,7 @@ func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 		"a table joined with itself with only one condition":                           {`SELECT 1 FROM videos a JOIN videos b ON b.id = a.id WHERE a.organisation_id = ?`, "does not restrict the table b to one organisation"},
 		"a subquery after IN without a condition":                                      {`SELECT 1 FROM videos v WHERE v.organisation_id = ? AND v.id IN (SELECT video_id FROM collection_videos WHERE collection_id = ?)`, "does not restrict the table collection_videos to one organisation"},
 		"a subquery in EXISTS without a condition":                                     {`SELECT 1 FROM videos v WHERE v.organisation_id = ? AND EXISTS (SELECT 1 FROM video_hashtags h WHERE h.video_id = v.id)`, "does not restrict the table h to one organisation"},
-		"a subquery in EXISTS beside an OR without a condition":                        {`SELECT 1 FROM videos v WHERE v.organisation_id = ? AND (v.removed OR EXISTS (SELECT 1 FROM video_hashtags h WHERE h.video_id = v.id))`, "does not restrict the table h to one organisation"},
+		"a subquery without a condition, in EXISTS beside an OR":                       {`SELECT 1 FROM videos v WHERE v.organisation_id = ? AND (v.removed OR EXISTS (SELECT 1 FROM video_hashtags h WHERE h.video_id = v.id))`, "does not restrict the table h to one organisation"},
 		"a subquery in FROM without a condition":                                       {`SELECT 1 FROM (SELECT * FROM videos) AS v WHERE v.organisation_id = ?`, "does not restrict the table videos to one organisation"},
 		"a table compared with a subquery that has no condition":                       {`SELECT 1 FROM videos v JOIN (SELECT organisation_id FROM organisations) o ON o.organisation_id = v.organisation_id`, "does not restrict the table v to one organisation"},
 		"a subquery in FROM that is compared with the table before it without LATERAL": {`SELECT 1 FROM videos v, (SELECT 1 FROM accounts a WHERE a.organisation_id = v.organisation_id) x WHERE v.organisation_id = ?`, "does not restrict the table a to one organisation"},
@@ -140,11 +140,11 @@ func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 		"an INSERT from a query without a condition":                                   {`INSERT INTO account_days (organisation_id, account_id) SELECT organisation_id, id FROM accounts`, "does not restrict the table accounts to one organisation"},
 		"an INSERT without the column organisation_id":                                 {`INSERT INTO videos (id, title) VALUES (?, ?)`, "insert into videos lacks organisation_id"},
 		"an INSERT without a list of columns":                                          {`INSERT INTO videos VALUES (?, ?)`, "cannot read"},
-		"an INSERT of DEFAULT VALUES":                                                  {`INSERT INTO videos DEFAULT VALUES`, "does not name its columns"},
+		"an INSERT of DEFAULT VALUES":                                                  {`INSERT INTO videos DEFAULT VALUES`, "an INSERT does not name its columns"},
 		"a conflict target without organisation_id":                                    {`INSERT INTO videos (organisation_id, id) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`, "conflict target"},
 		"ON CONFLICT without a conflict target":                                        {`INSERT INTO videos (organisation_id, id) VALUES (?, ?) ON CONFLICT DO NOTHING`, "conflict target"},
-		"a subquery in DO UPDATE":                                                      {`INSERT INTO videos (organisation_id, id) VALUES (?, ?) ON CONFLICT (organisation_id, id) DO UPDATE SET title = (SELECT name FROM organisations)`, "subquery in ON CONFLICT"},
-		"a subquery in VALUES":                                                         {`INSERT INTO videos (organisation_id, id) VALUES (?, (SELECT id FROM organisations LIMIT 1))`, "subquery in VALUES"},
+		"a subquery in DO UPDATE":                                                      {`INSERT INTO videos (organisation_id, id) VALUES (?, ?) ON CONFLICT (organisation_id, id) DO UPDATE SET title = (SELECT name FROM organisations)`, "an INSERT has a subquery in ON CONFLICT"},
+		"a subquery in VALUES":                                                         {`INSERT INTO videos (organisation_id, id) VALUES (?, (SELECT id FROM organisations LIMIT 1))`, "an INSERT has a subquery in VALUES"},
 		"an UPDATE that changes organisation_id":                                       {`UPDATE videos SET organisation_id = ? WHERE organisation_id = ?`, "organisation_id of a row is changed"},
 		"an UPDATE that changes organisation_id in a list of columns":                  {`UPDATE videos SET (title, organisation_id) = (?, ?) WHERE organisation_id = ?`, "organisation_id of a row is changed"},
 		"a DO UPDATE that changes organisation_id":                                     {`INSERT INTO videos (organisation_id, id) VALUES (?, ?) ON CONFLICT (organisation_id, id) DO UPDATE SET "organisation_id" = "excluded"."organisation_id"`, "organisation_id of a row is changed"},
@@ -170,9 +170,9 @@ func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 		"MERGE":                         {`MERGE INTO videos USING accounts a ON true WHEN MATCHED THEN DELETE`, `begins with "merge"`},
 		"TABLE":                         {`TABLE videos`, `begins with "table"`},
 		"a function in FROM":            {`SELECT 1 FROM json_each(?)`, "json_each() in place of a table"},
-		"an unclosed parenthesis":       {`SELECT 1 FROM videos WHERE (organisation_id = ?`, "parenthesis is not closed"},
-		"an extra parenthesis":          {`SELECT 1 FROM videos) WHERE organisation_id = ?`, "parenthesis was not opened"},
-		"a quote that is not closed":    {`SELECT 1 FROM videos WHERE title = 'a AND organisation_id = ?`, "quote is not closed"},
+		"an unclosed parenthesis":       {`SELECT 1 FROM videos WHERE (organisation_id = ?`, "a parenthesis is not closed"},
+		"an extra parenthesis":          {`SELECT 1 FROM videos) WHERE organisation_id = ?`, "a parenthesis was not opened"},
+		"a quote that is not closed":    {`SELECT 1 FROM videos WHERE title = 'a AND organisation_id = ?`, "a quote is not closed"},
 		"a comment inside of a comment": {`SELECT 1 FROM videos /* /* */ WHERE organisation_id = ? */`, "comment"},
 		"a string between dollar signs": {`SELECT 1 FROM videos WHERE title = $$ WHERE organisation_id = ? $$`, "dollar"},
 		"a string with escapes":         {`SELECT 1 FROM videos WHERE title = E'\' AND organisation_id = ? --'`, "escapes"},
@@ -216,7 +216,7 @@ func TestCheckRouting_refusesStatementsThatTakeTheOrganisationFromAList(t *testi
 		"a subquery that compares organisation_id with a list of keys":               {list + `SELECT (SELECT MAX(d.views) FROM snapshots_daily d WHERE d.organisation_id = wanted.organisation_id AND d.video_id = wanted.id) FROM wanted`, "does not restrict the table d to one organisation"},
 		"an UPDATE joined with a list of keys":                                       {list + `UPDATE videos SET removed = ? FROM wanted WHERE videos.organisation_id = wanted.organisation_id AND videos.id = wanted.id`, "does not restrict the table videos to one organisation"},
 		"a subquery that compares organisation_id with the outer query":              {`SELECT 1 FROM videos v WHERE v.organisation_id = ? AND EXISTS (SELECT 1 FROM video_hashtags h WHERE h.organisation_id = v.organisation_id)`, "does not restrict the table h to one organisation"},
-		"an INSERT from a list of keys":                                              {list + `INSERT INTO videos (organisation_id, id) SELECT organisation_id, id FROM wanted WHERE true`, "without restricting them to one organisation"},
+		"an INSERT from a list of keys":                                              {list + `INSERT INTO videos (organisation_id, id) SELECT organisation_id, id FROM wanted WHERE true`, "selects rows without restricting them to one organisation"},
 		"an INSERT of a subquery that compares organisation_id with the outer query": {list + `INSERT INTO account_days (organisation_id, account_id, day) SELECT a.organisation_id, a.id, (SELECT MAX(d.day) FROM account_days d WHERE d.organisation_id = a.organisation_id) FROM wanted CROSS JOIN accounts a WHERE a.organisation_id = ?`, "does not restrict the table d to one organisation"},
 		"a UNION with a condition in the first query only":                           {`SELECT id FROM videos WHERE organisation_id = ? UNION SELECT id FROM accounts`, "does not restrict the table accounts to one organisation"},
 	} {
@@ -258,7 +258,7 @@ func TestGuard_refusesParametersOfSeveralOrganisations(t *testing.T) {
 	a, b := uuid.New(), uuid.New()
 	for name, c := range map[string]struct {
 		statement string
-		args      []any // accepted arguments: the only organisation in them is a
+		args      []any // the arguments of the accepted statement; all organisations among them are the variable a
 		at        []int // indexes of the variable a in args; the test replaces one of them by the variable b
 		routed    bool  // true if CheckRouting refuses the changed arguments and CheckStatement accepts them
 	}{
@@ -277,7 +277,7 @@ func TestGuard_refusesParametersOfSeveralOrganisations(t *testing.T) {
 			for _, i := range c.at {
 				mixed := slices.Clone(c.args)
 				mixed[i] = b
-				require.ErrorContains(t, storetest.CheckRouting(c.statement, mixed...), "parameters of several organisations")
+				require.ErrorContains(t, storetest.CheckRouting(c.statement, mixed...), "the statement has parameters of several organisations")
 				err := storetest.CheckStatement(c.statement, mixed...)
 				require.Equal(t, c.routed, err == nil, "%v", err)
 			}

@@ -85,7 +85,7 @@ func dialectOf(rawURL string) (dialect, error) {
 	case strings.HasPrefix(rawURL, "postgres://"), strings.HasPrefix(rawURL, "postgresql://"):
 		return postgresDialect{url: rawURL}, nil
 	}
-	scheme, _, _ := strings.Cut(rawURL, ":") // the rest of the URL may contain a password
+	scheme, _, _ := strings.Cut(rawURL, ":") // the error names only the scheme, because the URL may contain a password
 	return nil, fmt.Errorf("database URL begins with %q; it must be sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE", scheme+":")
 }
 
@@ -201,7 +201,8 @@ func (postgresDialect) aboutQuery() string {
 
 func (postgresDialect) readyQuery() string { return "SELECT 1" }
 
-// acquireTimeout is how long a statement waits for a free connection of the PostgreSQL pool, and how long the pool waits for a new connection.
+// acquireTimeout is how long a statement waits for a free connection of the PostgreSQL pool, and how long the pool waits for a new
+// connection.
 const acquireTimeout = 5 * time.Second
 
 // serverMargin is the time by which the time limits of the PostgreSQL server are longer than the time limits of this program. So this
@@ -290,7 +291,7 @@ func (c boundedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 func (postgresDialect) goose() (goose.Dialect, string, []goose.ProviderOption, error) {
 	// Several processes can migrate at the same time. The process that gets the lock first applies the migrations. The other processes wait
 	// for the lock and then find nothing to apply.
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // one attempt a second, for five minutes
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // try to get the lock once a second, for five minutes
 	return goose.DialectPostgres, "postgres", []goose.ProviderOption{goose.WithSessionLocker(migrationSession{locker})}, err
 }
 
@@ -345,8 +346,8 @@ func unreachable(err error) bool {
 		return true
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// Classes of SQLSTATE: 08 is a connection error, 53 is a lack of resources, 57P0x is a shutdown, 40 is a rolled back transaction. An error
-		// of class 40 is returned only after all attempts of the transaction have failed.
+		// Classes of SQLSTATE: 08 is a connection error, 53 is a lack of resources, 57P0x is a shutdown, 40 is a rolled back transaction.
+		// An error of class 40 is returned only after all attempts of the transaction have failed.
 		switch e.Code {
 		case "25006", "25P03", "55P03", "57014": // in this order: read-only server; timeout of an idle transaction, of a lock, of a statement
 			return true

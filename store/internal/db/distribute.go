@@ -85,7 +85,7 @@ type layout struct {
 // citusTable is a row of the view citus_tables.
 type citusTable struct {
 	Name         string
-	Type         string // "distributed" or "reference"
+	Type         string // type of the table: "distributed" or "reference"
 	Column       string // distribution column
 	ColocationID int
 }
@@ -116,7 +116,7 @@ func readLayout(tx *gorm.DB) (l layout, err error) {
 
 // check returns an error if the version of Citus is too old, or if a table is not distributed as its class requires.
 func (l layout) check() error {
-	words := strings.Fields(l.version) // such as "Citus 13.2.2 on x86_64-pc-linux-gnu, …"
+	words := strings.Fields(l.version) // the version has a form such as "Citus 13.2.2 on x86_64-pc-linux-gnu, …"
 	if len(words) < 2 {
 		return fmt.Errorf("the version of Citus is unknown: %q", l.version)
 	}

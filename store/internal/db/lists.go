@@ -77,7 +77,7 @@ func (l OrgRows) Writes(tx *gorm.DB, statement string, args ...any) (writes []Wr
 func FindRows[T any](tx *gorm.DB, l OrgRows, statement string, args ...any) (found []T, err error) {
 	for _, w := range l.Writes(tx, statement, args...) {
 		var rows []T
-		if err := tx.Raw(w.Statement, w.Args...).Find(&rows).Error; err != nil { // not Scan, which formats all parameters for the log
+		if err := tx.Raw(w.Statement, w.Args...).Find(&rows).Error; err != nil { // not Scan: it would format all parameters for the log, which takes long
 			return nil, err
 		}
 		found = append(found, rows...)

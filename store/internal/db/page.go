@@ -181,7 +181,7 @@ func (c SortColumn) window(q *gorm.DB, o Order, w Window) *gorm.DB {
 	case w.After != nil:
 		v, err := c.kind.parse(w.After.Value)
 		if err != nil {
-			_ = q.AddError(fmt.Errorf("position: %w", err)) // the caller gets the error when it runs the query
+			_ = q.AddError(fmt.Errorf("position: %w", err)) // GORM returns the added error when the caller runs the query
 		}
 		q = q.Where(fmt.Sprintf("(%s, %s) %s (?, ?)", c.expression, c.id, beyond), v, w.After.ID)
 	case w.Offset > 0:

@@ -39,7 +39,7 @@ var (
 // replica is a streaming replica of a PostgreSQL database. It answers reads that may take long, so that the primary has less work.
 type replica struct {
 	pool   *sql.DB
-	below  func() // closes the pgx pool that pool uses
+	below  func() // closes the pgx pool from which the field pool takes connections
 	logger *slog.Logger
 
 	answered, behind, failed atomic.Int64 // numbers of reads that the replica answered, of reads with errBehind, and of reads with other errors
@@ -151,7 +151,7 @@ func (r *replica) eachRow(ctx context.Context, d dialect, required requirement, 
 	case check == nil && (err == nil || stopped != nil):
 		r.answered.Add(1)
 		return stopped
-	case ctx.Err() != nil: // the caller no longer waits
+	case ctx.Err() != nil: // the caller has cancelled the read
 		return err
 	case err == nil || errors.Is(err, errBehind):
 		r.behind.Add(1)
