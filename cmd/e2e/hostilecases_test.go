@@ -20,7 +20,7 @@ type hostileCase struct {
 	large bool
 	// flat is true if the requests must stay within the limit of memory even if large is true, because the response is streamed.
 	flat    bool
-	prepare func(a *attack) // sends requests before the measurement; can be nil
+	prepare func(a *attack) // function that sends requests before the measurement begins; nil if none are needed
 	run     func(a *attack)
 }
 
@@ -140,7 +140,7 @@ func connectionCases() []hostileCase {
 		{name: "a list compressed by zstd", run: get("/videos?limit=100", "Accept-Encoding", "zstd")},
 		{name: "a Range header of 1,000 ranges", run: get("/videos?limit=100", "Range", "bytes="+strings.TrimSuffix(strings.Repeat("0-1,", 1000), ","))},
 		{name: "5,000 addresses in X-Forwarded-For", run: get("/videos?limit=1", "X-Forwarded-For", strings.TrimSuffix(strings.Repeat("10.0.0.1,", 5000), ","))},
-		{name: "25 lists in one pipeline", run: func(a *attack) {
+		{name: "25 requests for a list, sent at once on one connection", run: func(a *attack) {
 			a.raw(25, func(write func(string) error) error {
 				return write(strings.Repeat(a.head(http.MethodGet, "/videos?limit=10"), 25))
 			})

@@ -398,7 +398,7 @@ func (k *killedRun) compareCollections(t *testing.T, w *killedWriter) {
 		require.LessOrEqual(t, times[name], 1, name)
 		delete(times, name)
 	}
-	require.Empty(t, times, "collections that no request created")
+	require.Empty(t, times, "the server lists collections that no request created")
 }
 
 // read sends a GET request and requires the status 200.

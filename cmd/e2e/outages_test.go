@@ -295,7 +295,7 @@ func (r *outageRun) addOther(request string, a response, err error) {
 	}
 }
 
-// awaitMore waits until the result of the function value has grown by requestsOfOutage.
+// awaitMore waits until the count that the function value returns is higher by requestsOfOutage than at the start.
 func (r *outageRun) awaitMore(t *testing.T, value func(outageCounts) int) {
 	t.Helper()
 	first := -1

@@ -294,7 +294,7 @@ func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
 		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+inPath(proxiedVideo), "").decode(t, &p400)
 		require.Equal(t, "invalid_request", p400.Code, "the path takes only ids, so the code shows that the link arrived unchanged")
 	})
-	t.Run("links in the query", func(t *testing.T) { p.requireFoundByLink(t) })
+	t.Run("finds videos and accounts by links in the query string", func(t *testing.T) { p.requireFoundByLink(t) })
 	t.Run("bodies, including those of DELETE, up to the size limit", func(t *testing.T) {
 		p.send(http.StatusOK, http.MethodDelete, "/videos", fmt.Sprintf(`{"id":%q}`, proxiedVideo))
 		require.Equal(t, video, p.track("/videos", proxiedVideo))

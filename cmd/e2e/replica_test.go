@@ -93,7 +93,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 
 	replica.Stop(t)
 	for _, token := range tokens {
-		require.True(t, has(token, writes), "reads go on without the replica")
+		require.True(t, has(token, writes), "reads must succeed after the replica was stopped")
 	}
 	s.server.stderr.Await(t, waitTimeout, "the replica cannot be used")
 	text = metrics()

@@ -139,7 +139,7 @@ func (l *loadedPair) requireNothingLost(t *testing.T) {
 		Pagination struct{ Total int64 }
 	}
 	l.nginx.send(http.StatusOK, http.MethodGet, "/videos?limit=1", "").decode(t, &list)
-	require.Equal(t, l.tracked.Load(), list.Pagination.Total, "every acknowledged video is stored once")
+	require.Equal(t, l.tracked.Load(), list.Pagination.Total, "each video whose tracking was acknowledged must be stored once")
 }
 
 // The test restarts two servers behind nginx alternately, while callers read and track videos. Each request must succeed.

@@ -79,7 +79,7 @@ func newEventReceiver(t *testing.T) *eventReceiver {
 func (r *eventReceiver) handle(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return // the sender was killed
+		return // the server that sent the request was killed, so the request is incomplete
 	}
 	switch r.record(request, body) {
 	case faultRefused:
@@ -89,7 +89,7 @@ func (r *eventReceiver) handle(w http.ResponseWriter, request *http.Request) {
 	case faultCut:
 		panic(http.ErrAbortHandler)
 	case faultSilent:
-		<-request.Context().Done() // the sender has given up
+		<-request.Context().Done() // wait until the server that sends the event closes the connection
 	case faultLate:
 		select {
 		case <-request.Context().Done():

@@ -182,7 +182,7 @@ func (w *webhookRun) sendUntilAcknowledged(t *testing.T, method, path, token str
 		w.mu.Unlock()
 		a, err := try(t, method, base+path, token, body)
 		if t.Context().Err() != nil {
-			return "" // the test has failed
+			return "" // stop waiting: the test has already failed
 		}
 		if err != nil || !slices.Contains(statuses, a.status) {
 			return fmt.Sprintf("%s %s: %v %d %s", method, path, err, a.status, a.body)

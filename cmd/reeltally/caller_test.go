@@ -141,7 +141,7 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 	}
 	left, err := os.ReadDir(filepath.Dir(file))
 	require.NoError(t, err)
-	require.Len(t, left, 1, "no part of a file is left")
+	require.Len(t, left, 1, "an export must leave no temporary file")
 	_, _, stderr = call("", "export", "histories")
 	require.Contains(t, stderr, "--updated-since 20")
 	status, _, _ = call("", "export", "videos", "--updated-since", "2026-02-01T00:00:00Z")
@@ -256,7 +256,7 @@ func TestWatch_printsALineWhenACountChanges(t *testing.T) {
 	p := boottest.Start(t, run, nil, map[string]string{"REELTALLY_URL": server.URL, "REELTALLY_TOKEN": "rt_x"}, "watch", "x", "--every", "1s")
 	p.Stdout.Await(t, startTimeout, "views 1,500 (+300)")
 	require.Zero(t, p.Stop(), "an interrupted watch is no failure")
-	require.Equal(t, 2, strings.Count(p.Stdout.String(), "\n"), "one line at the start, and one for the change")
+	require.Equal(t, 2, strings.Count(p.Stdout.String(), "\n"), "watch must print one line at the start, and one line after the change")
 	require.NotContains(t, p.Stdout.String(), "\x1b")
 	status, _, _ := boottest.Run(t, run, nil, nil, "watch")
 	require.Equal(t, 2, status)

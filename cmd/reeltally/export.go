@@ -55,7 +55,7 @@ func (c *exportCommand) export(ctx context.Context, p boot.Process, what string,
 		}
 	}
 	bar := newProgress(p.Stderr, boot.Logging{LogLevel: "info"}.Logger(p.Stderr), "export", what, total)
-	if c.Out == "" && boot.IsTerminal(p.Stdout) { // the rows themselves appear on the terminal
+	if c.Out == "" && boot.IsTerminal(p.Stdout) { // the rows are printed on the terminal, so draw no progress bar
 		bar = newProgress(io.Discard, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), "export", what, 0)
 	}
 	defer bar.finish(ctx)

@@ -34,7 +34,7 @@ func (c healthcheckCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // the body does not matter
+	defer func() { _ = response.Body.Close() }() // the body is not read, because only the status counts
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answered with status %d", c.URL, response.StatusCode)
 	}

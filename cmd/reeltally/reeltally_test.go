@@ -120,12 +120,12 @@ func TestLoginLink_printsALinkForATokenOfTheOrganisation(t *testing.T) {
 	secret, ok := strings.CutPrefix(strings.TrimSuffix(link, "\n"), "https://reeltally.example.com/login/")
 	require.True(t, ok, link)
 	require.Contains(t, note, "signs in to N once, within 30 minutes")
-	db.Clock.Set(time.Now()) // the command uses the clock of the machine
+	db.Clock.Set(time.Now()) // the command uses the machine's clock, so the test's database must have the same time
 	id, err := db.LoginLink(t.Context(), secret)
 	require.NoError(t, err)
 	require.Equal(t, "N", id.Organisation.Name)
 	require.Equal(t, []store.Scope{store.ScopeRead}, id.Token.Scopes)
-	require.WithinDuration(t, time.Now().Add(store.SessionLife), id.Token.ExpiresAt.Time(), time.Minute, "the token lasts as long as a session")
+	require.WithinDuration(t, time.Now().Add(store.SessionLife), id.Token.ExpiresAt.Time(), time.Minute, "the token of a login link must expire after the maximum duration of a session")
 	require.Contains(t, operator("token", "list", "--org", "N"), "Login link")
 	for _, wrong := range [][]string{{"--org", "N", "--app-url", "reeltally.example.com"}, {"--org", "N", "--scopes", "owner"}, {"--org", "unknown"}} {
 		status, _, note := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, append([]string{"login-link"}, wrong...)...)
@@ -143,7 +143,7 @@ func TestLoginLink_printsASetupLinkIfThereIsNoOrganisation(t *testing.T) {
 	secret, ok := strings.CutPrefix(strings.TrimSuffix(link, "\n"), "https://reeltally.example.com/setup/")
 	require.True(t, ok, link)
 	require.Contains(t, note, "creates the first one, once, within 30 minutes")
-	db.Clock.Set(time.Now()) // the command uses the clock of the machine
+	db.Clock.Set(time.Now()) // the command uses the machine's clock, so the test's database must have the same time
 	_, err := db.SetUp(t.Context(), secret, "N")
 	require.NoError(t, err)
 

@@ -138,7 +138,7 @@ func TestUp_usesNoSandboxIfASourceIsConfigured(t *testing.T) {
 			u := startUp(t, env)
 			require.NotContains(t, u.Stdout.String(), "MADE UP")
 			require.Contains(t, u.Stdout.String(), `{"link": "LINK"}`)
-			require.Contains(t, getText(t, u.base+"/videos", u.token), `"data":[]`, "a real organisation begins without videos")
+			require.Contains(t, getText(t, u.base+"/videos", u.token), `"data":[]`, "if a source is configured, the organisation that up creates has no made-up videos")
 			require.Zero(t, u.Stop())
 			require.NotContains(t, u.Stderr.String(), "a-real-key")
 		})

@@ -1804,7 +1804,7 @@ type ReportVideo struct {
 	// Increase `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
 	Increase *float64 `json:"increase"`
 
-	// Points The stored points from which the counts of the video follow, the oldest first. The counts between them are interpolated.
+	// Points The stored points of the video that the report uses, the oldest first. Counts of days between two points are interpolated.
 	Points []ReportPoint `json:"points"`
 
 	// Removed `true` if the video is no longer tracked.

@@ -1087,7 +1087,7 @@ export interface ReportVideo {
   added_at: string;
   /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
   increase: number | null;
-  /** The stored points from which the counts of the video follow, the oldest first. */
+  /** The stored points of the video that the report uses, the oldest first. */
   points: ReportPoint[];
   /** `true` if the video is no longer tracked. */
   removed: boolean;

@@ -24,7 +24,7 @@ import (
 type pipeListener struct {
 	connections chan net.Conn
 	closed      chan struct{}
-	closing     sync.Once // makes further calls of Close harmless
+	closing     sync.Once // a second call of Close must not close the channel again
 }
 
 func (p *pipeListener) Accept() (net.Conn, error) {
@@ -70,7 +70,7 @@ func writeSlowly(c net.Conn) time.Duration {
 		if _, err := c.Write([]byte("a")); err != nil {
 			return time.Since(start)
 		}
-		<-time.After(time.Second) // does not wait: synctest has a fake clock
+		<-time.After(time.Second) // takes no real time, because synctest has a fake clock
 	}
 }
 
@@ -82,7 +82,7 @@ func TestServe_answersTheFirstRequestOfAnOpenConnectionAfterTheContextEnds(t *te
 		c := dial()
 		synctest.Wait()
 		stop()
-		<-time.After(500 * time.Millisecond) // does not wait: synctest has a fake clock
+		<-time.After(500 * time.Millisecond) // takes no real time, because synctest has a fake clock
 		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 		require.NoError(t, err)
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)

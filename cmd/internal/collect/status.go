@@ -101,7 +101,7 @@ type PauseStatus struct {
 	Until  time.Time `json:"until"`
 	Class  string    `json:"class"`
 	Detail string    `json:"detail"`
-	InARow int       `json:"in_a_row"` // number of consecutive pauses
+	InARow int       `json:"in_a_row"` // number of pauses of the source since its last successful call
 }
 
 // heartbeatTimeout is how long a collector counts as running after its last heartbeat.

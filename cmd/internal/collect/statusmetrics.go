@@ -29,7 +29,7 @@ var (
 	pausedDesc  = prometheus.NewDesc("reeltally_source_paused_until_timestamp_seconds", "End of the pause of a source or budget; missing if it is not paused.", []string{"source", "budget", "class"}, nil)
 	upDesc      = prometheus.NewDesc("reeltally_database_up", "1 if the database answered a read within 1.5 seconds, else 0.", nil, nil)
 	replicaDesc = prometheus.NewDesc("reeltally_replica_up", "1 if the replica for reads answers and applies the log of the database, else 0; missing without a replica.", nil, nil)
-	lagDesc     = prometheus.NewDesc("reeltally_replica_lag_seconds", "Age of the last change that the replica has applied; 0 if it has all changes, missing if it is not up.", nil, nil)
+	lagDesc     = prometheus.NewDesc("reeltally_replica_lag_seconds", "Age of the last change that the replica has applied; 0 if it has all changes, missing if the replica cannot be used.", nil, nil)
 	readsDesc   = prometheus.NewDesc("reeltally_replica_reads_total", "Reads that were sent to the replica, by result: answered, behind (it lacked a change, so the primary answered) or failed (the primary answered).", []string{"result"}, nil)
 	aliveDesc   = prometheus.NewDesc("reeltally_collectors", "Collectors that sent a heartbeat in the last ten seconds.", nil, nil)
 )

@@ -129,7 +129,7 @@ func TestMigration_storesOnlyMeasuredPoints(t *testing.T) {
 				require.Len(t, points, 2)
 				require.Zero(t, summary.Unmarked)
 			} else {
-				require.Len(t, points, 1, "it is not known whether the point of an old day was measured")
+				require.Len(t, points, 1, "a point that is older than dailyDays must be left out if the service does not say whether it was measured")
 				require.EqualValues(t, 1, summary.Unmarked)
 			}
 			require.Equal(t, marked, strings.Contains(strings.Join(s.requests, " "), "include"), "only ReelTally has the parameter include")

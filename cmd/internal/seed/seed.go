@@ -234,7 +234,7 @@ var campaignNames = []string{"Spring launch", "Summer push", "Back to school", "
 func (g *generator) generateCollections() {
 	add := func(name string, parent *uuid.UUID, tags ...string) uuid.UUID {
 		if parent != nil {
-			parent = new(*parent) // a copy, because the caller uses its variable again for the next tree
+			parent = new(*parent) // copy the id, because the caller changes the variable to which parent points
 		}
 		n := len(g.collections)
 		id := g.id(g.from, "collection", fmt.Sprint(n, g.Videos, g.Days, g.Today))

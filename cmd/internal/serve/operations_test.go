@@ -48,7 +48,7 @@ func browserOf(t *testing.T, base, token string) func(path string) (status int, 
 func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
-	db.Clock.Set(time.Now()) // the server uses the clock of the machine
+	db.Clock.Set(time.Now()) // the server uses the machine's clock, so the test's database must have the same time
 	other, operator := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
 	clips := storetest.Clips(t, 3)
 	storetest.Track(t, other, clips...)

@@ -306,7 +306,7 @@ func (s *Summary) count(v backfill.ImportedVideo) {
 			s.Conflicts++
 		case backfill.PointTooOld:
 			s.TooOld++
-		case backfill.PointBeforeUpload: // the method check has counted the row as invalid
+		case backfill.PointBeforeUpload: // nothing to count: the method check has already counted the row as invalid
 		}
 	}
 }

@@ -333,7 +333,7 @@ func TestImport_sortsRowsAndMergesRowsOfSameDay(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 697, len(points), 3, "points older than 90 days must be reduced to one a week")
 	for _, p := range points[:90] {
-		require.EqualValues(t, 1001-int(today-p.Day), *p.Views, "the point must have the views of the day's later row")
+		require.EqualValues(t, 1001-int(today-p.Day), *p.Views, "if a day has two rows, the point must have the views of the later row")
 		require.EqualValues(t, 7, *p.Likes, "likes must come from the earlier row, because the later row has no likes")
 	}
 }

@@ -1086,7 +1086,7 @@ class ReportVideo(TypedDict):
     added_at: str
     # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
     increase: float | None
-    # The stored points from which the counts of the video follow, the oldest first.
+    # The stored points of the video that the report uses, the oldest first.
     points: list[ReportPoint]
     # `true` if the video is no longer tracked.
     removed: bool
