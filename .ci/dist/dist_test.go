@@ -9,10 +9,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,7 +204,7 @@ func requireUp(t *testing.T, archive string, r release) {
 }
 
 // requireImage fails the test unless the folder "image" in out is a valid OCI image layout, its image has an unprivileged user, and the
-// programs in the image run.
+// programs in the image run. The health check of the image must succeed if a server answers with 200, and fail if it answers with 503.
 func requireImage(t *testing.T, out string, r release) {
 	t.Helper()
 	index := must[v1.ImageIndex](t)(layout.ImageIndexFromPath(filepath.Join(out, "image")))
@@ -215,7 +217,7 @@ func requireImage(t *testing.T, out string, r release) {
 	}
 	built := must[v1.Image](t)(index.Image(manifest.Manifests[0].Digest))
 	config := must[*v1.ConfigFile](t)(built.ConfigFile()).Config
-	if config.User != "65532:65532" || config.Entrypoint[0] != "/reeltally" || config.Healthcheck == nil || config.Labels["org.opencontainers.image.revision"] != r.revision {
+	if config.User != "65532:65532" || config.Entrypoint[0] != "/reeltally" || config.Labels["org.opencontainers.image.revision"] != r.revision {
 		t.Errorf("the image has the configuration %+v", config)
 	}
 	layers := must[[]v1.Layer](t)(built.Layers())
@@ -227,8 +229,16 @@ func requireImage(t *testing.T, out string, r release) {
 		t.Errorf("the image has the folder data as %+v", data)
 	}
 	requireRuns(t, filepath.Join(folder, "reeltally"), r.version)
-	health := exec.Command(filepath.Join(folder, "reeltally"), "healthcheck", "http://127.0.0.1:1/readyz")
-	if out, err := health.CombinedOutput(); err == nil || !strings.Contains(string(out), "127.0.0.1:1") {
-		t.Errorf("the health check of a server that does not run ends with %v: %s", err, out)
+	if config.Healthcheck == nil || !slices.Equal(config.Healthcheck.Test, []string{"CMD", "/reeltally", "healthcheck"}) {
+		t.Fatalf("the image has the health check %+v", config.Healthcheck)
+	}
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	defer server.Close()
+	for _, status = range []int{http.StatusOK, http.StatusServiceUnavailable} {
+		health := exec.Command(filepath.Join(folder, config.Healthcheck.Test[1]), config.Healthcheck.Test[2], server.URL+"/readyz")
+		if out, err := health.CombinedOutput(); (err == nil) != (status == http.StatusOK) {
+			t.Errorf("the health check of a server that answers with %d ends with %v: %s", status, err, out)
+		}
 	}
 }
