@@ -70,7 +70,7 @@ func (a *address) facebookProfile() (Link, *Error) {
 	}
 	switch tab := a.word(1); tab {
 	case "videos", "reel", "video":
-		// The forms are /NAME/videos/ID, /NAME/videos/TITLE/ID, /NAME/videos/ALBUM/ID and /NAME/videos/ID/TITLE.
+		// Video links of an account have the forms /NAME/videos/ID, /NAME/videos/TITLE/ID, /NAME/videos/ALBUM/ID and /NAME/videos/ID/TITLE.
 		for _, i := range [...]int{3, 2} {
 			if isFacebookID(a.part(i)) {
 				return a.facebookVideo(name, a.part(i))

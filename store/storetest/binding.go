@@ -277,7 +277,7 @@ func isCast(inside []node, as int) bool {
 // parameter.
 type equality struct {
 	a, b      *use
-	parameter int    // index of the argument of the parameter, if a or b is nil
+	parameter int    // index of the argument that belongs to the parameter; set if the field a or b is nil
 	only      []*use // the tables that the condition restricts; nil means all tables of the query
 }
 

@@ -21,7 +21,7 @@ type RecordedStatement struct {
 	Engine string
 	// File and Function name the function of the store that runs the statement, such as "store/videos.go" and "Org.Video".
 	File, Function string
-	// Text is the statement.
+	// Text is the SQL text of the statement.
 	Text string
 	// Form is the statement in a form that does not depend on the number and the values of its parameters.
 	Form string

@@ -11,7 +11,7 @@ import (
 // node is a part of a SQL statement: a word, a parameter, a literal, a punctuation mark, or a group in parentheses.
 type node struct {
 	kind       nodeKind
-	text       string // words are in lower case, without quotes
+	text       string // the text of the node; words are in lower case and without quotes
 	quoted     bool   // the word is a quoted name, and so not a keyword
 	kids       []node // the nodes inside of a group
 	index      int    // for a parameter: the index of its value in the arguments of the statement

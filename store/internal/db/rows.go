@@ -268,7 +268,7 @@ func (v *Values) known(i int, ok bool) bool {
 
 // Select is a SELECT statement, and the function that is called for each row of its result.
 type Select struct {
-	Query *gorm.DB // must not belong to a transaction; nil if the SELECT was made by FixedQuery.Select
+	Query *gorm.DB // the SELECT as a query of GORM, outside of a transaction; nil if FixedQuery.Select made the SELECT
 	Each  func(*Values) error
 
 	text string // the SQL text and its arguments, if Query is nil
