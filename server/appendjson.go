@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -53,15 +54,13 @@ func appendArray[T any](out []byte, items []T, appendItem func([]byte, T) []byte
 
 // appendID appends a UUID as a JSON string, in lower case and with hyphens.
 func appendID(out []byte, id uuid.UUID) []byte {
-	const digits = "0123456789abcdef"
-	out = append(out, '"')
-	for i, b := range id {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			out = append(out, '-')
-		}
-		out = append(out, digits[b>>4], digits[b&15])
-	}
-	return append(out, '"')
+	text := [38]byte{0: '"', 9: '-', 14: '-', 19: '-', 24: '-', 37: '"'}
+	hex.Encode(text[1:9], id[:4])
+	hex.Encode(text[10:14], id[4:6])
+	hex.Encode(text[15:19], id[6:8])
+	hex.Encode(text[20:24], id[8:10])
+	hex.Encode(text[25:37], id[10:])
+	return append(out, text[:]...)
 }
 
 // appendCount appends a count as JSON. If n is nil, it appends null.

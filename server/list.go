@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"sync"
 
@@ -35,8 +36,9 @@ type listRequest[R any] struct {
 	// together is true if the first query of the function find also reads the version of the organisation's data, from which the ETag is
 	// computed. answerList then calls checkNotModifiedTogether, which does not need a separate query for the version.
 	together bool
-	// find queries the rows of one page from the caller's organisation.
-	find func(*store.Org, store.Window) (*store.List[R], error)
+	// find queries the rows of one page from the caller's organisation. It can pass each row to the function each as soon as the row is read.
+	// Otherwise, the result has the rows.
+	find func(o *store.Org, w store.Window, each func(*R) error) (*store.List[R], error)
 	// encode appends the JSON of a row. A row is usually one entry of the list, but it can also be several entries separated by commas, or
 	// no entry. If view is MaskedView, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
@@ -65,30 +67,36 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	if l.allRows {
 		pageView = FullView
 	}
-	found, err := store.FromReplica(ctx, org, func(org *store.Org) (*store.List[R], error) { return l.find(org, l.page.window(pageView, s.maxPage)) })
+	out := &listBuffer{}
+	encode := func(encoded []byte, row *R) ([]byte, error) { return l.encode(encoded, row, view) }
+	found, err := store.FromReplica(ctx, org, func(org *store.Org) (*store.List[R], error) {
+		out.begin(l.members != nil || l.page.paginated) // drops the rows of an earlier attempt, which a replica could not complete
+		return l.find(org, l.page.window(pageView, s.maxPage), func(row *R) error { return addRow(out, row, encode, s.maxPage) })
+	})
 	if err != nil {
 		return listResponse{}, err
 	}
-	if l.page.isBeyond(pageView) {
-		found.Cut(0)
-	}
-	encode := func(out []byte, row *R) ([]byte, error) { return l.encode(out, row, view) }
 	if err := cutToSize(s, found, encode); err != nil {
 		return listResponse{}, err
 	}
 	var facts pageFacts
 	next := found.Next()
-	if l.page.paginated || (next != nil && len(found.Rows) < l.page.limit) { // without pagination, only a page that was cut short because of its size has a Link header to the next page
+	if l.page.paginated || (next != nil && found.Count() < l.page.limit) { // without pagination, only a page that was cut short because of its size has a Link header to the next page
 		if facts, err = s.pageFacts(ctx, l.page, pageView, found.Total, next); err != nil {
 			return listResponse{}, err
 		}
 	}
-	response := listResponse{ctx: ctx, logger: s.logger, rows: func(out *listBuffer) error {
-		return writeRows(out, found.Rows, encode)
+	response := listResponse{ctx: ctx, logger: s.logger, buffer: out, addRows: func() error {
+		for i := range found.Rows {
+			if err := addRow(out, &found.Rows[i], encode, math.MaxInt64); err != nil {
+				return err
+			}
+		}
+		return nil
 	}}
 	switch {
 	case l.members != nil:
-		response.members = l.members(facts, len(found.Rows))
+		response.members = l.members(facts, found.Count())
 	case l.page.paginated:
 		response.members = struct {
 			Pagination api.Pagination `json:"pagination"`
@@ -120,13 +128,14 @@ func cutToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R) ([
 	return nil
 }
 
-// listResponse is the response of an operation that returns a list. It encodes and sends a few rows at a time, so that the JSON of a long list
-// does not need much memory.
+// listResponse is the response of an operation that returns a list. Its buffer already has the JSON of the rows that were encoded while they
+// were read. The other rows are encoded while the response is sent, a few at a time, so that their JSON does not need much memory.
 type listResponse struct {
 	ctx     context.Context //nolint:containedctx // a field, because the generated methods that write the response have no context parameter
 	logger  *slog.Logger
-	rows    func(out *listBuffer) error // writes the JSON of the rows, separated by commas
-	members any                         // object with the members of the response besides data; nil if the response is a JSON array
+	buffer  *listBuffer
+	addRows func() error // adds the rows to buffer that are not encoded yet
+	members any          // object with the members of the response besides data; nil if the response is a JSON array
 }
 
 // VisitListVideosResponse implements the generated response interface of listVideos.
@@ -165,13 +174,16 @@ func (l listResponse) VisitListCollectionAccountsResponse(w http.ResponseWriter)
 // write sends the list response. If an error occurs before the first byte is sent, write returns the error. If an error occurs later, write
 // aborts the connection, so that no client treats an incomplete list as complete.
 func (l listResponse) write(w http.ResponseWriter) error {
-	out := newListBuffer(w)
-	defer out.release()
-	err := l.encode(out)
+	l.buffer.w = w
+	defer l.buffer.release()
+	err := l.addRows()
 	if err == nil {
-		err = out.send()
+		err = l.buffer.end(l.members)
 	}
-	if err == nil || !out.started {
+	if err == nil {
+		err = l.buffer.send()
+	}
+	if err == nil || !l.buffer.started {
 		return err
 	}
 	if !errors.Is(err, context.Canceled) {
@@ -180,86 +192,109 @@ func (l listResponse) write(w http.ResponseWriter) error {
 	panic(http.ErrAbortHandler)
 }
 
-// encode writes the JSON of the list response to buffer.
-func (l listResponse) encode(buffer *listBuffer) error {
-	begin, end := `{"data":[`, "],"
-	members := []byte{}
-	if l.members == nil {
-		begin, end = "[", "]\n"
-	} else {
-		object, err := json.Marshal(l.members)
-		if err != nil {
-			return err
-		}
-		members = append(object[1:], '\n')
-	}
-	buffer.WriteString(begin)
-	if err := l.rows(buffer); err != nil {
-		return err
-	}
-	buffer.WriteString(end)
-	buffer.Write(members)
-	return nil
-}
-
-// writeRows writes the JSON of rows to buffer, separated by commas. It skips a row for which encode returns nothing. Whenever buffer
-// contains at least listBufferBytes, writeRows sends and empties it.
-func writeRows[R any](buffer *listBuffer, rows []R, encode func([]byte, *R) ([]byte, error)) error {
-	separator := ""
-	for i := range rows {
-		encoded, err := encode(append(buffer.AvailableBuffer(), separator...), &rows[i])
-		if err != nil {
-			return err
-		}
-		if len(encoded) == len(separator) {
-			continue
-		}
-		buffer.Write(encoded)
-		separator = ","
-		if buffer.Len() >= listBufferBytes {
-			if err := buffer.send(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// listBuffer buffers the part of a list response that is not sent yet.
+// listBuffer has the JSON of the part of a list response that is not sent yet, in blocks of about listBufferBytes. While w is nil, it keeps
+// all blocks. Otherwise it sends each block that is full.
 type listBuffer struct {
-	*bytes.Buffer
+	blocks  []*bytes.Buffer
+	rows    int   // number of rows that were added
+	bytes   int64 // number of bytes of the JSON of these rows
 	w       http.ResponseWriter
 	started bool // true if the status of the response was sent
 }
 
-// listBuffers is a pool of empty buffers for listBuffer. Buffers are reused, because the allocation of a buffer would take a tenth of the
-// time of a request for a short list.
-var listBuffers = sync.Pool{New: func() any {
+// listBlocks is a pool of empty blocks for listBuffer. Blocks are reused, because the allocation of a block would take a tenth of the time of
+// a request for a short list.
+var listBlocks = sync.Pool{New: func() any {
 	return bytes.NewBuffer(make([]byte, 0, listBufferBytes+maxRowBytes))
 }}
 
-// newListBuffer returns an empty buffer whose method send writes to w. The caller must call release when the response was sent.
-func newListBuffer(w http.ResponseWriter) *listBuffer {
-	return &listBuffer{Buffer: listBuffers.Get().(*bytes.Buffer), w: w}
-}
-
-// release returns the buffer to the pool listBuffers, unless a long row has made the buffer too large.
-func (b *listBuffer) release() {
-	if b.Cap() <= 2*listBufferBytes {
-		b.Reset()
-		listBuffers.Put(b.Buffer)
+// begin drops all rows and begins a response: an object if isObject is true, otherwise an array.
+func (b *listBuffer) begin(isObject bool) {
+	b.release()
+	*b = listBuffer{}
+	if begin := b.block(); isObject {
+		begin.WriteString(`{"data":[`)
+	} else {
+		begin.WriteByte('[')
 	}
 }
 
-// send sends the buffered bytes and empties the buffer. The first call also sends the status 200.
+// end completes the response after its last row. The parameter members is an object with the members besides data, or nil if the response
+// is an array.
+func (b *listBuffer) end(members any) error {
+	last := b.block()
+	if members == nil {
+		last.WriteString("]\n")
+		return nil
+	}
+	object, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	last.WriteString("],")
+	last.Write(object[1:])
+	last.WriteByte('\n')
+	return nil
+}
+
+// block returns the block to which the next row is added.
+func (b *listBuffer) block() *bytes.Buffer {
+	if n := len(b.blocks); n > 0 && b.blocks[n-1].Len() < listBufferBytes {
+		return b.blocks[n-1]
+	}
+	block := listBlocks.Get().(*bytes.Buffer)
+	b.blocks = append(b.blocks, block)
+	return block
+}
+
+// addRow adds the JSON of a row to b, and sends b if the row's block is full and the response has begun. It adds nothing if encode returns
+// nothing. It returns store.ErrEnough, and does not add the row, if the JSON of all rows would have more than maxBytes bytes. It never does
+// so for the first row.
+func addRow[R any](b *listBuffer, row *R, encode func([]byte, *R) ([]byte, error), maxBytes int64) error {
+	block, separator := b.block(), ""
+	if b.rows > 0 {
+		separator = ","
+	}
+	encoded, err := encode(append(block.AvailableBuffer(), separator...), row)
+	if err != nil || len(encoded) == len(separator) {
+		return err
+	}
+	if b.bytes += int64(len(encoded)); b.rows > 0 && b.bytes > maxBytes {
+		return store.ErrEnough
+	}
+	b.rows++
+	block.Write(encoded)
+	if b.w != nil && block.Len() >= listBufferBytes {
+		return b.send()
+	}
+	return nil
+}
+
+// send sends and drops all blocks. The first call also sends the status 200.
 func (b *listBuffer) send() error {
 	if !b.started {
 		b.started = true
 		b.w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 		b.w.WriteHeader(http.StatusOK)
 	}
-	_, err := b.WriteTo(b.w)
-	return err
+	for _, block := range b.blocks {
+		if _, err := b.w.Write(block.Bytes()); err != nil {
+			return err
+		}
+	}
+	b.release()
+	return nil
+}
+
+// release drops all blocks. It returns them to the pool, except a block that a long row has made too large.
+func (b *listBuffer) release() {
+	for _, block := range b.blocks {
+		if block.Cap() <= 2*listBufferBytes {
+			block.Reset()
+			listBlocks.Put(block)
+		}
+	}
+	b.blocks = b.blocks[:0]
 }
 
 // marshalled returns a function for the field listRequest.encode. The function converts a row to its JSON type and encodes it with

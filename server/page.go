@@ -120,6 +120,9 @@ func checkPaginated(paginated *bool, page *int32, cursor *string) []api.Fault {
 // window returns the range of rows that the database query must return for the page. The query returns fewer rows if the texts of all rows
 // would take more than about maxBytes bytes. If v is MaskedView, the whole list has only one row, which is on page 1.
 func (p pageRequest) window(v View, maxBytes int64) store.Window {
+	if v.masked && p.number > 1 {
+		return store.Window{}
+	}
 	if v.masked {
 		return store.Window{Limit: 1}
 	}
@@ -128,10 +131,6 @@ func (p pageRequest) window(v View, maxBytes int64) store.Window {
 	}
 	return store.Window{Limit: p.limit, Offset: (p.number - 1) * p.limit, MaxBytes: maxBytes}
 }
-
-// isBeyond returns true if v is MaskedView and the page is not page 1. The page must then be empty, because the whole list has only one
-// row.
-func (p pageRequest) isBeyond(v View) bool { return v.masked && p.number > 1 }
 
 // pageFacts are the values that every pagination object contains: the number of rows in the list, the number of pages and the cursor of the
 // next page.

@@ -26,11 +26,11 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 		return nil, err
 	}
 	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{p, query, isDead}, together: !isDead, encode: appendVideo,
-		find: func(o *store.Org, w store.Window) (*store.List[store.Video], error) {
+		find: func(o *store.Org, w store.Window, each func(*store.Video) error) (*store.List[store.Video], error) {
 			if isDead {
 				return &store.List[store.Video]{}, nil
 			}
-			query.Window = w
+			query.Window, query.Each = w, each
 			return o.ListVideos(ctx, query)
 		},
 		members: func(facts pageFacts, _ int) any {

@@ -58,6 +58,17 @@ func (c *labelCache) get(org uuid.UUID, version int64) (l *labels, load bool) {
 	return nil, false
 }
 
+// peek returns the labels of an organisation with the given version, or nil if the cache does not have them. Unlike get, it does not
+// remember that the labels were asked for.
+func (c *labelCache) peek(org uuid.UUID, version int64) *labels {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.byOrg.Get(org); ok && known.version == version {
+		return known.labels
+	}
+	return nil
+}
+
 // put stores the labels of an organisation. The caller must have read the version before the labels. If l is nil, put stores that there are
 // too many members.
 func (c *labelCache) put(org uuid.UUID, version int64, l *labels) {
@@ -81,5 +92,5 @@ func (l *labels) entries() int {
 	if l == nil {
 		return 0
 	}
-	return len(l.members) + len(l.all)
+	return l.count + len(l.all)
 }

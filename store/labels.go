@@ -68,40 +68,19 @@ func namesAndIDs(names []string) []string {
 // The data are all collections of the organisation with their names and hashtags, and members of the collections: either all members, or
 // only those members that are among some given videos and accounts.
 type labels struct {
-	all     []Label             // all collections of the organisation, ordered by name and id
-	bytes   []int64             // number of bytes that each label of all takes in JSON
-	single  []labelSet          // for each label of all, the set that has only this label; most rows have one label at most
-	tags    map[string][]int    // the key is a hashtag, and the value has the indexes in all of the collections with this hashtag
-	members []member            // the members of the collections, ordered by the id of the video or account
-	first   map[uuid.UUID]int32 // index of the first entry in members for each video or account; the key is its id
-}
-
-// member is a video or account that was added to a collection.
-type member struct {
-	id         uuid.UUID // id of the video or account
-	collection int32     // index of the collection in labels.all
-}
-
-// appendCollectionsOf finds the collections to which the video or account with the given id was added, and appends their indexes to the
-// slice. It returns the extended slice.
-func (l *labels) appendCollectionsOf(indexes []int, id uuid.UUID) []int {
-	first, ok := l.first[id]
-	if !ok {
-		return indexes
-	}
-	for _, m := range l.members[first:] {
-		if m.id != id {
-			break
-		}
-		indexes = append(indexes, int(m.collection))
-	}
-	return indexes
+	all     []Label                // all collections of the organisation, ordered by name and id
+	bytes   []int64                // number of bytes that each label of all takes in JSON
+	single  []labelSet             // for each label of all, the set that has only this label; most rows have one label at most
+	tags    map[string][]int       // the key is a hashtag, and the value has the indexes in all of the collections with this hashtag
+	members map[uuid.UUID]labelSet // the key is the id of a video or account that was added to collections, and the value has these collections
+	count   int                    // number of memberships: a video that was added to two collections counts twice
 }
 
 // labelSet has the labels of a video or account, ordered by name and id.
 type labelSet struct {
-	labels []*Label
-	bytes  int64 // number of bytes that the labels take in JSON
+	labels  []*Label
+	indexes []int // indexes of the labels in labels.all
+	bytes   int64 // number of bytes that the labels take in JSON
 }
 
 // maxMembers is the maximum number of members of collections that one statement reads, so that a list does not need much memory.
@@ -117,40 +96,26 @@ type labelled struct {
 	account *uuid.UUID // the account, or the account of the video; nil if it is unknown
 }
 
-// labeller finds the labels of videos and accounts, one after the other. It is not safe for concurrent use.
-type labeller struct {
-	*labels
-	ofAccounts map[uuid.UUID]labelSet // labels of each account, by its id; most videos have the same labels as their account
-	own        []int                  // indexes of the collections of the current row; every row reuses the slice, which saves allocations
-}
-
-// newLabeller returns a labeller for the collections and members in l.
-func newLabeller(l *labels) *labeller {
-	return &labeller{labels: l, ofAccounts: map[uuid.UUID]labelSet{}}
-}
-
 // find returns the labels of row, which is a video or an account.
-func (l *labeller) find(row labelled) labelSet {
+func (l *labels) find(row labelled) labelSet {
 	if len(l.all) == 0 {
 		return labelSet{}
 	}
-	var account uuid.UUID // an unknown account has the zero id, which no collection contains
-	db.Assign(&account, row.account)
-	l.own = l.appendCollectionsOf(l.own[:0], row.video)
+	own, ofAccount := l.members[row.video], labelSet{}
+	if row.account != nil {
+		ofAccount = l.members[*row.account]
+	}
+	var tagged []int
 	if len(l.tags) > 0 {
-		eachHashtag(row.caption, func(tag string) { l.own = append(l.own, l.tags[tag]...) })
+		eachHashtag(row.caption, func(tag string) { tagged = append(tagged, l.tags[tag]...) })
 	}
-	if len(l.own) == 0 {
-		found, known := l.ofAccounts[account]
-		if !known {
-			l.own = l.appendCollectionsOf(l.own, account)
-			found = l.labelsAt(l.own)
-			l.ofAccounts[account] = found
-		}
-		return found
+	switch {
+	case len(tagged) == 0 && len(own.labels) == 0:
+		return ofAccount
+	case len(tagged) == 0 && len(ofAccount.labels) == 0:
+		return own
 	}
-	l.own = l.appendCollectionsOf(l.own, account)
-	return l.labelsAt(l.own)
+	return l.labelsAt(slices.Concat(tagged, own.indexes, ofAccount.indexes))
 }
 
 // labelRows sets the labels of rows, which are videos or accounts. The function row returns a row, and the function set stores its labels.
@@ -178,9 +143,8 @@ func (o *Org) labelRows(ctx context.Context, rows int, maxBytes int64, row func(
 			return 0, 0, err
 		}
 		done = to
-		labeller := newLabeller(l)
 		for i := from; i < to; i++ {
-			found := labeller.find(row(i))
+			found := l.find(row(i))
 			set(i, found.labels)
 			bytes += found.bytes
 		}
@@ -278,25 +242,24 @@ func (o *Org) memberships(ctx context.Context, ofVideo, ofAccount string, args m
 	for i, label := range l.all {
 		at[label.ID] = i
 		l.bytes[i] = idBytes + jsonBytes(label.Name)
-		l.single[i] = labelSet{[]*Label{&l.all[i]}, l.bytes[i]}
+		l.single[i] = labelSet{[]*Label{&l.all[i]}, []int{i}, l.bytes[i]}
 	}
 	for _, t := range tags {
 		l.tags[t.tag] = append(l.tags[t.tag], at[t.collection])
 	}
-	l.members = make([]member, len(members))
-	for i, m := range members {
-		l.members[i] = member{m.id, int32(at[m.collection])} //nolint:gosec // an organisation has fewer collections than an int32 can count
+	of := make(map[uuid.UUID][]int, len(members))
+	for _, m := range members {
+		of[m.id] = append(of[m.id], at[m.collection])
 	}
-	slices.SortFunc(l.members, func(a, b member) int { return bytes.Compare(a.id[:], b.id[:]) })
-	l.first = make(map[uuid.UUID]int32, len(members))
-	for i := range slices.Backward(l.members) {
-		l.first[l.members[i].id] = int32(i) //nolint:gosec // there are at most maxMembers members
+	l.count, l.members = len(members), make(map[uuid.UUID]labelSet, len(of))
+	for id, indexes := range of {
+		l.members[id] = l.labelsAt(indexes)
 	}
 	return l, nil
 }
 
-// labelsAt returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the slice indexes in
-// place.
+// labelsAt returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. The result keeps the slice
+// indexes, which labelsAt sorts.
 func (l *labels) labelsAt(indexes []int) labelSet {
 	if len(indexes) == 0 {
 		return labelSet{}
@@ -306,7 +269,7 @@ func (l *labels) labelsAt(indexes []int) labelSet {
 	if len(indexes) == 1 {
 		return l.single[indexes[0]]
 	}
-	set := labelSet{labels: make([]*Label, len(indexes))}
+	set := labelSet{labels: make([]*Label, len(indexes)), indexes: indexes}
 	for i, at := range indexes {
 		set.labels[i] = &l.all[at]
 		set.bytes += l.bytes[at]

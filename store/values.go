@@ -45,6 +45,7 @@ var (
 	ErrNotFound    = db.ErrNotFound    // the requested object does not exist in the organisation; a *NotFoundError names it
 	ErrDuplicate   = db.ErrDuplicate   // a row with the same key exists already
 	ErrUnavailable = db.ErrUnavailable // the database cannot be reached or is too busy; the same call may succeed later
+	ErrEnough      = db.ErrEnough      // returned by the function VideoQuery.Each if it needs no further videos
 )
 
 // NotFoundError is an ErrNotFound with the kind and the names of the objects that were not found.

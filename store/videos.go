@@ -127,6 +127,9 @@ type VideoQuery struct {
 	Order           db.Order     // the column is one of VideoOrders
 	Window          db.Window
 	WithoutTotal    bool // do not count the matching videos; VideoPage.Total is then 0
+
+	// Each, if set, is the function to which ListVideos can pass the videos instead of returning them. See db.ListSpec.Each.
+	Each func(*Video) error `json:"-"`
 }
 
 // VideoOrders are the columns by which videos can be ordered. Each has an index.
@@ -167,7 +170,7 @@ func (o *Org) Videos(ctx context.Context, query VideoQuery) (VideoPage, error) {
 
 // ListVideos returns a list of the videos that match query.
 func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video], error) {
-	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }}
+	spec := db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, Each: query.Each}
 	matching := o.matching(ctx, query).Session(&gorm.Session{})
 	if _, ok := o.Remembered(); !ok && query.canReadWithVersion() {
 		return o.listVideosAndVersion(ctx, query, matching, spec)
@@ -177,6 +180,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		return nil, db.Translate(err)
 	}
 	spec.Complete = o.At(v).completeVideos
+	spec.Completer = func() func(*Video) { return o.videoCompleter(v) }
 	filtered, inOrder := matching, matching
 	if query.hasCollections() {
 		key, err := keyOfList(v, matching, query.Collections, query.CollectionID, query.Order)
@@ -209,11 +213,8 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 // known yet.
 const usualRows = 100
 
-// canReadWithVersion returns true if the version and the videos of a query can be read in one round trip. It returns false for a long list
-// with a filter: its total is read first, so that the memory for the rows can be allocated in one piece.
-func (q VideoQuery) canReadWithVersion() bool {
-	return !q.hasCollections() && !q.Window.NeedsTotal() && (!q.hasFilters() || q.Window.Limit <= 5*usualRows)
-}
+// canReadWithVersion returns true if the version and the videos of a query can be read in one round trip.
+func (q VideoQuery) canReadWithVersion() bool { return !q.hasCollections() && !q.Window.NeedsTotal() }
 
 // listVideosAndVersion returns a list of the videos that the query in the parameter matching selects. It reads the videos and the version
 // of the organisation's data in one round trip to the database.
@@ -229,6 +230,7 @@ func (o *Org) listVideosAndVersion(ctx context.Context, query VideoQuery, matchi
 	spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
 		return o.At(v).completeVideos(ctx, videos, maxBytes)
 	}
+	spec.Completer = func() func(*Video) { return o.videoCompleter(v) }
 	list, err := db.ReadList(ctx, o.s.db, matching, spec, query.Order, query.Window)
 	if err != nil {
 		return nil, err
@@ -271,6 +273,20 @@ func (o *Org) completeVideos(ctx context.Context, videos []Video, maxBytes int64
 		videos[i].asOf(now)
 	}
 	return o.labelVideos(ctx, videos, maxBytes)
+}
+
+// videoCompleter returns a function that does the same as completeVideos for a single video. It returns nil if the labels with the version
+// v are not in memory.
+func (o *Org) videoCompleter(v Version) func(*Video) {
+	cached := o.s.labels.peek(o.id, v.labels)
+	if cached == nil {
+		return nil
+	}
+	now := o.s.db.Now()
+	return func(video *Video) {
+		video.asOf(now)
+		video.Labels = cached.find(labelled{video.ID, video.Title, video.LinkedAccountID}).labels
+	}
 }
 
 // countVideos returns the number of videos that match query. The parameter v is the organisation's version. If query has no filter,

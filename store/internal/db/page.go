@@ -304,25 +304,39 @@ type ListSpec[R any] struct {
 	// bytes that these fields take in JSON. If all rows together would take more than maxBytes, Complete may stop early, and ReadList drops
 	// the rows that are not completed. Complete also returns the number of completed rows, which is at least one. Complete can be nil.
 	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
+	// Each, if set, is called for each row of the window as soon as the row is read, if Completer returns a function. The rows are then not
+	// in List.Rows. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
+	Each func(row *R) error
+	// Completer returns a function that does the same as Complete for a single row, or nil if that is not possible. ReadList calls it after
+	// the statement Before has run. It must be set if Each is set.
+	Completer func() func(row *R)
 }
 
 // List is the result of ReadList: a window of an ordered list. A window is a part of the list without gaps.
 type List[R any] struct {
 	Total int64 // number of rows of the whole list
-	Rows  []R   // rows of the window, in order
+	Rows  []R   // rows of the window, in order; nil if the rows were passed to ListSpec.Each
 	// TextBytes is the number of bytes of the texts that were read. ExtraBytes is an upper bound of the number of bytes in JSON of the
 	// fields that ListSpec.Complete has set.
 	TextBytes, ExtraBytes int64
 
 	column SortColumn
-	keys   []sortKey // value of the ordering column of each row
+	keys   []sortKey // value of the ordering column of each row in Rows
 	id     func(*R) uuid.UUID
 	more   bool // the list has rows after the window
+
+	// If rows are passed to ListSpec.Each: their number, the row that is passed, and the ordering column and id of the last passed row.
+	passed  int
+	present R
+	lastKey sortKey
+	lastID  uuid.UUID
 }
 
-// errEnough is the error that the function for each row returns if no further rows are needed. It is not returned to callers of this
-// package.
-var errEnough = errors.New("enough rows")
+// Count returns the number of rows of the window, in Rows or passed to ListSpec.Each.
+func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
+
+// ErrEnough is the error that the function for each row returns if no further rows are needed. It is not returned to callers of ReadList.
+var ErrEnough = errors.New("enough rows")
 
 // ReadList reads the window w of the rows of the query q, in the order o. It returns an error if o.Column is not a key of spec.Sort. The
 // result has fewer than w.Limit rows if the texts of the rows, or the fields that spec.Complete sets, take more than w.MaxBytes. It has at
@@ -364,13 +378,21 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 		return err
 	}
 	columns := ColumnNames(spec.Table, spec.Columns)
+	begun, complete := false, (func(*R))(nil)
 	start.Limit++ // one more row shows whether the list has rows after the window
 	err = l.column.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
-		earlier, earlierBytes := len(l.Rows), l.TextBytes
+		earlier, earlierBytes := l.Count(), l.TextBytes
 		rows := Select{Query: part.Select(l.column.expression + ", " + columns).Limit(limit), Each: func(row *Values) error {
+			if !begun && spec.Each != nil {
+				complete = spec.Completer()
+			}
+			begun = true
+			if complete != nil {
+				return l.pass(row, spec, complete, w.Limit)
+			}
 			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
 				l.more = true
-				return errEnough
+				return ErrEnough
 			}
 			if l.Rows == nil {
 				expected := spec.Total
@@ -390,12 +412,33 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 			selects = []Select{*spec.Before, rows}
 			spec.Before = nil
 		}
-		return len(l.Rows) - earlier, d.EachRowOf(ctx, selects...)
+		err := d.EachRowOf(ctx, selects...)
+		return l.Count() - earlier, err
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, ErrEnough) {
 		return nil
 	}
 	return err
+}
+
+// pass completes the row that was read and passes it to spec.Each. If the window already has limit rows, it only notes that the list has
+// more rows.
+func (l *List[R]) pass(row *Values, spec ListSpec[R], complete func(*R), limit int) error {
+	if l.passed == limit {
+		l.more = true
+		return ErrEnough
+	}
+	l.present = *new(R)
+	setColumns(&l.present, spec.Columns, row, 1)
+	complete(&l.present)
+	if err := spec.Each(&l.present); err != nil {
+		l.more = errors.Is(err, ErrEnough)
+		return err
+	}
+	l.passed++
+	l.lastKey, l.lastID = l.column.sortKey(row), l.id(&l.present)
+	row.reuse()
+	return nil
 }
 
 // ReadRows returns the rows of a table that the query q selects. The statements in before run first, and are sent together with q.
@@ -437,6 +480,9 @@ func (l *List[R]) Cut(n int) {
 // Next returns the position directly after the window's last row, at which the next page begins. It returns nil if the list has no more
 // rows.
 func (l *List[R]) Next() *Position {
+	if l.more && l.passed > 0 {
+		return l.column.position(l.lastKey, l.lastID)
+	}
 	if !l.more || len(l.Rows) == 0 {
 		return nil
 	}

@@ -59,6 +59,12 @@ func optional[T any](b *blocks[T], value T, known bool) *T {
 	return b.add(value)
 }
 
+// reuse lets the values of the next row overwrite the values to which the methods have returned pointers.
+func (v *Values) reuse() {
+	v.integers.block, v.instants.block, v.floats.block = v.integers.block[:0], v.instants.block[:0], v.floats.block[:0]
+	v.ids.block, v.dates.block, v.strings.block = v.ids.block[:0], v.dates.block[:0], v.strings.block[:0]
+}
+
 // OptionalInt returns a pointer to the integer in column i, or nil for NULL.
 func (v *Values) OptionalInt(i int) *int64 {
 	n, ok := v.Int(i)

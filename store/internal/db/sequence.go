@@ -116,7 +116,7 @@ func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	page, more, err := spec.Sequence.window(w)
 	for err == nil && len(page) > 0 {
 		err = l.readPage(ctx, d, q, spec, page, w.MaxBytes)
-		if !errors.Is(err, errEnough) {
+		if !errors.Is(err, ErrEnough) {
 			break
 		}
 		page, more, err = page[:(len(page)+1)/2], true, nil
@@ -125,7 +125,7 @@ func (l *List[R]) readByID(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 	return err
 }
 
-// readPage reads the rows whose ids are in page into l. It returns errEnough if their texts take more than maxBytes, unless page has only
+// readPage reads the rows whose ids are in page into l. It returns ErrEnough if their texts take more than maxBytes, unless page has only
 // one row.
 func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], page []sequenceRow, maxBytes int64) error {
 	ids, at := make([]uuid.UUID, len(page)), make(map[uuid.UUID]int, len(page))
@@ -141,7 +141,7 @@ func (l *List[R]) readPage(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec
 		i := at[l.id(&r)]
 		rows[i], found[i] = r, true
 		if l.TextBytes = row.textBytes; maxBytes > 0 && l.TextBytes > maxBytes && len(page) > 1 {
-			return errEnough
+			return ErrEnough
 		}
 		return nil
 	})
