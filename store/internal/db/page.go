@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // Order is the order of a list. Rows without a value in the column come last, in ascending and in descending order. Rows with equal values
@@ -382,7 +383,7 @@ func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListS
 	start.Limit++ // one more row shows whether the list has rows after the window
 	err = l.column.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
 		earlier, earlierBytes := l.Count(), l.TextBytes
-		rows := Select{Query: part.Select(l.column.expression + ", " + columns).Limit(limit), Each: func(row *Values) error {
+		rows := Select{Query: selecting(part, l.column.expression+", "+columns).Limit(limit), Each: func(row *Values) error {
 			if !begun && spec.Each != nil {
 				complete = spec.Completer()
 			}
@@ -444,7 +445,7 @@ func (l *List[R]) pass(row *Values, spec ListSpec[R], complete func(*R), limit i
 // ReadRows returns the rows of a table that the query q selects. The statements in before run first, and are sent together with q.
 func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, columns []Column[R], before ...Select) ([]R, error) {
 	var rows []R
-	err := d.EachRowOf(ctx, append(before, Select{Query: q.Select(ColumnNames(table, columns)), Each: func(row *Values) error {
+	err := d.EachRowOf(ctx, append(before, Select{Query: selecting(q, ColumnNames(table, columns)), Each: func(row *Values) error {
 		rows = append(rows, *new(R))
 		setColumns(&rows[len(rows)-1], columns, row, 0)
 		return nil
@@ -452,14 +453,25 @@ func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, colum
 	return rows, Translate(err)
 }
 
-// ColumnNames returns the columns with the name of their table, as one text such as "videos.id, videos.title". It does not return one text
-// for each column, because GORM takes long to build a statement from many texts.
+// ColumnNames returns the columns with the name of their table, as one text such as "videos.id, videos.title".
 func ColumnNames[R any](table string, columns []Column[R]) string {
-	names := make([]string, len(columns))
+	var names strings.Builder
+	names.Grow(len(columns) * (len(table) + 24))
 	for i, c := range columns {
-		names[i] = table + "." + c.Name
+		if i > 0 {
+			names.WriteString(", ")
+		}
+		names.WriteString(table)
+		names.WriteByte('.')
+		names.WriteString(c.Name)
 	}
-	return strings.Join(names, ", ")
+	return names.String()
+}
+
+// selecting returns the query q with the given SQL text as the list of its columns. The method Select of GORM would take much longer,
+// because it searches the text for names of fields.
+func selecting(q *gorm.DB, columns string) *gorm.DB {
+	return q.Clauses(clause.Select{Expression: clause.Expr{SQL: columns}})
 }
 
 // setColumns sets the fields of r to the values of columns in row. The values are consecutive in row, and the parameter first is the index
