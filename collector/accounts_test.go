@@ -172,7 +172,7 @@ func (w *testSystem) requireProfile(ref store.AccountRef, handle string) {
 	require.Equal(w.t, correct.Bio, *a.Bio)
 	require.Equal(w.t, correct.Followers, a.LatestFollowersCount)
 	if a.Platform == link.YouTube {
-		require.Nil(w.t, a.LatestFollowingCount, "YouTube does not return it")
+		require.Nil(w.t, a.LatestFollowingCount, "YouTube does not return the number of followed accounts")
 	} else {
 		require.Equal(w.t, correct.Following, *a.LatestFollowingCount)
 		if correct.BioLink == "" {
@@ -298,7 +298,7 @@ func TestCollector_makesNoCallForATargetThatNoSourceCanFetch(t *testing.T) {
 			return storetest.Column[string](t, db, "SELECT state FROM fetch_targets")[0] == "parked"
 		})
 		w.waitForIdle()
-		require.Equal(t, []string{"no configured source can ask for it"}, storetest.Column[string](t, db, "SELECT detail FROM fetch_targets"))
+		require.Equal(t, []string{"no configured source serves this target"}, storetest.Column[string](t, db, "SELECT detail FROM fetch_targets"))
 		require.Zero(t, w.callCount("vendor"))
 	})
 }

@@ -28,7 +28,7 @@ type attempt struct {
 	Counted *counted `json:"counted,omitempty"`
 }
 
-// answer is the answer of one source that gave no numbers of the target.
+// answer is the answer of a source that returned no numbers for the target.
 type answer struct {
 	Source string       `json:"source"`
 	Class  source.Class `json:"class"` // class of the answer, or quota.Paused
@@ -124,7 +124,7 @@ func (c *Collector) end(o *ingest.Outcome, ended attempt, keep ...source.Class) 
 		}
 		skipped.Answers = append(skipped.Answers, ended.Answers[at])
 	}
-	if first := c.nextSource(o.Target, attempt{}); first != nil { // every source would be skipped
+	if first := c.nextSource(o.Target, attempt{}); first != nil { // all sources that serve the target would be skipped, so none is skipped
 		o.Route, o.Answers = first.Name(), nil
 	}
 }

@@ -134,14 +134,14 @@ func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 		spends func(*source.CallBudget) error
 		used   int64
 	}{
-		"two calls":                    {spendCalls(2, nil), 2},
-		"two calls, then failed":       {spendCalls(2, failure), 2},
-		"no request was sent":          {spendCalls(0, failure), 0},
-		"cancelled during the call":    {spendCalls(1, context.Canceled), 1},
-		"more than was reserved":       {spendCalls(999, nil), 101},
-		"spent units are not reported": {func(*source.CallBudget) error { return failure }, 101},
-		"more units than planned":      {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
-		"a negative number of units":   {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
+		"two requests":                            {spendCalls(2, nil), 2},
+		"two requests, then a failure":            {spendCalls(2, failure), 2},
+		"no request before the failure":           {spendCalls(0, failure), 0},
+		"the call is cancelled after one request": {spendCalls(1, context.Canceled), 1},
+		"more requests than reserved units":       {spendCalls(999, nil), 101},
+		"spent units are not reported":            {func(*source.CallBudget) error { return failure }, 101},
+		"more units reported than reserved":       {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
+		"a negative number of units reported":     {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,12 +187,12 @@ func TestBudget_callLargerThanTheRemainingUnitsDoesNotPauseTheBudget(t *testing.
 		require.Empty(t, b.pauses(), "the remaining units are left for other calls")
 		require.EqualValues(t, 51, b.used())
 		db.Clock.Advance(time.Minute)
-		require.False(t, b.round(), "the target must not be due again at once")
+		require.False(t, b.round(), "the target must not be due again after one minute")
 		for range 3 {
 			db.Clock.Advance(20 * time.Minute)
 			require.True(t, b.round())
 		}
-		require.Equal(t, 1, strings.Count(b.logs.String(), "more units than its budget has left"), "logged once a window")
+		require.Equal(t, 1, strings.Count(b.logs.String(), "more units than its budget has left"), "the warning must be logged once in each window of the budget")
 		db.Clock.Advance(24 * time.Hour)
 		require.True(t, b.round())
 		require.Equal(t, 1, fetches)
@@ -225,7 +225,7 @@ func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, got int64 }{
-		"the whole budget": {0, 300}, "the remaining units": {100, 200}, "half of the budget": {150, 150}, "nothing if less than half remains": {151, 0},
+		"the whole budget, because no unit is spent": {0, 300}, "the remaining two thirds of the budget": {100, 200}, "the remaining half of the budget": {150, 150}, "nothing, because less than half of the budget remains": {151, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,7 +241,7 @@ func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
 			}
 			require.True(t, b.round())
 			require.Equal(t, tt.got, got)
-			require.Equal(t, tt.before+tt.got, b.used(), "no more than the granted units")
+			require.Equal(t, tt.before+tt.got, b.used(), "the call must spend exactly the units that it got")
 			require.Empty(t, b.pauses())
 		})
 	}

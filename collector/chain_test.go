@@ -132,8 +132,8 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 		otherAccount := w.accountWithUploads(link.TikTok, 12)
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
 		w.waitForLog("source paused", "class=rate_limited")
-		w.waitFor("the target is deferred for minutes", func() bool {
-			db.Clock.Advance(50 * time.Millisecond) // the first retry may come after less than a second
+		w.waitFor("the target is deferred for four to five minutes", func() bool {
+			db.Clock.Advance(50 * time.Millisecond) // the first retry may be due after less than a second
 			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+otherAccount)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
 		})
@@ -162,12 +162,12 @@ func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 	t.Run("another source has the video", func(t *testing.T) {
 		t.Parallel()
 		w := newTestSystem(t, storetest.New(t, "sqlite"))
-		tracked := w.track(otherAccount(w)) // a link with the handle of another account, which TikTok accepts
+		tracked := w.track(otherAccount(w)) // the link has the handle of another account; TikTok accepts such a link
 		w.startWith(append([]source.Source{w.display()}, w.sources("scrapecreators")...)...)
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
 	})
-	t.Run("no other source, handle confirmed", func(t *testing.T) {
+	t.Run("no other source, and the handle in the link is confirmed", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
 		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.display()} })
@@ -201,11 +201,11 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		w.startWith(w.research())
 		db.Clock.Advance(26 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
-		w.waitForLog("no number written", "id="+id, "older than the known numbers")
+		w.waitForLog("no number written", "id="+id, "the answer is older than the stored numbers")
 		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
-		w.waitFor("the other video has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
+		w.waitFor("the video of the other account has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
 		db.Clock.Advance(52 * time.Hour) // more than ResearchLag, so that the returned counts are newer than the stored counts
-		w.waitFor("the video has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
+		w.waitFor("the video of the authorized account has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
 	})
 }

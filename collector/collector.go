@@ -102,7 +102,7 @@ func New(o Options) (*Collector, error) {
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil // the collector was stopped before it claimed a target
+			return nil // ctx was cancelled before any target was claimed
 		}
 		return err
 	}

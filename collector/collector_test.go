@@ -40,8 +40,8 @@ type testSystem struct {
 	org     *store.Org
 	log     *logBuffer
 
-	intervals  schedule.Intervals // setting of the collectors that the method start runs
-	thumbnails *thumbnail.Fetcher // setting of the collectors that the method start runs
+	intervals  schedule.Intervals // Options.Intervals of the collectors that the method start runs
+	thumbnails *thumbnail.Fetcher // Options.Thumbnails of the collectors that the method start runs
 }
 
 func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
@@ -282,7 +282,7 @@ func TestCollector_schedulesTheNextFetchAfterTheConfiguredInterval(t *testing.T)
 				later++
 			}
 		}
-		require.Greater(t, later, len(links)/2, "without the setting, each video would be fetched again within 25 hours")
+		require.Greater(t, later, len(links)/2, "with the default interval, each video would be fetched again within 25 hours")
 	})
 }
 

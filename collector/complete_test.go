@@ -57,6 +57,6 @@ func TestMissingDetails_doNotPreventStoringTheCounts(t *testing.T) {
 		require.Nil(t, v.VideoLength)
 		require.Equal(t, correct.Title, v.Title)
 		require.Equal(t, correct.Views, *v.LatestViews)
-		w.waitForLog("call failed for its targets", "vendor:ensembledata")
+		w.waitForLog("call failed, source not paused", "vendor:ensembledata")
 	})
 }

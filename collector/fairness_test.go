@@ -134,7 +134,7 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 func (w *delayedTransport) callsNaming(words []string, start, end time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := start // end of the calls that are already counted; the calls are sorted by their start, so that overlaps are counted once
+	until := start // the time up to which calls are already counted; the calls are sorted by their start, so that overlaps are counted once
 	for _, c := range w.calls {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.text, word) }) {
 			continue
@@ -143,7 +143,7 @@ func (w *delayedTransport) callsNaming(words []string, start, end time.Time) (ca
 			c.end = end
 		}
 		path, _, _ := strings.Cut(c.text, "?")
-		calls = append(calls, fmt.Sprintf("%s from %s to %s", path, c.began.Sub(start), c.end.Sub(start)))
+		calls = append(calls, fmt.Sprintf("call %s from %s to %s", path, c.began.Sub(start), c.end.Sub(start)))
 		if c.began.After(until) {
 			until = c.began
 		}
@@ -327,8 +327,8 @@ func TestFairness_burstDoesNotDelayOtherOrganisations(t *testing.T) {
 				"Facebook refuses all videos":           {delayConfig{platform: variedDelay, vendor: variedDelay, refuses: true}, []link.Platform{link.Facebook}},
 				"the platforms take ten seconds":        {delayConfig{platform: constantDelay(10 * time.Second)}, []link.Platform{link.Instagram}},
 				"the vendors take ten seconds":          {delayConfig{vendor: constantDelay(10 * time.Second)}, []link.Platform{link.TikTok}},
-				"the vendors are busy with the burst":   {delayConfig{vendor: constantDelay(12 * time.Second), headStart: 4 * time.Second}, []link.Platform{link.TikTok}},
-				"the platforms do not answer":           {delayConfig{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
+				"the vendors' calls take twelve seconds, and the single link is added four seconds after the burst": {delayConfig{vendor: constantDelay(12 * time.Second), headStart: 4 * time.Second}, []link.Platform{link.TikTok}},
+				"the platforms do not answer": {delayConfig{hangs: true}, []link.Platform{link.Instagram, link.TikTok}},
 			} {
 				t.Run(name, func(t *testing.T) { requireFairness(t, engine, c.delays, c.platforms) })
 			}

@@ -48,14 +48,14 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 		{"rate limited with Retry-After", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source paused", "class=rate_limited", "until="}, "youtube"},
 		{"rate limited without Retry-After", map[string]any{"fault": "rate_limited"}, []string{"source paused", "class=rate_limited", "until="}, "youtube"},
 		{"quota spent", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until=", "source_says="}, "youtube"},
-		{"server error", map[string]any{"fault": "server_error"}, []string{"call failed for its targets", "class=temporary"}, "youtube"},
-		{"truncated answer", map[string]any{"fault": "truncated"}, []string{"call failed for its targets", "class=temporary"}, "youtube"},
+		{"server error", map[string]any{"fault": "server_error"}, []string{"call failed, source not paused", "class=temporary"}, "youtube"},
+		{"truncated answer", map[string]any{"fault": "truncated"}, []string{"call failed, source not paused", "class=temporary"}, "youtube"},
 		{"zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back", "next_at="}, "youtube"},
 		{"hostile answers", map[string]any{"fault": "hostile"}, nil, "youtube"},
-		{"vendor's server error", map[string]any{"fault": "server_error"}, []string{"call failed for its targets", "class=temporary"}, "vendor"},
+		{"vendor's server error", map[string]any{"fault": "server_error"}, []string{"call failed, source not paused", "class=temporary"}, "vendor"},
 		{"vendor's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "vendor"},
 		{"Facebook's rate limit", map[string]any{"fault": "rate_limited", "retry_after": 90}, []string{"source paused", "class=rate_limited", "until=", "source_says="}, "facebook"},
-		{"Facebook's server error", map[string]any{"fault": "server_error"}, []string{"call failed for its targets", "class=temporary"}, "facebook"},
+		{"Facebook's server error", map[string]any{"fault": "server_error"}, []string{"call failed, source not paused", "class=temporary"}, "facebook"},
 		{"Facebook's zeros", map[string]any{"fault": "zeros"}, []string{"no number written", "held back"}, "facebook"},
 		{"vendor's quota spent", map[string]any{"fault": "quota_spent"}, []string{"source paused", "class=quota_spent", "until="}, "vendor"},
 	} {
@@ -124,7 +124,7 @@ func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 	w.control(http.MethodDelete, "/_control/faults", nil)
 	w.startFastClock()
-	w.waitFor("the count has grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
+	w.waitFor("the stored views have grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
 }
 
 func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {

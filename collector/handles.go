@@ -80,9 +80,9 @@ func (s *search) next(src source.Source, t source.Target, r source.Result) (fina
 	return r, &rest
 }
 
-// result returns the result of a search whose last call returned last. If a call with the confirmed handle was made, its result is the
-// result of the search. Otherwise, if the video was not found under the handles from callers' links, the class of the result is
-// Unconfirmed: the video may exist under another handle.
+// result returns the result of the whole search. The parameter last is the result of its last call. If a call with the confirmed handle was
+// made, its result is the result of the search. Otherwise, if the video was not found under the handles from callers' links, the class of
+// the result is Unconfirmed: the video may exist under another handle.
 func (s *search) result(last source.Result) source.Result {
 	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (last.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFound, last.Class))
 	switch {

@@ -111,15 +111,15 @@ func tiktokVideo(handle, id string) string {
 }
 
 var byHandle = map[string]handlesCase{
-	"instagram business discovery": {link.Instagram, (*testSystem).metaSources, func(w *testSystem) string { return w.sandbox.World().Find(link.Instagram, sandbox.Normal) }, instagramReel},
-	"instagram own media":          {link.Instagram, (*testSystem).metaSources, (*testSystem).ownReel, instagramReel},
-	"facebook": {link.Facebook, (*testSystem).metaSources, func(w *testSystem) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
+	"Instagram reel of another account":        {link.Instagram, (*testSystem).metaSources, func(w *testSystem) string { return w.sandbox.World().Find(link.Instagram, sandbox.Normal) }, instagramReel},
+	"Instagram reel of the authorized account": {link.Instagram, (*testSystem).metaSources, (*testSystem).ownReel, instagramReel},
+	"Facebook video": {link.Facebook, (*testSystem).metaSources, func(w *testSystem) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
 		func(handle, id string) string { return "https://www.facebook.com/" + handle + "/videos/" + id }},
-	"tiktok display": {link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.display()} },
+	"TikTok video of the account that has logged in": {link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.display()} },
 		func(w *testSystem) string {
 			return w.sandbox.World().Uploads(link.TikTok, w.sandbox.TikTokAccount(), w.db.Clock.Now())[0]
 		}, tiktokVideo},
-	"a vendor that takes links with handles": {link.TikTok, func(w *testSystem) []source.Source { return w.sources("apify") },
+	"a vendor that requests a video by a link with a handle": {link.TikTok, func(w *testSystem) []source.Source { return w.sources("apify") },
 		func(w *testSystem) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
@@ -132,7 +132,7 @@ func (w *testSystem) ownReel() string {
 func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
-		for order, honestFirst := range map[string]int{"attacker first": 0, "at once": 1, "honest first": 2} {
+		for order, honestFirst := range map[string]int{"wrong handle is fetched first": 0, "wrong handle is tracked first": 1, "correct handle is tracked first": 2} {
 			t.Run(name+", "+order, func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -153,7 +153,7 @@ func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing
 						honest = c.newTenant(s.link(correct.Account.Handle, id))
 						c.newTenant(s.link("natgeo", id))
 					}
-					require.Equal(t, correct.Account.Handle, c.video(honest).Username, "the handle must come from its own link")
+					require.Equal(t, correct.Account.Handle, c.video(honest).Username, "each organisation must see the handle in its own link")
 					c.requireCountsWithin(2, honest)
 				})
 			})
@@ -163,9 +163,9 @@ func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing
 
 func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 	t.Parallel()
-	for order, attackersAfter := range map[string]int{"before": 0, "around": 25, "after": 50} {
+	for order, attackersAfter := range map[string]int{"50 before the correct handle": 0, "25 before and 25 after the correct handle": 25, "50 after the correct handle": 50} {
 		for _, fetched := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, fetched before %v", order, fetched), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, wrong handles are fetched first: %v", order, fetched), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
@@ -192,7 +192,7 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 // A reel of the authorized account can be fetched by a link without a handle. A wrong handle in another link does not prevent this.
 func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 	t.Parallel()
-	for order, first := range map[string]bool{"first": true, "last": false} {
+	for order, first := range map[string]bool{"link without a handle is tracked first": true, "link without a handle is tracked last": false} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -245,7 +245,7 @@ func TestConfirmedHandle_isUsedForAllOrganisationsThatTrackTheVideo(t *testing.T
 		for i := range 5 {
 			c.requireCountsWithin(1, c.newTenant(instagramReel(fmt.Sprintf("nobody_%d", i), id)))
 		}
-		require.Equal(t, before+5, c.callCount("instagram"), "no wrong handle must be tried")
+		require.Equal(t, before+5, c.callCount("instagram"), "the source must be asked only with the confirmed handle")
 		require.Equal(t, []string{correct.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
 	})
 }

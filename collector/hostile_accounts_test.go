@@ -97,24 +97,24 @@ func accountScenarios() []accountScenario {
 		accountScenario{name: "a javascript: link", tamper: setTexts("javascript:alert(1)", "website", "external_url", "link", "bioLink"), known: "ok", unfetched: "ok"},
 		accountScenario{name: "NUL in the names", tamper: setTexts("a\x00b", "display_name", "nickname", "full_name", "title"), known: "ok", unfetched: "ok"})
 	for name, tamper := range map[string]tamperFunc{"an empty body": replaceBody(""), "an empty object": replaceBody("{}"), "a page of HTML": replaceBody(htmlPage), "null": replaceBody("null"), "garbage": replaceBody("\x00\xff"),
-		"10,000 levels deep": replaceBody(strings.Repeat(`{"items":[`, 5_000) + strings.Repeat(`]}`, 5_000)),
-		"ten megabytes":      changeBody(func(b []byte) []byte { return append(bytes.Repeat([]byte(" "), 10<<20), b...) }), "a gzip bomb": gzipBomb,
-		"cut in the middle": changeBody(func(b []byte) []byte { return b[:len(b)/2] }), "two answers at once": changeBody(func(b []byte) []byte { return append(bytes.Clone(b), b...) }),
-		"a redirect": respondWith(http.StatusFound, jsonError, "Location", "http://169.254.169.254/"), "a closed connection": closeConnection, "a connection that breaks off": abortBody,
-		"500": respondWith(500, jsonError), "503 with HTML": respondWith(503, htmlPage)} {
+		"JSON with 10,000 levels":                   replaceBody(strings.Repeat(`{"items":[`, 5_000) + strings.Repeat(`]}`, 5_000)),
+		"ten megabytes of spaces before the answer": changeBody(func(b []byte) []byte { return append(bytes.Repeat([]byte(" "), 10<<20), b...) }), "a gzip bomb": gzipBomb,
+		"an answer cut in the middle": changeBody(func(b []byte) []byte { return b[:len(b)/2] }), "the answer twice in one body": changeBody(func(b []byte) []byte { return append(bytes.Clone(b), b...) }),
+		"a redirect": respondWith(http.StatusFound, jsonError, "Location", "http://169.254.169.254/"), "a connection that is closed before the answer": closeConnection, "a connection that is closed in the middle of the answer": abortBody,
+		"status 500": respondWith(500, jsonError), "status 503 with HTML": respondWith(503, htmlPage)} {
 		add(accountScenario{name: name, tamper: tamper, known: temporary, unfetched: temporary},
 			accountScenario{name: "a list with " + name, tamper: tamper, known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate})
 	}
 	add(
-		accountScenario{name: "401", tamper: respondWith(401, jsonError), known: "auth_failed", unfetched: "auth_failed"},
-		accountScenario{name: "402", tamper: respondWith(402, jsonError), known: "quota_spent", unfetched: "quota_spent"},
-		accountScenario{name: "429", tamper: respondWith(429, jsonError, "Retry-After", "99999999999"), known: "rate_limited", unfetched: "rate_limited"},
-		accountScenario{name: "a list with 429", tamper: respondWith(429, jsonError), known: "rate_limited", unfetched: "rate_limited", listsOnly: true, onlyIf: separate},
+		accountScenario{name: "status 401", tamper: respondWith(401, jsonError), known: "auth_failed", unfetched: "auth_failed"},
+		accountScenario{name: "status 402", tamper: respondWith(402, jsonError), known: "quota_spent", unfetched: "quota_spent"},
+		accountScenario{name: "status 429", tamper: respondWith(429, jsonError, "Retry-After", "99999999999"), known: "rate_limited", unfetched: "rate_limited"},
+		accountScenario{name: "a list with status 429", tamper: respondWith(429, jsonError), known: "rate_limited", unfetched: "rate_limited", listsOnly: true, onlyIf: separate},
 		accountScenario{name: "a list with a million entries", tamper: replaceBody(`{"data":[` + strings.Repeat("0,", 1_000_000) + `0]}`), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
 		accountScenario{name: "a list whose pages repeat", tamper: (&repeatedPage{}).tamper, known: "ok", unfetched: "ok", listsOnly: true, onlyIf: separate},
 		accountScenario{name: "a list without ids", tamper: replaceListedIDs(func(string) string { return "" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
-		accountScenario{name: "a list of paths", tamper: replaceListedIDs(func(string) string { return "../../x" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
-		accountScenario{name: "a list of scripts", tamper: replaceListedIDs(func(string) string { return "<script>" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate})
+		accountScenario{name: "a list whose ids are file paths", tamper: replaceListedIDs(func(string) string { return "../../x" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate},
+		accountScenario{name: "a list whose ids are HTML tags", tamper: replaceListedIDs(func(string) string { return "<script>" }), known: temporary, unfetched: temporary, listsOnly: true, onlyIf: separate})
 	return all
 }
 
@@ -207,7 +207,7 @@ func (r *accountRun) target(index int) (state, detail string, fetched, next stor
 func (r *accountRun) outcome(index int) outcome {
 	r.t.Helper()
 	_, detail, fetched, _, suspect := r.target(index)
-	if strings.Contains(detail, "is paused until") { // the source was paused because of another target
+	if strings.Contains(detail, "is paused until") { // the answer about another target has paused the source
 		detail = ""
 	}
 	class, failure := r.logged.classOf(storetest.Column[string](r.t, r.db, "SELECT external_id FROM fetch_targets WHERE kind = 'account' AND handle = ?", r.handles[index])[0], detail)
@@ -282,7 +282,7 @@ func (r *accountRun) requireRecovery(indexes []int) {
 			for _, p := range pauses {
 				next = max(next, p.BlockedUntil)
 			}
-			r.db.Clock.Set(later(next.Time(), r.db.Clock.Now().Add(time.Second)))
+			r.db.Clock.Set(latest(next.Time(), r.db.Clock.Now().Add(time.Second)))
 			r.fetchDue()
 		}
 		state, _, fetched, _, _ := r.target(i)

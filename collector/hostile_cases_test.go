@@ -134,11 +134,11 @@ func plausibleCounts() []scenario {
 		{name: "views and bookmarks are exchanged", tamper: swapCounts("views", "bookmarks", true), want: itemsHeldBack, wantBySource: older, onlyIf: hasCounts("bookmarks")},
 		{name: "more comments than views", tamper: setCounts(1_000_000_000, "comments"), want: itemsHeldBack},
 		{name: "more shares than views", tamper: setCounts(1_000_000_000, "shares"), want: itemsHeldBack, onlyIf: hasCounts("shares")},
-		{name: "views fall to a thousandth", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
+		{name: "views are a thousandth of the correct views", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
 		// The collector cannot detect the following wrong values. They stay stored until the next fetch.
 		{name: "likes and comments are exchanged", tamper: swapCounts("likes", "comments", false), want: allOK},
-		{name: "views fall by a third", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
-		{name: "views grow by three", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
+		{name: "views are too low by a third", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
+		{name: "views are too high by three", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
 	}
 }
 
@@ -156,11 +156,11 @@ func wrongItems() []scenario {
 	notShown := map[string]outcomes{"instagram": missing["instagram"]}
 	return []scenario{
 		{name: "the ids of two items are exchanged", tamper: swapIDs, bothKnown: true, want: outcomes{heldBack, "ok", heldBack}, wantBySource: withLinks, onlyIf: isBatched},
-		{name: "an item has the counts of another one", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, onlyIf: isBatched},
+		{name: "an item has the counts of another item", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, onlyIf: isBatched},
 		{name: "items are missing", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantBySource: notListed, onlyIf: isBatched},
 		{name: "an item has the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantBySource: notShown, onlyIf: echoesIDs},
 		{name: "items with the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, onlyIf: echoesIDs},
-		{name: "ids in another case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantBySource: notShown, onlyIf: hasLetterIDs},
+		{name: "ids in upper case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantBySource: notShown, onlyIf: hasLetterIDs},
 		{name: "items are null", tamper: func(b *tampering, s *response) {
 			b.eachList(s, func(list []any, isTampered func(any) bool) []any {
 				for i := range list {
@@ -174,7 +174,7 @@ func wrongItems() []scenario {
 		{name: "items occur twice", tamper: func(b *tampering, s *response) {
 			b.eachList(s, func(list []any, _ func(any) bool) []any { return append(list, list...) })
 		}, want: allOK, onlyIf: isBatched},
-		{name: "items in another order", tamper: func(b *tampering, s *response) {
+		{name: "items in reverse order", tamper: func(b *tampering, s *response) {
 			b.eachList(s, func(list []any, _ func(any) bool) []any {
 				for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 					list[i], list[j] = list[j], list[i]
@@ -200,23 +200,23 @@ func malformedBodies() []scenario {
 		{name: "a page of HTML", tamper: replaceBody(htmlPage), want: allFail},
 		{name: "XML", tamper: replaceBody(`<?xml version="1.0"?><views>12</views>`), want: allFail},
 		{name: "garbage", tamper: replaceBody("\x00\xff\x1f\x8b garbage"), want: allFail},
-		{name: "a byte order mark", tamper: changeBody(func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) }), want: allFail},
+		{name: "a byte order mark before the JSON", tamper: changeBody(func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) }), want: allFail},
 		{name: "UTF-16", tamper: changeBody(encodeUTF16), want: allFail},
-		{name: "two answers at once", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), b...) }), want: allFail},
+		{name: "the answer twice in one body", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), b...) }), want: allFail},
 		{name: "HTML after the answer", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), "</html>"...) }), want: allFail},
 		{name: "a NUL after the answer", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), 0) }), want: allFail},
-		{name: "in single quotes", tamper: changeBody(func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`"`), []byte(`'`)) }), want: allFail},
-		{name: "as JSONP", tamper: changeBody(func(b []byte) []byte { return append(append([]byte("callback("), b...), ')') }), want: allFail},
-		{name: "10,000 levels deep", tamper: replaceBody(strings.Repeat(`{"items":[`, 5_000) + strings.Repeat(`]}`, 5_000)), want: allFail},
+		{name: "JSON with single quotes", tamper: changeBody(func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`"`), []byte(`'`)) }), want: allFail},
+		{name: "JSON inside a JavaScript call (JSONP)", tamper: changeBody(func(b []byte) []byte { return append(append([]byte("callback("), b...), ')') }), want: allFail},
+		{name: "JSON with 10,000 levels", tamper: replaceBody(strings.Repeat(`{"items":[`, 5_000) + strings.Repeat(`]}`, 5_000)), want: allFail},
 		{name: "a million unclosed brackets", tamper: replaceBody(strings.Repeat("[", 1_000_000)), want: allFail},
 		{name: "ten megabytes of spaces", tamper: changeBody(func(b []byte) []byte { return append(bytes.Repeat([]byte(" "), 10<<20), b...) }), want: allFail},
 		{name: "a gzip bomb", tamper: gzipBomb, want: allFail},
-		{name: "a wrong Content-Encoding gzip", tamper: func(_ *tampering, s *response) { s.header.Set("Content-Encoding", "gzip") }, want: allFail},
+		{name: "an uncompressed body with Content-Encoding: gzip", tamper: func(_ *tampering, s *response) { s.header.Set("Content-Encoding", "gzip") }, want: allFail},
 	}
 	for _, eighth := range []int{1, 2, 3, 4, 5, 6, 7} {
-		all = append(all, scenario{name: fmt.Sprintf("cut after %d eighths", eighth), tamper: changeBody(func(b []byte) []byte { return b[:len(b)*eighth/8] }), want: allFail})
+		all = append(all, scenario{name: fmt.Sprintf("the first %d eighths of the answer", eighth), tamper: changeBody(func(b []byte) []byte { return b[:len(b)*eighth/8] }), want: allFail})
 	}
-	return append(all, scenario{name: "without its last byte", tamper: changeBody(func(b []byte) []byte { b = bytes.TrimSpace(b); return b[:len(b)-1] }), want: allFail})
+	return append(all, scenario{name: "the answer without its last byte", tamper: changeBody(func(b []byte) []byte { b = bytes.TrimSpace(b); return b[:len(b)-1] }), want: allFail})
 }
 
 // brokenConnections returns scenarios in which the collector does not receive a complete answer.
@@ -224,12 +224,12 @@ func brokenConnections() []scenario {
 	const short = 300 * time.Millisecond
 	return []scenario{
 		{name: "no answer in time", tamper: stall(0), want: allFail, timeout: short},
-		{name: "half an answer in time", tamper: stall(50), want: allFail, timeout: short},
-		{name: "all but the end of an answer in time", tamper: stall(99), want: allFail, timeout: short},
-		{name: "a closed connection", tamper: closeConnection, want: allFail},
-		{name: "a connection that breaks off", tamper: abortBody, want: allFail},
+		{name: "the second half of the answer does not arrive in time", tamper: stall(50), want: allFail, timeout: short},
+		{name: "the last percent of the answer does not arrive in time", tamper: stall(99), want: allFail, timeout: short},
+		{name: "a connection that is closed before the answer", tamper: closeConnection, want: allFail},
+		{name: "a connection that is closed in the middle of the answer", tamper: abortBody, want: allFail},
 		{name: "fewer bytes than Content-Length", tamper: shortenBody, want: allFail},
-		{name: "another protocol", tamper: sendNonHTTP, want: allFail},
+		{name: "an SSH server instead of an HTTP server", tamper: sendNonHTTP, want: allFail},
 	}
 }
 

@@ -37,7 +37,7 @@ type generator struct {
 	changes      []string
 }
 
-func (g *generator) note(format string, args ...any) {
+func (g *generator) recordChange(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.changes = append(g.changes, fmt.Sprintf(format, args...))
@@ -83,7 +83,7 @@ func (g *generator) tamper(seed, n uint64) tamperFunc {
 		s.encode(root)
 		if g.rng.IntN(20) == 0 {
 			s.status = []int{201, 204, 206, 301, 400, 404, 418, 500, 503}[g.rng.IntN(9)]
-			g.note("status %d", s.status)
+			g.recordChange("status %d", s.status)
 		}
 	}
 }
@@ -139,11 +139,11 @@ func (g *generator) replace(key string, v any) (with any, single bool) {
 		}
 	}
 	if g.rng.IntN(5) == 0 {
-		g.note("%s removed", key)
+		g.recordChange("%s removed", key)
 		return removedNode{}, false
 	}
 	value := g.value(key)
-	g.note("%s = %.40v", key, value)
+	g.recordChange("%s = %.40v", key, value)
 	return value, false
 }
 
@@ -161,18 +161,18 @@ func (g *generator) members(key string, o object) (with any, single, ok bool) {
 		if renamed != one {
 			delete(o, one)
 		}
-		g.note("%s.%s renamed to %q", key, one, renamed)
+		g.recordChange("member %s.%s renamed to %q", key, one, renamed)
 		return o, false, true
 	case 1:
 		o[duplicateMark+one] = g.value(one)
-		g.note("%s.%s duplicated", key, one)
+		g.recordChange("member %s.%s duplicated", key, one)
 		return o, false, true
 	case 2:
 		if !g.swappable(one, other) || scalarText(o[one]) == "" || scalarText(o[other]) == "" {
 			return nil, false, false
 		}
 		o[one], o[other] = o[other], o[one]
-		g.note("%s.%s and %s exchanged", key, one, other)
+		g.recordChange("members %s.%s and %s exchanged", key, one, other)
 		return o, true, true
 	}
 	return nil, false, false
@@ -207,18 +207,18 @@ func (g *generator) elements(key string, list []any) (any, bool) {
 	at := g.rng.IntN(len(list))
 	switch g.rng.IntN(5) {
 	case 0:
-		g.note("%s[%d] repeated", key, at)
+		g.recordChange("list element %s[%d] repeated", key, at)
 		return append(slices.Clone(list), list[at]), true
 	case 1:
-		g.note("%s[%d] removed", key, at)
+		g.recordChange("list element %s[%d] removed", key, at)
 		return slices.Delete(slices.Clone(list), at, at+1), true
 	case 2:
-		g.note("%s reversed", key)
+		g.recordChange("list %s reversed", key)
 		out := slices.Clone(list)
 		slices.Reverse(out)
 		return out, true
 	case 3:
-		g.note("%s[%d] wrapped in a list", key, at)
+		g.recordChange("list element %s[%d] wrapped in a list", key, at)
 		out := slices.Clone(list)
 		out[at] = []any{list[at]}
 		return out, true
@@ -253,20 +253,20 @@ func (g *generator) bytes(s *response) {
 	odd := []byte("\x00\xff\"'\\{}[],:- eE.\n<")
 	switch c := odd[g.rng.IntN(len(odd))]; g.rng.IntN(4) {
 	case 0:
-		g.note("cut at %d of %d", at, len(s.body))
+		g.recordChange("body cut after %d of %d bytes", at, len(s.body))
 		s.body = s.body[:at]
 	case 1:
-		g.note("%q inserted at %d", c, at)
+		g.recordChange("%q inserted at byte %d", c, at)
 		s.body = slices.Concat(s.body[:at], []byte{c}, s.body[at:])
 	case 2:
 		for s.body[at] >= '0' && s.body[at] <= '9' {
 			at = (at + 1) % len(s.body)
 		}
-		g.note("%q instead of %q at %d", c, s.body[at], at)
+		g.recordChange("%q instead of %q at byte %d", c, s.body[at], at)
 		s.body = slices.Concat(s.body[:at], []byte{c}, s.body[at+1:])
 	default:
 		whole := []string{"", "null", "[]", "{}", `"ok"`, htmlPage, jsonError, "\xef\xbb\xbf" + string(s.body), string(s.body) + string(s.body)}[g.rng.IntN(9)]
-		g.note("replaced by %.30q", whole)
+		g.recordChange("replaced by %.30q", whole)
 		s.body = []byte(whole)
 	}
 }

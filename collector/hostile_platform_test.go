@@ -210,7 +210,7 @@ func (s *outcomeLog) Handle(_ context.Context, r slog.Record) error {
 	switch r.Message {
 	case "no number written":
 		s.classes[attrs["id"]] = attrs["class"]
-	case "source paused", "call failed for its targets":
+	case "source paused", "call failed, source not paused":
 		s.failures[attrs["detail"]], s.failures[""] = attrs["class"], attrs["class"]
 	}
 	return nil
@@ -248,7 +248,7 @@ func (s *response) decoded() any {
 }
 
 // Strings in decoded answers have these prefixes if they stand for text that encoding/json cannot write. The method encode writes a string
-// with rawMark without quotes. It removes duplicateMark from the name of a member, so that the name occurs twice.
+// that begins with rawMark without quotes. It removes duplicateMark from the name of a member, so that the name occurs twice.
 const (
 	rawMark       = "reeltally-raw:"
 	duplicateMark = "reeltally-twice:"
@@ -257,11 +257,11 @@ const (
 // raw returns a string that the method encode writes as the given text without quotes, for example as an invalid number.
 func raw(text string) string { return rawMark + strconv.QuoteToASCII(text) }
 
-// encode sets the body of the answer to root as JSON.
+// encode sets the body of the answer to the JSON text of the value root.
 func (s *response) encode(root any) {
 	text, err := json.Marshal(root)
 	if err != nil {
-		panic(err) // encoding cannot fail: root contains only JSON values
+		panic(err) // cannot fail, because root contains only JSON values
 	}
 	for {
 		at := bytes.Index(text, []byte(`"`+rawMark))

@@ -32,7 +32,7 @@ func hostileTexts() []scenario {
 		// The method of YouTube that returns only counts returns no titles.
 		{name: "a title of ten megabytes", tamper: withText(strings.Repeat("A", 10<<20)), want: allFail,
 			wantBySource: map[string]outcomes{"youtube counts": allOK}, alsoRight: map[string]outcomes{"youtube": {"ok", "temporary", "ok"}}},
-		{name: "a formula in the title", tamper: withText(`=HYPERLINK("http://evil.example")`), want: allOK},
+		{name: "a spreadsheet formula in the title", tamper: withText(`=HYPERLINK("http://evil.example")`), want: allOK},
 	}
 }
 

@@ -270,7 +270,7 @@ func (r *scenarioRun) requireRecovery() {
 		for _, p := range pauses {
 			next = max(next, p.BlockedUntil)
 		}
-		r.db.Clock.Set(later(next.Time(), r.db.Clock.Now().Add(time.Second)))
+		r.db.Clock.Set(latest(next.Time(), r.db.Clock.Now().Add(time.Second)))
 		r.fetchDue()
 	}
 	for i, v := range r.videos {
@@ -282,7 +282,7 @@ func (r *scenarioRun) requireRecovery() {
 	r.requireTrueCounts()
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

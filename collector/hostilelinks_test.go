@@ -218,7 +218,7 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	for _, p := range link.Platforms {
 		handle := w.accountWithUploads(p, 33)
 		if p == link.TikTok {
-			handle = w.sandbox.TikTokAccount() // the Display API shows only the videos of this account
+			handle = w.sandbox.TikTokAccount() // the Display API shows only the videos of the authorized account
 		}
 		l := w.accountLink(p, handle)
 		targets = append(targets, source.Target{Platform: p, Kind: source.KindAccount, ExternalID: "@" + l.Handle, Handle: l.Handle, Link: l.Canonical, Depth: 60})

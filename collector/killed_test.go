@@ -39,7 +39,7 @@ import (
 var (
 	killedVideos  = flag.Int("killed.videos", 80, "number of tracked videos")
 	killedDays    = flag.Int("killed.days", 3, "number of simulated days")
-	killedTicks   = flag.Int("killed.ticks", 24, "ticks a day at which the collectors fetch all due targets")
+	killedTicks   = flag.Int("killed.ticks", 24, "number of times a day at which the collectors fetch all due targets")
 	killedKills   = flag.Int("killed.kills", 8, "number of times that a collector is killed")
 	killedCrashes = flag.Int("killed.crashes", 2, "number of database crashes")
 	killedPoll    = flag.Duration("killed.poll", 20*time.Millisecond, "poll interval of an idle collector; use a longer one for many videos")
@@ -54,8 +54,7 @@ const (
 	// claimed targets.
 	idlePolls = 8
 	clockStep = 2 * time.Second
-	// endOfDayMargin makes the last tick of a day longer: it waits for all targets that become due within this time, so that retries are
-	// included.
+	// At the last tick of a day, the collectors also fetch all targets that become due within endOfDayMargin, for example retries.
 	endOfDayMargin = time.Minute
 )
 
@@ -144,7 +143,7 @@ type killTest struct {
 
 	mu        sync.Mutex
 	processes []*process
-	faults    []fault // the remaining faults of the current tick
+	faults    []fault // the faults that have not happened yet in the current tick (see lastTick)
 	countdown atomic.Int64
 	called    atomic.Int64
 	crash     chan struct{}
@@ -339,7 +338,7 @@ func (k *killTest) tick(start time.Time, faults []fault) {
 		}
 		if n%idlePolls == 0 {
 			now := k.progress(end())
-			if now == before && k.clock.Now().Add(clockStep).Day() == start.Day() { // no progress: advance the clock, but not beyond the day of the tick
+			if now == before && k.clock.Now().Add(clockStep).Day() == start.Day() { // nothing has changed: advance the clock, but not to the next day
 				k.clock.Advance(clockStep)
 			}
 			before = now
@@ -370,7 +369,7 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 	defer func() { k.t = parent }()
 	faultsByTick := map[int][]fault{}
 	for n := range kills + crashes {
-		tick := *killedTicks + k.rng.IntN(*killedTicks*(days-1)) // number of a random tick from the second day on
+		tick := *killedTicks + k.rng.IntN(*killedTicks*(days-1)) // index of a random tick (see lastTick) that is not on the first day
 		faultsByTick[tick] = append(faultsByTick[tick], fault{crash: n >= kills, calls: 1 + k.rng.Int64N(int64(max(4, videos/20 / *killedTicks))), answer: k.rng.IntN(2) == 0})
 	}
 	instagram := max(10, videos/20)

@@ -88,11 +88,11 @@ func (k *killTest) requireTruePoints() (points int) {
 		require.NoError(k.t, rows.Scan(&s.org, &s.platform, &s.id, &day, &views, &likes, &comments, &created))
 		correct, ok := platforms.Video(s.platform, s.id, day)
 		require.True(k.t, ok)
-		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, correct.State, "%s was not visible on %s", s.id, day)
+		require.Contains(k.t, []sandbox.State{sandbox.Public, sandbox.Restricted}, correct.State, "video %s has counts although it was not visible on %s", s.id, day)
 		for name, pair := range map[string][2]*int64{"views": {views, &correct.Counts.Views}, "likes": {likes, correct.Counts.Likes}, "comments": {comments, correct.Counts.Comments}} {
 			if pair[0] != nil {
-				require.NotNil(k.t, pair[1], "%s of %s on %s", name, s.id, day)
-				require.Equal(k.t, *pair[1], *pair[0], "%s of %s on %s", name, s.id, day)
+				require.NotNil(k.t, pair[1], "wrong %s of video %s on %s", name, s.id, day)
+				require.Equal(k.t, *pair[1], *pair[0], "wrong %s of video %s on %s", name, s.id, day)
 			}
 		}
 		s.at = max(created.Day(), last-store.DailyDays+1)

@@ -146,7 +146,7 @@ func TestMetaSources_videoIsGoneAfterThreeAnswersThatItDoesNotExist(t *testing.T
 	db.Exec(t, "UPDATE fetch_targets SET handle = 'natgeo'")
 	for range 2 {
 		c.fetchNext()
-		require.Equal(t, []string{"active"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"), "fewer than three answers are not enough")
+		require.Equal(t, []string{"active"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"), "the video must not be gone after fewer than three answers")
 	}
 	c.fetchNext()
 	require.Equal(t, []string{"gone"}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets"))

@@ -107,7 +107,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	suspicion := verify.Check(t, r, mixedUp, now)
 	switch {
 	case verify.IsOlder(t, r, now):
-		o.Detail = "older than the known numbers"
+		o.Detail = "the answer is older than the stored numbers"
 	case suspicion != nil:
 		o.Suspect, o.Detail = suspicion.Text(), "held back: "+suspicion.Why
 		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: "The newest counts are held back until they are confirmed: " + suspicion.Why, Attempted: true}
@@ -163,7 +163,7 @@ func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now tim
 	}
 	if p := a.find(quota.Paused); p != nil {
 		o := unchanged(t)
-		o.State, o.Detail = queue.StateActive, r.Detail+"; "+p.Source+" could be asked, but is paused"
+		o.State, o.Detail = queue.StateActive, r.Detail+"; the source "+p.Source+" is paused and is asked later"
 		o.NextAt = store.InstantOf(p.Until)
 		o.Fetch = fetchstatus.Paused(t, p.Source, p.Until, p.Pause, o.Detail, now)
 		w.end(&o, a)
@@ -192,9 +192,9 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 		delay = rule.waits.Nth(o.Refusals)
 	case r.Class == source.Unsupported:
 		o.State = queue.StateParked
-	default: // the class Temporary and the classes of all other failures
+	default: // a failure, such as the class Temporary
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
-		if o.Attempts >= schedule.FailedParked && r.Class != source.AuthFailed { // not for AuthFailed, which the credential can cause
+		if o.Attempts >= schedule.FailedParked && r.Class != source.AuthFailed { // AuthFailed does not park the target, because the credential can be the cause
 			o.State = queue.StateParked
 		}
 		lasting, delay = lastingClasses, schedule.FailureWaits.Nth(o.Attempts)

@@ -40,7 +40,7 @@ func TestOutcome_authorIsTakenOnlyFromACallForDetails(t *testing.T) {
 	require.True(t, full.Details)
 
 	counts := of(false)
-	require.Equal(t, &source.Facts{Views: &views, Title: text("A title")}, counts.Facts, "everything except the author")
+	require.Equal(t, &source.Facts{Views: &views, Title: text("A title")}, counts.Facts, "only the data of the author must be missing")
 	require.False(t, counts.Details, "the next fetch of details must not be deferred")
 }
 
@@ -55,11 +55,11 @@ func TestOutcome_olderCountsOfALaggingSourceAreIgnored(t *testing.T) {
 	yesterday, longAgo := now.Add(-24*time.Hour), now.Add(-11*24*time.Hour)
 	older := of(999, true, yesterday)
 	require.Nil(t, older.Facts)
-	require.Zero(t, older.Attempts, "older counts are not a failure")
+	require.Zero(t, older.Attempts, "an answer with older counts must not count as a failed attempt")
 	require.Greater(t, older.NextAt, store.InstantOf(now))
 	require.NotNil(t, of(1000, true, yesterday).Facts)
 	require.NotNil(t, of(999, false, yesterday).Facts, "lower counts of a source without lag are stored")
-	require.NotNil(t, of(999, true, longAgo).Facts, "stored counts older than any lag are not compared")
+	require.NotNil(t, of(999, true, longAgo).Facts, "lower counts are stored if the stored counts are older than longestLag")
 	claimed.Views = nil
 	require.NotNil(t, of(999, true, yesterday).Facts)
 }
@@ -89,12 +89,12 @@ func TestOutcome_refusalsAreCountedSeparatelyFromOutages(t *testing.T) {
 		answer(c.other)
 		for n := range c.confirmed {
 			o, wait := answer(c.class)
-			require.Equal(t, n+1 >= c.confirmed, o.State == c.state, "%s, time %d: %s", c.class, n+1, o.State)
-			require.Less(t, wait, c.waits[n]+12*time.Hour, "%s, time %d", c.class, n+1)
+			require.Equal(t, n+1 >= c.confirmed, o.State == c.state, "refusal %[2]d with class %[1]s: %[3]s", c.class, n+1, o.State)
+			require.Less(t, wait, c.waits[n]+12*time.Hour, "refusal %[2]d with class %[1]s", c.class, n+1)
 			if n+1 < c.confirmed {
 				before := target.Attempts
 				o, _ = answer(source.Temporary)
-				require.Equal(t, before+1, o.Attempts, "an outage makes the waits longer, and does not count as a confirmation")
+				require.Equal(t, before+1, o.Attempts, "a failed call must count as a failed attempt, but not as a refusal")
 			}
 		}
 		back := outcomeOf(target, source.Result{Class: source.OK, Facts: &source.Facts{Views: new(int64(5))}}, someDay)
@@ -118,7 +118,7 @@ func TestOutcome_targetIsTriedOnlyRarelyAfterRepeatedRefusals(t *testing.T) {
 				require.Equal(t, queue.StateParked, o.State)
 				require.InDelta(t, 7*24, wait.Hours(), 12)
 			}
-			require.Equal(t, queue.SlotOf(target.Platform, target.ExternalID), o.NextAt.Time().Sub(o.NextAt.Day().Time()), "in the slot of the target")
+			require.Equal(t, queue.SlotOf(target.Platform, target.ExternalID), o.NextAt.Time().Sub(o.NextAt.Day().Time()), "the next fetch must be at the target's fixed time of the day")
 			require.Equal(t, queue.PaceFast, o.Pace)
 			target.Attempts, target.RefusedAs, target.Refusals = o.Attempts, o.RefusedAs, o.Refusals
 		}

@@ -20,9 +20,9 @@ import (
 type cause string
 
 const (
-	ofTarget  cause = "the target"               // a refusal of this kind never pauses the source
-	ofSource  cause = "the key or the quota"     // a refusal of this kind pauses the source or its budget at the first call
-	undecided cause = "the target or the source" // the refusal does not show its cause; the source is paused after two targets were refused
+	ofTarget  cause = "only the target"           // a refusal of this kind never pauses the source
+	ofSource  cause = "only the key or the quota" // a refusal of this kind pauses the source or its budget at the first call
+	undecided cause = "the target or the source"  // the answer does not show the cause; after two refused targets, the source is paused
 )
 
 // recordedRefusal is an error answer of a real API, taken from the documentation of the API or from the source code of its clients.
@@ -46,15 +46,15 @@ func recordedRefusals() map[string][]recordedRefusal {
 		{"forbidden", 403, youtubeError + `forbidden"}]}}`, undecided},
 		{"a filter is refused", 400, youtubeError + `invalidFilters"}]}}`, undecided},
 		{"the key is refused", 400, youtubeError + `badRequest"}],"details":[{"reason":"API_KEY_INVALID"}]}}`, ofSource},
-		{"the key is for other addresses", 403, youtubeError + `ipRefererBlocked"}]}}`, ofSource},
+		{"the key is restricted to other IP addresses or websites", 403, youtubeError + `ipRefererBlocked"}]}}`, ofSource},
 		{"the API is not enabled", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
 		{"the quota is spent", 403, youtubeError + `quotaExceeded"}]}}`, ofSource},
 	}
-	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recordedRefusal) bool { return r.name == "forbidden" }) // for the call batchGetStats, the error "forbidden" has another meaning: the method is not available
+	counts := slices.DeleteFunc(slices.Clone(youtube), func(r recordedRefusal) bool { return r.name == "forbidden" }) // batchGetStats returns "forbidden" if the project may not call this method
 	display := []recordedRefusal{
 		{"a parameter is refused", 400, `{"data":{},"error":{"code":"invalid_params` + tiktokMessage, undecided},
 		{"a scope is missing", 401, `{"data":{},"error":{"code":"scope_not_authorized` + tiktokMessage, ofSource},
-		{"the limit per minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
+		{"the limit of calls per minute", 429, `{"data":{},"error":{"code":"rate_limit_exceeded` + tiktokMessage, ofSource},
 	}
 	research := append(slices.Clone(display), recordedRefusal{"the daily quota", 429, `{"data":{},"error":{"code":"daily_quota_limit_exceeded` + tiktokMessage, ofSource})
 	graph := []recordedRefusal{
@@ -75,7 +75,7 @@ func recordedRefusals() map[string][]recordedRefusal {
 		{"an age-restricted video", 471, `{"detail":"Post is age restricted"}`, ofTarget},
 		{"a deleted video", 404, `{"detail":"Post not found"}`, ofTarget},
 		{"an invalid link", 462, `{"detail":"Invalid post url"}`, ofTarget},
-		{"forbidden, without a reason", 403, `{"detail":"Forbidden"}`, undecided},
+		{"status 403 without a reason", 403, `{"detail":"Forbidden"}`, undecided},
 		{"an unknown token", 491, `{"detail":"Token not found"}`, ofSource},
 		{"the daily units are used up", 495, `{"detail":"Maximum daily usage reached"}`, ofSource},
 	}
@@ -83,10 +83,10 @@ func recordedRefusals() map[string][]recordedRefusal {
 		{"an age-restricted video", 403, creatorsError + `forbidden","errorStatus":403,"message":"This video is age restricted"}`, ofTarget},
 		{"a private video", 403, creatorsError + `forbidden","errorStatus":403,"message":"This video is private"}`, ofTarget},
 		{"a deleted video", 404, creatorsError + `not_found","errorStatus":404,"message":"Video not found"}`, ofTarget},
-		{"forbidden, without a reason", 403, creatorsError + `forbidden","errorStatus":403,"message":"Forbidden"}`, undecided},
+		{"status 403 without a reason", 403, creatorsError + `forbidden","errorStatus":403,"message":"Forbidden"}`, undecided},
 		{"a server error", 500, creatorsError + `internal_server_error","errorStatus":500,"message":"Something went wrong"}`, undecided},
 		{"an invalid key", 401, `{"success":false,"message":"Invalid API key"}`, ofSource},
-		{"no key", 500, `{"success":false,"message":"apiKey is required"}`, ofSource},
+		{"a call without a key", 500, `{"success":false,"message":"apiKey is required"}`, ofSource},
 		{"no credits", 402, `{"success":false,"message":"Looks like you're out of credits :("}`, ofSource},
 		{"the daily limit", 429, `{"success":false,"message":"Exceeded daily rate limit."}`, ofSource},
 	}
@@ -307,7 +307,7 @@ func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 					c.end()
 					h.restart(10 * time.Second)
 				}
-				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "bisection must find the refused videos: %v", calls)
+				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "few calls must be enough to find the refused videos by dividing the batches: %v", calls)
 			})
 		}
 	}

@@ -191,7 +191,7 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		for _, batch := range []int{1, 50} {
-			t.Run(fmt.Sprintf("%s, %d a call", class, batch), func(t *testing.T) {
+			t.Run(fmt.Sprintf("class %s, %d targets a call", class, batch), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					s := newRefusalTest(t, db, batch, map[int]int{1: 21, 50: 101}[batch])
@@ -206,7 +206,7 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 					require.Equal(t, s.others(bad), s.fetchedVideos(), "all other videos must be fetched without delay")
 					require.Empty(t, s.paused())
 					require.Equal(t, 1, s.attempts(bad), "the target must be retried later")
-					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "bisection must find the refused target")
+					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "few calls must be enough to find the refused target by dividing the batch")
 				})
 			})
 		}
@@ -216,7 +216,7 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 50} {
-		t.Run(fmt.Sprintf("%d a call", batch), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d targets a call", batch), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				s := newRefusalTest(t, db, batch, map[int]int{1: 11, 50: 101}[batch])
@@ -234,7 +234,7 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 				require.Empty(t, s.paused())
 				require.Equal(t, 1, s.attempts(bad), "the target must be retried later")
 				require.Positive(t, panics.Load(), "each panic must be counted")
-				require.LessOrEqual(t, panics.Load(), int64(7), "bisection must isolate the target that causes the panic")
+				require.LessOrEqual(t, panics.Load(), int64(7), "few calls must be enough to find the target that causes the panic by dividing the batch")
 				for _, part := range []string{"panic recovered", "unexpected answer", "source=scripted", bad, "refusals_test.go"} {
 					require.Contains(t, s.logs.String(), part)
 				}
@@ -267,7 +267,7 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 				require.Equal(t, class, s.paused())
 				require.Equal(t, calls, s.callCount())
 				if class == source.AuthFailed {
-					require.Equal(t, 0, s.attempts(s.ids[1]), "the second target must not count the attempt")
+					require.Equal(t, 0, s.attempts(s.ids[1]), "the refusal that pauses the source must not count as a failed attempt of the target")
 				}
 				require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0])[0])
 			})
@@ -336,12 +336,12 @@ func TestRefusals_ofAllTargetsOfABatchPauseTheSource(t *testing.T) {
 			s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
 			s.fetchDue(s.Collector)
 			require.Equal(t, class, s.paused())
-			require.LessOrEqual(t, s.callCount(), 11, "the bisection must end when enough targets are refused")
+			require.LessOrEqual(t, s.callCount(), 11, "the batch must not be divided further after enough targets were refused")
 			asked := s.callCount()
 			s.db.Clock.Advance(10 * time.Minute)
 			s.dueNow(s.ids...)
 			s.fetchDue(s.Collector)
-			require.Equal(t, asked+1, s.callCount(), "no bisection before the source has answered")
+			require.Equal(t, asked+1, s.callCount(), "a refused batch must not be divided before the source has answered a call")
 			require.Equal(t, class, s.paused())
 		})
 	}
@@ -367,7 +367,7 @@ func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {
 		}
 		s.fetchDue(s.Collector)
 		require.Len(t, s.fetchedVideos(), 50)
-		require.Equal(t, 7, s.callCount(), "one batch of 50, two of 25, and four of 12 or 13")
+		require.Equal(t, 7, s.callCount(), "there must be one call for 50 targets, two for 25, and four for 12 or 13")
 		require.Empty(t, s.paused())
 	})
 }

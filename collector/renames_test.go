@@ -196,7 +196,7 @@ func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T
 				before := w.account(ref)
 				require.Nil(t, before.ExternalID)
 				require.NotNil(t, before.SourceID)
-				require.EqualValues(t, 1, w.accountCount(), "its videos must be linked to the same account")
+				require.EqualValues(t, 1, w.accountCount(), "the account's videos must not create a second account")
 
 				w.rename(link.Instagram, handle, otherAccount)
 				db.Clock.Advance(pastNextSlot)
@@ -237,7 +237,7 @@ func TestRenamedAccount_authorizedTikTokAccountIsRecognisedByItsID(t *testing.T)
 // fetched by its handle a short time before.
 func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *testing.T) {
 	t.Parallel()
-	for name, late := range map[string]time.Duration{"the next day": pastNextSlot, "after a long time": 10 * 24 * time.Hour} {
+	for name, late := range map[string]time.Duration{"the next day": pastNextSlot, "after ten days": 10 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -255,7 +255,7 @@ func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *test
 				db.Clock.Advance(late)
 				stop = w.startWith(w.sources("sandbox")...)
 				if late > pastNextSlot {
-					w.waitForLog("no number written", "kind=account", "platform=instagram", "class=missing", "no id shows whether the handle "+handle+" still belongs to the account")
+					w.waitForLog("no number written", "kind=account", "platform=instagram", "class=missing", "the ids do not show whether the handle "+handle+" still belongs to the account")
 					a := w.account(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
@@ -265,7 +265,7 @@ func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *test
 				w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
 				stop()
 				a := w.account(ref)
-				require.NotNil(t, a.ExternalID, "both ids must be stored now")
+				require.NotNil(t, a.ExternalID, "the account must have the vendor's id as well as the Graph API's id")
 				require.Equal(t, before.SourceID, a.SourceID)
 
 				w.rename(link.Instagram, handle, true)

@@ -42,8 +42,8 @@ var (
 	simulationOut   = flag.String("simulation.out", "", "folder to write the chart to")
 )
 
-// tick is how far the simulated clock advances when no target is due.
-const tick = 10 * time.Minute
+// simulationStep is how far the simulated clock advances when no target is due.
+const simulationStep = 10 * time.Minute
 
 // simulation is the state of one simulation run, with its organisations, tracked videos and measurements.
 type simulation struct {
@@ -63,13 +63,13 @@ type simulation struct {
 
 	tracked   []link.Link
 	known     map[string]bool
-	limits    map[string]int64 // units that may be used in one window, by budget
+	limits    map[string]int64 // number of units that may be used in one window, by name of the budget
 	scheduled map[string]scheduledFetch
 	days      []simulatedDay
 
 	mu       sync.Mutex
-	units    map[string]int64 // units used so far, by budget and window
-	requests map[string]int   // number of fetches since the last tick, by id of the video
+	units    map[string]int64 // number of units used so far, by name and window of the budget
+	requests map[string]int   // number of fetches since the clock last advanced, by id of the video
 }
 
 // simulationClock is the clock of the collector and of the store in a simulation.
@@ -329,7 +329,7 @@ func (s *simulation) runDay(c *collector.Collector) {
 	s.t.Helper()
 	before := s.total()
 	day := simulatedDay{limits: s.limits, calls: map[string]int64{}}
-	for end := s.clock.Now().Add(24 * time.Hour); s.clock.Now().Before(end); s.clock.Advance(tick) {
+	for end := s.clock.Now().Add(24 * time.Hour); s.clock.Now().Before(end); s.clock.Advance(simulationStep) {
 		s.fetchDue(c, &day)
 		require.NoError(s.t, c.RunJobs(s.t.Context()))
 	}
@@ -394,12 +394,12 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 	for i, d := range s.days {
 		fetches, late = fetches+d.fetches, late+d.late
 		if i >= shortTo+8 || i < shortFrom {
-			require.Zero(t, d.throttle, "day %d: the budgets suffice for all fetches", i+1)
+			require.Zero(t, d.throttle, "day %d: nothing may be throttled, because the budgets are large enough", i+1)
 		}
 	}
 	require.Positive(t, fetches)
-	require.Zero(t, late, "late fetches of %d", fetches)
-	require.Positive(t, s.days[shortTo-1].throttle, "intervals must be longer while the budget is short")
+	require.Zero(t, late, "no fetch may be late (%d fetches)", fetches)
+	require.Positive(t, s.days[shortTo-1].throttle, "Instagram's videos must be throttled while the budget is too small")
 	require.LessOrEqual(t, s.days[shortTo-1].age[queue.LanePremium].p95, 26*time.Hour, "the premium lane must not be throttled")
 	require.Greater(t, s.days[shortTo-1].age[queue.LaneFree].p95, 26*time.Hour, "the free lane must be throttled")
 }

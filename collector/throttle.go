@@ -31,7 +31,7 @@ const (
 type throttles struct {
 	of       atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
 	updating sync.Mutex
-	until    time.Time // the time at which the throttles are computed again; guarded by updating
+	until    time.Time // the time at which the throttles are computed again; may only be used while the mutex updating is locked
 }
 
 // plan returns the intervals and the throttle that decide how often a target is fetched.

@@ -50,7 +50,7 @@ func TestRoute_sourceThatDoesNotShowAVideoIsAskedOnlyOnceAWeek(t *testing.T) {
 		}
 		require.NotNil(t, c.video(video).LatestViews)
 		require.GreaterOrEqual(t, c.callsFor("vendor", id), 28, "the vendor is asked every day")
-		require.LessOrEqual(t, c.callsFor("tiktok_display", id), 5, "at the start and after 7, 14, 21 and 28 days at most")
-		require.GreaterOrEqual(t, c.callsFor("tiktok_display", id), 4, "a video may become one of the account's later")
+		require.LessOrEqual(t, c.callsFor("tiktok_display", id), 5, "the Display API may be asked once a week at most")
+		require.GreaterOrEqual(t, c.callsFor("tiktok_display", id), 4, "the Display API must be asked every week, because it may return the video later")
 	})
 }

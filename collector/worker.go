@@ -81,7 +81,7 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 			stop(kind)
 		}
 		if err != nil && ctx.Err() == nil {
-			w.Logger.ErrorContext(ctx, "cannot collect a batch", "source", w.source.Name(), "error", err)
+			w.Logger.ErrorContext(ctx, "cannot collect a batch of targets", "source", w.source.Name(), "error", err)
 			wait(ctx, schedule.Jitter(w.Poll), nil)
 		}
 	}

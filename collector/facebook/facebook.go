@@ -229,7 +229,7 @@ func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string
 			break
 		}
 		ownRes, ownErr := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
-		if _, ok := graph.AsTargetError(ownErr); !ok { // ownErr is not an error about the object, so this answer is used
+		if _, ok := graph.AsTargetError(ownErr); !ok { // the call succeeded, or its failure concerns the whole source; both replace the earlier error
 			res, err = ownRes, ownErr
 		}
 	}

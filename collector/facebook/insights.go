@@ -25,14 +25,14 @@ var insightErrors = func() graph.ErrorClasses {
 	for code := 200; code <= 299; code++ {
 		classes[graph.Code{Main: code}] = permissionMissing
 	}
-	for _, sub := range []int{2069030, 2069031, 2069033} { // subcodes which mean that the video does not support insights
+	for _, sub := range []int{2069030, 2069031, 2069033} { // a video with such a subcode does not support insights
 		classes[graph.Code{Main: 200, Sub: sub}] = noInsights
 	}
 	return classes
 }()
 
 const (
-	notEnoughViewers = "not enough viewers" // part of the error message; the error code alone could also mean a missing permission
+	notEnoughViewers = "not enough viewers" // this part of the message tells the error from a missing permission, which has the same code
 	// warnInterval is the minimum time between two warnings that the insights of a page were refused. Without it, each video of the page
 	// would cause a warning.
 	warnInterval = 24 * time.Hour

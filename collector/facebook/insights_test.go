@@ -23,17 +23,17 @@ func TestSource_returnsVideoIfInsightsAreRefused(t *testing.T) {
 		node    string
 		calls   int
 	}{
-		"not enough viewers":                {graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), reel, 3},
-		"missing permission, code 10":       {graphError(10, 0, "(#10) This endpoint requires the 'read_insights' permission"), reel, 3},
-		"missing permission, code 200":      {graphError(200, 0, "(#200) Requires read_insights permission"), reel, 3},
-		"missing permission, code 299":      {graphError(299, 0, "(#299) Permissions error"), reel, 3},
-		"insights are not supported":        {graphError(200, 2069030, "This endpoint is not supported in the new Pages experience"), reel, 3},
-		"video has no public views":         {graphError(10, 0, "(#10) Not enough viewers"), strings.Replace(reel, `"views":1482337,`, "", 1), 3},
-		"the token has no role on the page": {graphError(210, 0, "(#210) A page access token is required to request this resource."), reel, 3},
+		"not enough viewers":                             {graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), reel, 3},
+		"missing permission, code 10":                    {graphError(10, 0, "(#10) This endpoint requires the 'read_insights' permission"), reel, 3},
+		"missing permission, code 200":                   {graphError(200, 0, "(#200) Requires read_insights permission"), reel, 3},
+		"missing permission, code 299":                   {graphError(299, 0, "(#299) Permissions error"), reel, 3},
+		"insights are not supported":                     {graphError(200, 2069030, "This endpoint is not supported in the new Pages experience"), reel, 3},
+		"too few viewers, and no public views":           {graphError(10, 0, "(#10) Not enough viewers"), strings.Replace(reel, `"views":1482337,`, "", 1), 3},
+		"the owner of the token has no role on the page": {graphError(210, 0, "(#210) A page access token is required to request this resource."), reel, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWeb(t, []string{mira}, map[string]string{videoRequest: tt.node, insightsRequest: tt.refusal})
+			w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: tt.node, insightsRequest: tt.refusal})
 			target := video(pancakes)
 			target.NeedDetails = false
 			r, err := w.fetch(t, target)
@@ -47,7 +47,7 @@ func TestSource_returnsVideoIfInsightsAreRefused(t *testing.T) {
 			require.Len(t, *w.requests, tt.calls, "metrics must not be requested one by one")
 		})
 	}
-	w := newWeb(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(190, 463, "Error validating access token: it has expired")})
+	w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(190, 463, "Error validating access token: it has expired")})
 	_, err := w.fetch(t, video(pancakes))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
@@ -56,7 +56,7 @@ func TestSource_returnsVideoIfInsightsAreRefused(t *testing.T) {
 
 func TestSource_returnsNoViewsIfVideoHasTooFewViewersForInsights(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(100, 0, "(#100) The value must be a valid insights metric"),
+	w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(100, 0, "(#100) The value must be a valid insights metric"),
 		pancakes + "/video_insights fb_reels_total_plays": graphError(10, 0, "(#10) Not enough viewers")})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)

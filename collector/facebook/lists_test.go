@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// endlessList starts a server with one Facebook page whose list of reels never ends. The parameter videos is a function that returns the
-// ids of the reels in the answer with the number page. The result calls counts the requests for the list.
+// endlessList starts a server with one Facebook page whose list of reels never ends. The function videos returns the ids of the reels on a
+// page, by page number. The result calls counts the requests for the list.
 func endlessList(t *testing.T, videos func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
@@ -47,8 +47,8 @@ func TestSource_requestsListPagesUntilItHasEnoughVideosOrReachesPageLimit(t *tes
 		videos       func(page int) []string
 		calls, found int
 	}{
-		"first page is empty": {1, func(page int) []string { return []string{"1139247764231866"}[:min(page, 1)] }, 2, 1},
-		"list is longer than depth": {60, func(page int) []string {
+		"the first page is empty": {1, func(page int) []string { return []string{"1139247764231866"}[:min(page, 1)] }, 2, 1},
+		"the list has more videos than requested": {60, func(page int) []string {
 			ids := make([]string, 25)
 			for i := range ids {
 				ids[i] = fmt.Sprint(1139247764231800 + 25*page + i)
@@ -68,7 +68,7 @@ func TestSource_requestsListPagesUntilItHasEnoughVideosOrReachesPageLimit(t *tes
 			require.True(t, results[0].Account.Listed)
 			require.Len(t, results[0].Account.Videos, tt.found)
 			require.EqualValues(t, tt.calls, calls.Load())
-			require.GreaterOrEqual(t, s.Plan(batch)[0][0].Units, int64(2+tt.calls), "the plan must count every call")
+			require.GreaterOrEqual(t, s.Plan(batch)[0][0].Units, int64(2+tt.calls), "the plan must reserve a unit for every call")
 		})
 	}
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web is a test server that simulates the Graph API, and a source that uses the server. The server chooses an answer by the path and the
-// fields or metrics of a request. It records the requests.
-type web struct {
+// graphTest has a test server that simulates the Graph API, and a source that uses the server. The server chooses an answer by the path and
+// the fields or metrics of a request. It records the requests.
+type graphTest struct {
 	*facebook.Source
 	requests *[]string
 	now      *atomic.Pointer[time.Time]
 }
 
-func newWeb(t *testing.T, own []string, answers map[string]string) web {
+func newGraphTest(t *testing.T, own []string, answers map[string]string) graphTest {
 	t.Helper()
 	requests := &[]string{}
 	now := &atomic.Pointer[time.Time]{}
@@ -45,12 +45,12 @@ func newWeb(t *testing.T, own []string, answers map[string]string) web {
 		_, _ = w.Write([]byte(body))
 	}))
 	t.Cleanup(server.Close)
-	return web{newSource(t, server.URL+"/v25.0", func(o *facebook.Options) {
+	return graphTest{newSource(t, server.URL+"/v25.0", func(o *facebook.Options) {
 		o.PageIDs, o.Now = own, func() time.Time { return *now.Load() }
 	}), requests, now}
 }
 
-func (w web) fetch(t *testing.T, target source.Target) (source.Result, error) {
+func (w graphTest) fetch(t *testing.T, target source.Target) (source.Result, error) {
 	t.Helper()
 	batch := []source.Target{target}
 	results, err := w.Fetch(t.Context(), batch, source.NewCallBudget(w.Plan(batch)[0]))
@@ -70,7 +70,7 @@ const (
 func TestSource_requestsEachMetricSeparatelyIfFacebookDoesNotKnowAMetric(t *testing.T) {
 	t.Parallel()
 	renamed := graphError(100, 0, "(#100) The value must be a valid insights metric")
-	w := newWeb(t, []string{mira}, map[string]string{
+	w := newGraphTest(t, []string{mira}, map[string]string{
 		videoRequest: reel, handleRequest: `{"id":"` + mira + `","username":"mira"}`, insightsRequest: renamed, pancakes + "/video_insights fb_reels_total_plays": renamed,
 		pancakes + "/video_insights post_video_social_actions": `{"data":[{"name":"post_video_social_actions","values":[{"value":{"COMMENT":5}}]}]}`,
 	})
@@ -78,12 +78,12 @@ func TestSource_requestsEachMetricSeparatelyIfFacebookDoesNotKnowAMetric(t *test
 	require.NoError(t, err)
 	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Nil(t, r.Facts.Views, "the public views must not be used, because they are counted differently")
-	require.Nil(t, r.Facts.Shares, "a missing count is not zero")
+	require.Nil(t, r.Facts.Shares, "a missing count must be nil and not zero")
 	require.Equal(t, int64(90211), *r.Facts.Likes)
 	require.Equal(t, []string{videoRequest, pagesRequest, insightsRequest, pancakes + "/video_insights fb_reels_total_plays", pancakes + "/video_insights post_video_social_actions", handleRequest}, *w.requests)
 
 	other := strings.Replace(reel, "/reel/"+pancakes, "/mira/videos/"+pancakes, 1)
-	w = newWeb(t, []string{mira}, map[string]string{videoRequest: other,
+	w = newGraphTest(t, []string{mira}, map[string]string{videoRequest: other,
 		pancakes + "/video_insights total_video_views,post_video_social_actions": `{"data":[{"name":"total_video_views","values":[{"value":7}]}]}`})
 	target := video(pancakes)
 	target.NeedDetails = false
@@ -95,12 +95,12 @@ func TestSource_requestsEachMetricSeparatelyIfFacebookDoesNotKnowAMetric(t *test
 
 func TestSource_checksTokenWithConfiguredPageIfVideoIsNotReadable(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": `{"id":"` + mira + `"}`})
+	w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": `{"id":"` + mira + `"}`})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
 	require.Equal(t, source.Unsupported, r.Class, "a video of another page does not stop the source")
 
-	w = newWeb(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": notReadable})
+	w = newGraphTest(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": notReadable})
 	_, err = w.fetch(t, video(pancakes))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
@@ -109,7 +109,7 @@ func TestSource_checksTokenWithConfiguredPageIfVideoIsNotReadable(t *testing.T) 
 
 func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, nil, map[string]string{videoRequest: reel, handleRequest: `{"id":"` + mira + `"}`})
+	w := newGraphTest(t, nil, map[string]string{videoRequest: reel, handleRequest: `{"id":"` + mira + `"}`})
 	for range 2 {
 		r, err := w.fetch(t, video(pancakes))
 		require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, *w.requests, 5)
 
-	w = newWeb(t, nil, map[string]string{videoRequest: reel, handleRequest: graphError(190, 0, "expired")})
+	w = newGraphTest(t, nil, map[string]string{videoRequest: reel, handleRequest: graphError(190, 0, "expired")})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
 	require.Equal(t, int64(1482337), *r.Facts.Views, "the counts must be returned without a handle")

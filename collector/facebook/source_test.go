@@ -50,9 +50,9 @@ const reel = `{"id":"` + pancakes + `","title":"Reel","description":"Big pancake
 	"permalink_url":"/reel/` + pancakes + `/","views":1482337,"likes":{"data":[],"summary":{"total_count":90211,"can_like":false}},
 	"comments":{"data":[],"summary":{"order":"ranked","total_count":1204}},"from":{"id":"` + mira + `","name":"Mira Cooks"}}`
 
-// side answers the requests that the source sends in addition to the request for the video: for the page's handle, page tokens and
-// insights.
-func side(w http.ResponseWriter, r *http.Request) {
+// serveSideRequests answers the requests that the source sends in addition to the request for the video: for the page's handle, page tokens
+// and insights.
+func serveSideRequests(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/video_insights") {
 		_, _ = w.Write([]byte(insights))
 		return
@@ -105,7 +105,7 @@ func isVideo(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/"+pa
 func TestSource_fetchesVideos(t *testing.T) {
 	t.Parallel()
 	sourcetest.Run(t, sourcetest.Harness{
-		New: newTestSource, Targets: []source.Target{video(pancakes)}, Answers: answers(facts()), IsMain: isVideo, Side: http.HandlerFunc(side),
+		New: newTestSource, Targets: []source.Target{video(pancakes)}, Answers: answers(facts()), IsMain: isVideo, Side: http.HandlerFunc(serveSideRequests),
 	})
 }
 
@@ -117,7 +117,7 @@ func TestSource_fetchesInsightsOfVideosOnConfiguredPages(t *testing.T) {
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
 			return newSource(t, base+"/v25.0", func(o *facebook.Options) { o.Client, o.PageIDs = client, []string{mira} })
 		},
-		Targets: []source.Target{video(pancakes)}, Answers: answers(f), IsMain: isVideo, Side: http.HandlerFunc(side), SideCounts: insights,
+		Targets: []source.Target{video(pancakes)}, Answers: answers(f), IsMain: isVideo, Side: http.HandlerFunc(serveSideRequests), SideCounts: insights,
 	})
 }
 

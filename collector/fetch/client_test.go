@@ -44,7 +44,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 
 func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 	t.Parallel()
-	t.Run("sends the URL byte for byte, with its User-Agent", func(t *testing.T) {
+	t.Run("sends the URL unchanged, and the client's User-Agent", func(t *testing.T) {
 		t.Parallel()
 		seen := make(chan *http.Request, 1)
 		base := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -252,5 +252,5 @@ func TestClient_removesCredentialsFromErrorsAndLogs(t *testing.T) {
 	require.Contains(t, log.String(), "source call answered")
 	require.NotContains(t, log.String(), secret)
 	require.NotContains(t, log.String(), url.QueryEscape(secret))
-	require.Contains(t, log.String(), "path=/ ", "a log line has no query")
+	require.Contains(t, log.String(), "path=/ ", "the log must not contain the query of a URL")
 }

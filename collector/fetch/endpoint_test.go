@@ -36,7 +36,9 @@ func TestEndpoint_refusesInvalidBaseURL(t *testing.T) {
 
 func TestEndpointDo_refusesURLsOnOtherServers(t *testing.T) {
 	t.Parallel()
-	other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("another server got a request") })
+	other := serve(t, func(http.ResponseWriter, *http.Request) {
+		t.Error("a server other than the endpoint's server got a request")
+	})
 	base := serve(t, func(http.ResponseWriter, *http.Request) {})
 	e := newEndpoint(t, base+"/prefix", fetch.Options{})
 	for _, mine := range []string{base, base + "/prefix/x", base + "/other", strings.ToUpper(base[:4]) + base[4:]} {
@@ -63,21 +65,21 @@ func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 		base, standard, answer string
 		dialed                 string // expected address of the connection; "" if the connection must be refused
 	}{
-		"standard host, public address":          {"", standard, "93.184.215.14", "93.184.215.14:443"},
-		"standard host, private address":         {"", standard, "10.0.0.1", ""},
-		"standard host, loopback address":        {"", standard, "127.0.0.1", ""},
-		"standard host, metadata address":        {"", standard, "169.254.169.254", ""},
-		"standard host in the setting":           {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
-		"standard host with a trailing dot":      {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
-		"configured host in a container network": {"http://sandbox:9090", standard, "172.18.0.3", "172.18.0.3:9090"},
-		"configured host in a private network":   {"https://gateway.corp.example", standard, "10.1.2.3", "10.1.2.3:443"},
-		"configured host localhost":              {"http://localhost:9090", standard, "127.0.0.1", "127.0.0.1:9090"},
-		"configured host, public address":        {"https://gateway.example", standard, "93.184.215.14", "93.184.215.14:443"},
-		"configured host, metadata address":      {"https://gateway.example", standard, "169.254.169.254", ""},
-		"literal loopback address":               {"http://127.0.0.1:9090", standard, "", "127.0.0.1:9090"},
-		"standard literal loopback address":      {"", "http://127.0.0.1:9090/vendor", "", "127.0.0.1:9090"},
-		"literal metadata address":               {"http://169.254.169.254", standard, "", "169.254.169.254:80"},
-		"vendor described by the operator":       {"http://vendor:8000", "", "192.168.1.2", "192.168.1.2:8000"},
+		"standard host resolves to a public address":                           {"", standard, "93.184.215.14", "93.184.215.14:443"},
+		"standard host resolves to a private address":                          {"", standard, "10.0.0.1", ""},
+		"standard host resolves to a loopback address":                         {"", standard, "127.0.0.1", ""},
+		"standard host resolves to the address of a cloud's metadata server":   {"", standard, "169.254.169.254", ""},
+		"configured host is the standard host in another spelling":             {"https://YouTube.googleapis.com:8443/x", standard, "10.0.0.1", ""},
+		"configured host is the standard host with a trailing dot":             {"https://youtube.googleapis.com./", standard, "10.0.0.1", ""},
+		"configured host resolves to an address in a container network":        {"http://sandbox:9090", standard, "172.18.0.3", "172.18.0.3:9090"},
+		"configured host resolves to an address in a private network":          {"https://gateway.corp.example", standard, "10.1.2.3", "10.1.2.3:443"},
+		"configured host is localhost":                                         {"http://localhost:9090", standard, "127.0.0.1", "127.0.0.1:9090"},
+		"configured host resolves to a public address":                         {"https://gateway.example", standard, "93.184.215.14", "93.184.215.14:443"},
+		"configured host resolves to the address of a cloud's metadata server": {"https://gateway.example", standard, "169.254.169.254", ""},
+		"configured URL has a loopback address":                                {"http://127.0.0.1:9090", standard, "", "127.0.0.1:9090"},
+		"standard URL has a loopback address":                                  {"", "http://127.0.0.1:9090/vendor", "", "127.0.0.1:9090"},
+		"configured URL has the address of a cloud's metadata server":          {"http://169.254.169.254", standard, "", "169.254.169.254:80"},
+		"no standard URL, because the operator has described the vendor":       {"http://vendor:8000", "", "192.168.1.2", "192.168.1.2:8000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +103,7 @@ func TestEndpoint_allowsPrivateAddressesForConfiguredHosts(t *testing.T) {
 			require.ErrorIs(t, err, fetch.ErrUnreachable)
 			require.Equal(t, c.dialed, dialed, f.Detail)
 			if c.dialed == "" {
-				require.Contains(t, f.Detail, "refused", "the detail must contain the refusal")
+				require.Contains(t, f.Detail, "refused", "the failure's detail must say that the connection was refused")
 			}
 		})
 	}
@@ -132,7 +134,7 @@ func TestEndpoint_connectsToProxyOnly(t *testing.T) {
 
 		dialed = ""
 		_, err = e.Do(t.Context(), fetch.Request{URL: "https://169.254.169.254/"})
-		require.ErrorContains(t, err, "refused", "the proxy gets no request for another server")
+		require.ErrorContains(t, err, "refused", "the proxy must get no request for a server other than the endpoint's")
 		require.Empty(t, dialed)
 	}
 }

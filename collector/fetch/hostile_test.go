@@ -46,11 +46,11 @@ func TestEndpoint_refusesHostileLinksToOtherServers(t *testing.T) {
 	}
 	require.Greater(t, dialer, 200)
 	require.Zero(t, world.Connections())
-	require.Empty(t, world.Asked(), "no host name must be looked up")
+	require.Empty(t, world.Asked(), "the names of hostile hosts must not be looked up")
 	require.Zero(t, world.Inside.Visits(t))
 
 	res, err := e.Do(t.Context(), fetch.Request{URL: graph + "me"})
-	require.NoError(t, err, "the endpoint still gets answers from its own server")
+	require.NoError(t, err, "the endpoint must still get answers from its own server")
 	require.Equal(t, http.StatusNotFound, res.Status)
 }
 

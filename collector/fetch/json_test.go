@@ -25,7 +25,7 @@ func TestCheckJSON_refusesInvalidText(t *testing.T) {
 	deep := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
 	require.NoError(t, fetch.CheckJSON(deep(64)))
 	require.Error(t, fetch.CheckJSON(deep(65)))
-	require.NoError(t, fetch.CheckJSON([]byte(`{"a":"`+strings.Repeat(`[{\"`, 100)+`"}`)), "brackets in a string do not count")
+	require.NoError(t, fetch.CheckJSON([]byte(`{"a":"`+strings.Repeat(`[{\"`, 100)+`"}`)), "brackets inside a JSON string are no nesting")
 }
 
 func TestItems_decodesAtMostMaxItems(t *testing.T) {
@@ -66,7 +66,7 @@ func TestCount_acceptsNumbersAndStrings(t *testing.T) {
 		require.True(t, c.Invalid(), raw)
 		require.Nil(t, c.Value(), raw)
 	}
-	t.Run("has no value and is valid if the member is absent or null", func(t *testing.T) {
+	t.Run("accepts an absent or null member as a missing count", func(t *testing.T) {
 		t.Parallel()
 		var s struct{ A, B fetch.Count }
 		require.NoError(t, json.Unmarshal([]byte(`{"A":null}`), &s))
@@ -75,7 +75,7 @@ func TestCount_acceptsNumbersAndStrings(t *testing.T) {
 		require.Nil(t, s.B.Value())
 		require.False(t, s.B.Invalid())
 	})
-	t.Run("decodes the last value if a member occurs twice", func(t *testing.T) {
+	t.Run("uses the second value if a member occurs twice", func(t *testing.T) {
 		t.Parallel()
 		var s struct{ A fetch.Count }
 		require.NoError(t, json.Unmarshal([]byte(`{"A":"5","A":"x"}`), &s))

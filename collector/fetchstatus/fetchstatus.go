@@ -128,8 +128,8 @@ func PrivateAccount(name string) string {
 // platformTitles are the names of the platforms in sentences.
 var platformTitles = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// sourceTitle returns how the source with the given name is called at the beginning of a sentence. A source that belongs to a platform is
-// called by the name of the platform, such as "YouTube".
+// sourceTitle returns the name of a source for the beginning of a sentence. The parameter name is the result of Source.Name. A source that
+// belongs to a platform gets the name of the platform, such as "YouTube".
 func sourceTitle(name string) string {
 	if vendor, ok := strings.CutPrefix(name, "vendor:"); ok {
 		return "The vendor " + vendor

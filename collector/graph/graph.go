@@ -78,7 +78,7 @@ func (c *Client) Clock(ctx context.Context) (time.Time, error) { return c.api.Cl
 // Budgets returns one budget, which counts all requests. The limit of the budget is not known.
 func (c *Client) Budgets() []source.Budget {
 	return []source.Budget{{Name: Budget, Window: func(now time.Time) (string, time.Time) {
-		hour := now.UTC().Truncate(time.Hour) // an approximation: Meta counts the last 60 minutes
+		hour := now.UTC().Truncate(time.Hour) // counting per clock hour is an approximation: Meta counts the last 60 minutes
 		return hour.Format("2006-01-02T15Z"), hour.Add(time.Hour)
 	}}}
 }
@@ -253,8 +253,8 @@ func (e apiError) refusesCredential() bool {
 }
 
 // errorOf returns a *TargetError or a *source.Failure for an answer that is not a success. The parameter jsonErr says why the body is not
-// valid JSON, or is nil. The parameter u is the usage of Meta's limits in the headers. The texts in secrets are removed from the error
-// text.
+// valid JSON, or is nil. The parameter u is the usage of Meta's limits in the headers. The parameter secrets has texts that are removed
+// from the error text.
 func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, classes ErrorClasses, now time.Time, secrets []string) error {
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),

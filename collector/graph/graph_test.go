@@ -121,15 +121,15 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 		header, value string
 		delay, stop   time.Duration
 	}{
-		"little is used":                   {"X-App-Usage", `{"call_count":74,"total_time":25,"total_cputime":25}`, 0, 0},
-		"much is used":                     {"X-App-Usage", `{"call_count":28,"total_time":85,"total_cputime":25}`, 30 * time.Second, 0},
-		"nearly all is used":               {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
-		"much of a business limit is used": {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
-		"all of a business limit is used":  {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
-		"the wait is impossibly long":      {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
-		"the header has a wrong type":      {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
-		"the header is truncated":          {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
-		"the header has an unknown format": {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
+		"74 % of the app's limit is used":             {"X-App-Usage", `{"call_count":74,"total_time":25,"total_cputime":25}`, 0, 0},
+		"85 % of the app's limit is used":             {"X-App-Usage", `{"call_count":28,"total_time":85,"total_cputime":25}`, 30 * time.Second, 0},
+		"95 % of the app's limit is used":             {"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":95}`, 0, 15 * time.Minute},
+		"90 % of a business limit is used":            {"X-Business-Use-Case-Usage", `{"1":[{"call_count":80}],"2":[{"call_count":5},{"total_time":90}]}`, 45 * time.Second, 0},
+		"Meta reports when a business limit ends":     {"X-Business-Use-Case-Usage", `{"1":[{"call_count":3,"estimated_time_to_regain_access":42}]}`, 0, 42 * time.Minute},
+		"Meta reports an impossibly long wait":        {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100,"estimated_time_to_regain_access":1e300}]}`, 0, 24 * time.Hour},
+		"the header has a string instead of a number": {"X-App-Usage", `{"call_count":"96"}`, 0, 0},
+		"the header has truncated JSON":               {"X-Business-Use-Case-Usage", `{"1":[{"call_count":100`, 0, 0},
+		"the header has a list instead of an object":  {"X-Business-Use-Case-Usage", `[100]`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,13 +159,13 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
-	t.Run("an error reports the time to regain access", func(t *testing.T) {
+	t.Run("the answer is an error, and a header says when calls are allowed again", func(t *testing.T) {
 		t.Parallel()
 		p := newPlatform(t)
 		p.respond(http.StatusBadRequest, `{"error":{"message":"limit","code":80002}}`, http.Header{"X-Business-Use-Case-Usage": {`{"1":[{"call_count":100,"estimated_time_to_regain_access":7}]}`}})
 		require.True(t, sourcetest.Now.Add(7*time.Minute).Equal(p.failure(t, nil).RetryAt))
 	})
-	t.Run("an error has Retry-After", func(t *testing.T) {
+	t.Run("the answer is an error with the header Retry-After", func(t *testing.T) {
 		t.Parallel()
 		p := newPlatform(t)
 		p.respond(http.StatusBadRequest, `{"error":{"message":"limit","code":4}}`, http.Header{"X-App-Usage": {`{"call_count":100}`}, "Retry-After": {"90"}})

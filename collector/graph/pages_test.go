@@ -117,7 +117,7 @@ func TestClient_requestsPageTokensAndReplacesRefusedPageTokens(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, `{"id":"`+id+`"}`, body)
 	}
-	require.Equal(t, 2, p.lists, "the list has two pages and is requested once")
+	require.Equal(t, 2, p.lists, "the list of two pages must be requested only once")
 
 	p.mu.Lock()
 	p.round++ // from now on, the server refuses the page tokens that it has returned so far
@@ -135,10 +135,10 @@ func TestClient_requestsPageTokensAndReplacesRefusedPageTokens(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, 4, p.lists, "eight concurrent calls request the list once")
+	require.Equal(t, 4, p.lists, "eight concurrent calls must request the list of two pages only once")
 
 	_, err := get("9")
-	require.ErrorIs(t, err, graph.ErrPageToken, "a page without a token is requested with the client's token")
+	require.ErrorIs(t, err, graph.ErrPageToken, "a page without a token must be requested with the client's token")
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.AuthFailed, f.Class)

@@ -18,14 +18,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// web is a test server that simulates the Graph API, and a source that uses the server. The function answer returns the server's reply for
-// the path and the fields of a request. The server records each request, without the fields of posts.
-type web struct {
+// graphTest has a test server that simulates the Graph API, and a source that uses the server. The function answer returns the server's
+// reply for the path and the fields of a request. The server records each request, without the fields of posts.
+type graphTest struct {
 	*instagram.Source
 	requests *[]string
 }
 
-func newWeb(t *testing.T, answer func(path, fields string) (status int, body string)) web {
+func newGraphTest(t *testing.T, answer func(path, fields string) (status int, body string)) graphTest {
 	t.Helper()
 	requests := &[]string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,7 +33,7 @@ func newWeb(t *testing.T, answer func(path, fields string) (status int, body str
 		short, _, _ := strings.Cut(fields, "{id,shortcode")
 		*requests = append(*requests, strings.TrimSuffix(path+" "+short+" "+r.URL.Query().Get("metric"), " "))
 		if fields == "id,username,name" {
-			side(w, r)
+			serveSideRequests(w, r)
 			return
 		}
 		status, body := answer(path, fields)
@@ -41,10 +41,10 @@ func newWeb(t *testing.T, answer func(path, fields string) (status int, body str
 		_, _ = w.Write([]byte(body))
 	}))
 	t.Cleanup(server.Close)
-	return web{newSource(t, server.URL+"/v25.0", nil), requests}
+	return graphTest{newSource(t, server.URL+"/v25.0", nil), requests}
 }
 
-func (w web) fetch(t *testing.T, batch ...source.Target) []source.Result {
+func (w graphTest) fetch(t *testing.T, batch ...source.Target) []source.Result {
 	t.Helper()
 	results, err := w.Fetch(t.Context(), batch, source.NewCallBudget(w.Plan(batch)[0]))
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ const ownProfile = ownID + " id,username,name"
 
 func TestSource_requestsListOfEachAccountOnce(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, func(_, fields string) (int, string) {
+	w := newGraphTest(t, func(_, fields string) (int, string) {
 		if strings.Contains(fields, "(mira.cooks)") {
 			return 200, discovery(mira, mediaList("", post(pancakes, reel), post(train, night)))
 		}
@@ -91,7 +91,7 @@ func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 		}
 		return discovery(mira, mediaList(fmt.Sprintf("c%d", at+1), posts...))
 	}
-	w := newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
+	w := newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r := w.fetch(t, video(train, "mira.cooks"))[0]
 	require.Equal(t, source.OK, r.Class, r.Detail)
 	require.Len(t, *w.requests, 1+13)
@@ -102,13 +102,13 @@ func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 	for sourcetest.Now.AddDate(0, -months, 0).After(at) {
 		months++
 	}
-	w = newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
+	w = newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r = w.fetch(t, video(pancakes, "mira.cooks"))[0]
 	require.Equal(t, source.Missing, r.Class, r.Detail)
 	require.Len(t, *w.requests, 1+months+1, "the search stops at posts that are older than the time in the code")
 
 	const oldest = "BDWuK2sNkQ1"
-	w = newWeb(t, func(_, fields string) (int, string) { return 200, page(fields) })
+	w = newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r = w.fetch(t, video(oldest, "mira.cooks"))[0]
 	require.Equal(t, source.Unsupported, r.Class)
 	require.Contains(t, r.Detail, "not among the newest 1000 posts")
@@ -123,15 +123,15 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 		class  source.Class
 		views  *int64
 	}{
-		"no metric has a value":                      {200, `{"data":[]}`, source.OK, nil},
-		"one metric has no value":                    {200, `{"data":[{"name":"views","values":[{"value":7}]},{"name":"saved","values":[]}]}`, source.OK, new(int64(7))},
-		"not enough viewers":                         {400, graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), source.OK, nil},
-		"posted before the account was professional": {400, graphError(100, 2108006, "Media Posted Before Business Account Conversion"), source.OK, nil},
-		"a malformed value":                          {200, `{"data":[{"name":"views","values":[{"value":"many"}]}]}`, source.Temporary, nil},
+		"the insights have no metric":                                      {200, `{"data":[]}`, source.OK, nil},
+		"one of two metrics has no value":                                  {200, `{"data":[{"name":"views","values":[{"value":7}]},{"name":"saved","values":[]}]}`, source.OK, new(int64(7))},
+		"refused, because the post has too few viewers":                    {400, graphError(10, 0, "(#10) Not enough viewers for the media to show insights"), source.OK, nil},
+		"refused, because the post is older than the professional account": {400, graphError(100, 2108006, "Media Posted Before Business Account Conversion"), source.OK, nil},
+		"the value of a metric is not a number":                            {200, `{"data":[{"name":"views","values":[{"value":"many"}]}]}`, source.Temporary, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWeb(t, func(path, _ string) (int, string) {
+			w := newGraphTest(t, func(path, _ string) (int, string) {
 				if strings.HasSuffix(path, "/insights") {
 					return tt.status, tt.body
 				}
@@ -151,7 +151,7 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 		"auth_failed": graphError(10, 0, "(#10) Application does not have permission for this action"),
 		"bad_request": graphError(100, 0, "(#100) metric[0] must be one of the following values"),
 	} {
-		w := newWeb(t, func(path, _ string) (int, string) {
+		w := newGraphTest(t, func(path, _ string) (int, string) {
 			if strings.HasSuffix(path, "/insights") {
 				return 400, body
 			}
@@ -166,20 +166,20 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 
 func TestSource_returnsTemporaryFailureIfAnswerHasNoListOfPosts(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":4`, "") })
+	w := newGraphTest(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":4`, "") })
 	require.Equal(t, source.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 	_, err := w.Fetch(t.Context(), []source.Target{account("mira.cooks", 30)}, source.NewCallBudget(w.Plan(nil)[0]))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.Temporary, f.Class)
-	w = newWeb(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":0`, "") })
+	w = newGraphTest(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":0`, "") })
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 }
 
 func TestSource_returnsFailureIfConfiguredAccountIsNotReadable(t *testing.T) {
 	t.Parallel()
 	hidden := graphError(100, 33, "Unsupported get request. Object with ID '17841405822304914' does not exist")
-	w := newWeb(t, func(string, string) (int, string) { return 400, hidden })
+	w := newGraphTest(t, func(string, string) (int, string) { return 400, hidden })
 	for _, target := range []source.Target{video(pancakes, "mira.cooks"), video(pancakes, ""), account("mira.cooks", 30)} {
 		_, err := w.Fetch(t.Context(), []source.Target{target}, source.NewCallBudget(w.Plan(nil)[0]))
 		var f *source.Failure
@@ -190,7 +190,7 @@ func TestSource_returnsFailureIfConfiguredAccountIsNotReadable(t *testing.T) {
 
 func TestSource_returnsMissingIfListOfConfiguredAccountIsEmpty(t *testing.T) {
 	t.Parallel()
-	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
+	w := newGraphTest(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "our.kitchen"))[0].Class)
 	results := w.fetch(t, video(pancakes, ""))
 	require.Equal(t, source.Unsupported, results[0].Class)
@@ -219,7 +219,7 @@ func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	}
 	injected := s.Plan([]source.Target{video(pancakes, "a){id}}")})
 	require.Equal(t, int64(3), injected[0][0].Units)
-	w := newWeb(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
+	w := newGraphTest(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
 	require.Equal(t, source.Unsupported, w.fetch(t, video(pancakes, "a){id}}"))[0].Class, "an impossible handle is not requested")
 	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp,thumbnail_url", (*w.requests)[1])
 

@@ -44,12 +44,12 @@ func refusals() map[sourcetest.Case]sourcetest.Answer {
 	}
 }
 
-// post returns the JSON of a post with the given code. The parameter more is the JSON text of additional members, or "".
-func post(code, more string) string {
-	if more != "" {
-		more = "," + more
+// post returns the JSON of a post with the given code. The parameter members is the JSON text of additional members, or "".
+func post(code, members string) string {
+	if members != "" {
+		members = "," + members
 	}
-	return fmt.Sprintf(`{"id":"17%015d","shortcode":%q%s}`, len(code)+int(code[0]), code, more)
+	return fmt.Sprintf(`{"id":"17%015d","shortcode":%q%s}`, len(code)+int(code[0]), code, members)
 }
 
 const (
@@ -124,16 +124,16 @@ func TestSource_fetchesVideosOfOtherAccounts(t *testing.T) {
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource, Targets: []source.Target{video(pancakes, "mira.cooks"), video(train, "mira.cooks")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.Contains(r.URL.Query().Get("fields"), "business_discovery") },
-		Side:   http.HandlerFunc(side),
+		Side:   http.HandlerFunc(serveSideRequests),
 	})
 }
 
 const insights = `{"data":[{"name":"views","period":"lifetime","values":[{"value":1482337}]},
 	{"name":"shares","period":"lifetime","values":[{"value":877}]},{"name":"saved","period":"lifetime","values":[{"value":4310}]}]}`
 
-// side answers the requests that the source sends in addition to the requests for the tested posts: for the profile of the operator's
-// account and for insights.
-func side(w http.ResponseWriter, r *http.Request) {
+// serveSideRequests answers the requests that the source sends in addition to the requests for the tested posts: for the profile of the
+// operator's account and for insights.
+func serveSideRequests(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/insights") {
 		_, _ = w.Write([]byte(insights))
 		return
@@ -153,7 +153,7 @@ func TestSource_fetchesInsightsOfVideosOfConfiguredAccount(t *testing.T) {
 	sourcetest.Run(t, sourcetest.Harness{
 		New: newTestSource, Targets: []source.Target{video(pancakes, "our.kitchen"), video(train, "our.kitchen")}, Answers: answers,
 		IsMain: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/media") },
-		Side:   http.HandlerFunc(side), SideCounts: insights,
+		Side:   http.HandlerFunc(serveSideRequests), SideCounts: insights,
 	})
 }
 

@@ -46,6 +46,6 @@ func Send(ctx context.Context, q *quota.Quota, s source.Source) (Answer, error) 
 		own, limited := s.(source.OwnAccountSource)
 		return Answer{s.Name(), r, limited && own.OwnAccountsOnly()}, err
 	}
-	f := &source.Failure{Class: source.Unsupported, Detail: "the source cannot be asked for a single video"}
+	f := &source.Failure{Class: source.Unsupported, Detail: "the source does not serve videos, so it cannot be tested"}
 	return Answer{Source: s.Name(), Result: source.Result{Class: f.Class, Detail: f.Detail, Failed: f}}, nil
 }

@@ -169,8 +169,8 @@ func (q *Quota) returnUnits(ctx context.Context, r reservation, spent []source.C
 	return errors.Join(errs...)
 }
 
-// deleteOldWindows deletes the stored counts of old windows of a budget when its current window begins. It keeps the previous window,
-// because the clock of another collector can be slow.
+// deleteOldWindows deletes the stored numbers of spent units of a budget's old windows when its current window begins. It keeps the
+// previous window, because the clock of another collector can be slow.
 func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error {
 	last, _ := q.windows.Swap(key, window)
 	if before, known := last.(string); known && before < window {

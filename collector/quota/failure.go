@@ -49,7 +49,7 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 		return reply.withResult(r), nil
 	case f.ConcernsSource():
 		until, paused = pauseAfter(f, strikes, now), f.Class != source.BadRequest && f.Class != source.Temporary
-	case errors.Is(f, fetch.ErrTooLarge) && len(batch) > 1: // the answer to a smaller batch is smaller
+	case errors.Is(f, fetch.ErrTooLarge) && len(batch) > 1: // a smaller batch has a smaller answer
 		reply.Divided = true
 		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
@@ -76,7 +76,7 @@ func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []sou
 	}
 	attrs := []any{"source", s.Name(), "budget", f.Bucket, "class", f.Class, "detail", f.Detail, "targets", len(batch), "id", batch[0].ExternalID}
 	if until.IsZero() {
-		q.log.WarnContext(ctx, "call failed for its targets", attrs...)
+		q.log.WarnContext(ctx, "call failed, source not paused", attrs...)
 		return reply.withResult(r), nil
 	}
 	q.log.WarnContext(ctx, "source paused", append(attrs, "until", until.UTC(), "source_says", f.RetryAt.UTC())...)

@@ -71,7 +71,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	writing := context.WithoutCancel(ctx)
 	reply := Reply{Targets: batch, At: q.now()}
 	if _, served := s.Serves(batch[0]); !served {
-		return []Reply{reply.withResult(source.Result{Class: source.Unsupported, Detail: "no configured source can ask for it"})}, nil
+		return []Reply{reply.withResult(source.Result{Class: source.Unsupported, Detail: "no configured source serves this target"})}, nil
 	}
 	st, err := q.state(writing)
 	if err != nil {
@@ -139,8 +139,8 @@ func (q *Quota) splitAnswered(ctx context.Context, s source.Source, st state, re
 	return []Reply{reply, rest}, err
 }
 
-// Fail handles the failure f of a batch in the same way as Call handles a failed call. It is for failures outside of the call to the
-// source, for example a panic in the code that handles the answer.
+// Fail pauses the source or divides the batch after the failure f, in the same way as Call does after a failed call. It is for failures
+// outside of the call to the source, for example a panic in the code that stores the answer.
 func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
 	st, err := q.state(ctx)
 	if err != nil {
@@ -180,7 +180,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (so
 
 // state contains the recorded pauses and refusals of all sources and budgets.
 type state struct {
-	pauses   map[string]queue.Pause // by key; contains ended pauses until the next successful answer of the source
+	pauses   map[string]queue.Pause // by key of the source or budget (see Key); an ended pause stays until the next successful answer of the source
 	refusals []queue.Refusals
 }
 

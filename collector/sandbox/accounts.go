@@ -272,7 +272,7 @@ func (w *World) idOfNumber(p link.Platform, number uint32) string {
 		key := hash(w.seed, "channel")
 		first := scramble(uint64(number)<<32|w.idCheck(p, number, 32), 64, key)
 		raw := binary.BigEndian.AppendUint64(nil, first)
-		raw = binary.BigEndian.AppendUint64(raw, mix(first^key))
+		raw = binary.BigEndian.AppendUint64(raw, mixBits(first^key))
 		return "UC" + base64.RawURLEncoding.EncodeToString(raw)
 	}
 	ids := accountIDs(p)

@@ -50,7 +50,7 @@ func TestHandler_setsSandboxHeader(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	for _, path := range []string{"/", "/nothing", "/youtube/", "/instagram/", "/facebook/", "/vendor/", "/shortlinks/", "/_control/", "/_control/clock"} {
-		r.do(t, http.MethodGet, path, "") // the method do fails the test if the header is missing
+		r.do(t, http.MethodGet, path, "") // r.do fails the test if the response lacks the header of the sandbox
 	}
 	require.Equal(t, http.StatusNotFound, r.do(t, http.MethodGet, "/nothing", "").StatusCode)
 }
@@ -332,9 +332,9 @@ func TestFaultHostile_returnsEachVariantInTurn(t *testing.T) {
 	require.Contains(t, bodies["NUL, lone surrogates and invalid UTF-8 in texts"], `\u0000`)
 	require.NotContains(t, bodies["no ids"], "aweme_id")
 	require.Contains(t, bodies["impossible numbers"], "1e400")
-	require.Contains(t, bodies["null for every value"], `"play_count":null`)
+	require.Contains(t, bodies["null instead of every value"], `"play_count":null`)
 	require.Empty(t, bodies["an empty body"])
-	swapped := decoded([]byte(bodies["swapped fields"]))
+	swapped := decoded([]byte(bodies["views and likes exchanged, and ids and texts exchanged"]))
 	views, _ := at(t, swapped, "data", 0, "statistics", "play_count").(json.Number).Int64()
 	likes, _ := at(t, swapped, "data", 0, "statistics", "digg_count").(json.Number).Int64()
 	require.Less(t, views, likes)
@@ -447,9 +447,9 @@ func TestControl_renamesAccounts(t *testing.T) {
 
 				require.Equal(t, http.StatusConflict, put(w.Handle(p, 78), "quite.another"))
 				require.Equal(t, http.StatusConflict, put("quite.another", w.Handle(p, 79)))
-				require.Equal(t, http.StatusBadRequest, put("quite.another", "no handle at all"))
-				require.Equal(t, http.StatusNotFound, put("no handle at all", "somebody"))
-				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[stranger], put("quite.another", old), "the old handle can be used again if it is unused")
+				require.Equal(t, http.StatusBadRequest, put("quite.another", "not a valid handle"))
+				require.Equal(t, http.StatusNotFound, put("not a valid handle", "somebody"))
+				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[stranger], put("quite.another", old), "the old handle can be given to an account unless another account has it")
 			})
 		}
 	}

@@ -191,7 +191,7 @@ func rewrite(value any, change func(key string, value any) any) any {
 		switch v := value.(type) {
 		case object:
 			out := make(object, len(v))
-			for _, name := range slices.Sorted(maps.Keys(v)) { // sorted, so that the calls of change always have the same order
+			for _, name := range slices.Sorted(maps.Keys(v)) { // sorted, so that the function change is always called in the same order
 				if changed := walk(name, v[name]); changed != (drop{}) {
 					out[name] = changed
 				}

@@ -181,7 +181,7 @@ func readGraphCursor(cursor string) (int, bool) {
 
 // graphRequest is a request to the Graph API that has passed the checks of serveGraph.
 type graphRequest struct {
-	path   []string // the elements of the path after the version
+	path   []string // the elements of the request's path after the version of the API
 	fields []graphField
 	values url.Values
 }
@@ -270,7 +270,7 @@ func graphErrors(source string) errorReplies {
 		},
 		quotaSpent: func() reply {
 			limit := graphLimits[source]
-			usage, _ := json.Marshal(object{"17841400000000001": []object{{ // encoding cannot fail
+			usage, _ := json.Marshal(object{"17841400000000001": []object{{ // cannot fail: the value has only types that JSON can encode
 				"type": limit.kind, "call_count": 100, "total_cputime": 20, "total_time": 20, "estimated_time_to_regain_access": 5,
 			}}})
 			return graphError(http.StatusBadRequest, limit.code, 2446079, fmt.Sprintf("(#%d) There have been too many calls to this account. Wait a bit and try again.", limit.code)).

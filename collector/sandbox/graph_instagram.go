@@ -121,7 +121,7 @@ func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode 
 // instagramMedia returns a post as a node of the Graph API. If the parameter discovered is true, the node has the views but no hidden
 // likes. Otherwise it has the hidden likes but no views.
 func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNode {
-	t, _ := s.world.Video(link.Instagram, code, c.now) // always found, because the code is from a list of posts
+	t, _ := s.world.Video(link.Instagram, code, c.now) // always found, because the caller has checked the code
 	n := graphNode{kind: "ShadowIGMedia", fields: object{
 		"id": s.world.instagramMediaID(code), "shortcode": code, "caption": t.Title, "comments_count": *t.Comments, "like_count": absent{},
 		"media_type": "VIDEO", "media_product_type": "REELS", "permalink": t.Link, "username": t.Account.Handle,

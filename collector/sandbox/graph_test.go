@@ -49,7 +49,7 @@ func TestGraph_checksAppSecretProof(t *testing.T) {
 		requireGraphError(t, a, 400, 100, 0, message)
 		require.Equal(t, "GraphMethodException", at(t, a.json(t), "error").(object)["type"])
 	}
-	require.Equal(t, http.StatusOK, request().StatusCode, "no proof is required")
+	require.Equal(t, http.StatusOK, request().StatusCode, "a request without appsecret_proof must be accepted")
 	require.Equal(t, http.StatusOK, request("appsecret_proof", proof).StatusCode)
 	requireRefused(request("appsecret_proof", strings.ToUpper(proof)), "Invalid appsecret_proof provided in the API argument")
 	requireRefused(request("appsecret_proof", ""), "Invalid appsecret_proof provided in the API argument")
@@ -161,7 +161,7 @@ func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
 			require.Regexp(t, `^179[0-9]{14}$|^18[0-9]{15}$`, m["id"])
 		}
 		paging := at(t, found, "media", "paging").(object)
-		require.NotContains(t, paging, "next", "a nested list has only cursors")
+		require.NotContains(t, paging, "next", "a list inside another object must have cursors, but no URL of the next page")
 		next, more := at(t, paging, "cursors").(object)["after"]
 		if !more {
 			break
@@ -225,7 +225,7 @@ func TestFacebook_returnsPagesAndVideosInFormatOfGraphAPI(t *testing.T) {
 			after = at(t, paging, "cursors", "after").(string)
 		}
 	}
-	require.Positive(t, short, "some pages must be short")
+	require.Positive(t, short, "some pages of the list must be short although more pages follow")
 	require.ElementsMatch(t, r.World().Uploads(link.Facebook, truth.Account.ID, testNow), ids)
 
 	mine := r.World().listedVideos(r.World().facebookOwn(), testNow)[0]

@@ -11,7 +11,7 @@ import (
 // that none of them ever exceeds the views.
 type curve struct {
 	final     float64    // the number of views that the video approaches
-	tau, beta float64    // parameters of the power law; tau is in seconds
+	tau, beta float64    // scale in seconds and exponent of the power law by which the views grow with the age (see progress)
 	late      bool       // true if most views come in one late burst
 	burstAt   float64    // the video's age at the burst, in seconds
 	burstLen  float64    // duration of the burst, in seconds
@@ -51,7 +51,7 @@ func (c curve) progress(age int64) float64 {
 	if age < 60 {
 		return 0
 	}
-	a := warp(float64(age/60*60), c.phases)
+	a := addWaves(float64(age/60*60), c.phases)
 	slow := 1 - math.Pow(1+a/c.tau, -c.beta)
 	if !c.late {
 		return slow
@@ -61,8 +61,8 @@ func (c curve) progress(age int64) float64 {
 	return 0.1*slow + 0.9*burst
 }
 
-// warp adds a daily and a weekly wave to an age in seconds. The result always increases with the age.
-func warp(age float64, phases [2]float64) float64 {
+// addWaves adds a daily and a weekly wave to an age in seconds. The result always increases with the age.
+func addWaves(age float64, phases [2]float64) float64 {
 	daily, weekly := 2*math.Pi/day, 2*math.Pi/(7*day)
 	return age +
 		0.35/daily*(math.Sin(daily*age+phases[0])-math.Sin(phases[0])) +

@@ -21,7 +21,7 @@ func hostileVariants() []hostileVariant {
 		{"wrong types", changeMembers(wrongType)},
 		{"numbers as strings and strings as numbers", changeMembers(swapNumbersAndStrings)},
 		{"ids beyond 2^53, as numbers", changeMembers(numericID)},
-		{"swapped fields", changeMembers(swapped)},
+		{"views and likes exchanged, and ids and texts exchanged", changeMembers(swapped)},
 		{"deep nesting", func(r reply) reply { return r.bytesOnly(deeplyNested()) }},
 		{"a body of ten megabytes", withHugeText},
 		{"NUL, lone surrogates and invalid UTF-8 in texts", withInvalidText},
@@ -36,7 +36,7 @@ func hostileVariants() []hostileVariant {
 			return value
 		})},
 		{"impossible numbers", withImpossibleCounts},
-		{"null for every value", changeMembers(func(_ string, value any) any {
+		{"null instead of every value", changeMembers(func(_ string, value any) any {
 			switch value.(type) {
 			case object, []any:
 				return value

@@ -43,8 +43,8 @@ const (
 	facebookBase = 1_000_000_000_000_000 // smallest generated Facebook video id; all of them have sixteen digits and are below 2^53
 	// tiktokSince and instagramSince are the earliest upload times that an id can contain, as Unix times in seconds. An id with an earlier
 	// time is treated as an id without a time.
-	tiktokSince    = 1388534400 // 1 January 2014
-	instagramSince = 1314220021 // 24 August 2011
+	tiktokSince    = 1388534400 // 1 January 2014, before TikTok existed
+	instagramSince = 1314220021 // 24 August 2011, the time instagramEpoch
 )
 
 // origin has the number of the author's account and the upload time, as they are derived from a video id.
@@ -120,15 +120,15 @@ func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64)
 // timeKey returns the key that scrambles the account number in a video id that contains an upload time. The key differs for every second,
 // so that the ids of one account look unrelated.
 func (w *World) timeKey(p link.Platform, second int64) uint64 {
-	return mix(hash(w.seed, "id", string(p)) + uint64(second))
+	return mixBits(hash(w.seed, "id", string(p)) + uint64(second))
 }
 
 // packFacebookID returns the number in a generated Facebook video id. Its 51 bits contain the account number (32 bits), the index of the
 // upload (11 bits) and a check value (8 bits). unpackFacebookID uses the check value to recognise generated ids.
 func (w *World) packFacebookID(account uint32, index int64) uint64 {
 	key := hash(w.seed, "id", string(link.Facebook))
-	low := uint64(index)<<8 | mix(key^uint64(account)<<16^uint64(index))&0xff
-	return uint64(account)<<19 | low ^ mix(key+uint64(account))&0x7ffff
+	low := uint64(index)<<8 | mixBits(key^uint64(account)<<16^uint64(index))&0xff
+	return uint64(account)<<19 | low ^ mixBits(key+uint64(account))&0x7ffff
 }
 
 // unpackFacebookID returns the account number and the index of the upload in a number from packFacebookID. The result ok is false if the
@@ -136,9 +136,9 @@ func (w *World) packFacebookID(account uint32, index int64) uint64 {
 func (w *World) unpackFacebookID(n uint64) (account uint32, index int64, ok bool) {
 	key := hash(w.seed, "id", string(link.Facebook))
 	account = uint32(n >> 19)
-	low := n&0x7ffff ^ mix(key+uint64(account))&0x7ffff
+	low := n&0x7ffff ^ mixBits(key+uint64(account))&0x7ffff
 	index = int64(low >> 8)
-	return account, index, low&0xff == mix(key^uint64(account)<<16^uint64(index))&0xff
+	return account, index, low&0xff == mixBits(key^uint64(account)<<16^uint64(index))&0xff
 }
 
 // publicShortcode returns a shortcode without the characters that Instagram appends for a private account. It returns other shortcodes

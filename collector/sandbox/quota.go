@@ -44,7 +44,8 @@ func (q *quota) chargeResearch(now time.Time) bool {
 	return q.take(sourceTikTokResearch, now.UTC(), researchQuota)
 }
 
-// take spends one unit of a bucket on the date of t, in the time zone of t. It returns false if limit units are already spent on this date.
+// take spends one unit of a bucket on the date of t, in the time zone of t. It returns false if all units in the parameter limit are
+// already spent on this date.
 func (q *quota) take(bucket string, t time.Time, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -3,20 +3,20 @@ package sandbox
 import "math"
 
 // hash returns a 64-bit hash of a seed and texts. It computes FNV-1a with a separator after each text, so that ("ab","c") and ("a","bc")
-// have different hashes. It then applies mix, so that similar inputs have very different hashes.
+// have different hashes. It then applies mixBits, so that similar inputs have very different hashes.
 func hash(seed uint64, parts ...string) uint64 {
-	h := uint64(14695981039346656037) ^ mix(seed)
+	h := uint64(14695981039346656037) ^ mixBits(seed)
 	for _, part := range parts {
 		for i := range len(part) {
 			h = (h ^ uint64(part[i])) * 1099511628211
 		}
 		h = (h ^ 0x1f) * 1099511628211
 	}
-	return mix(h)
+	return mixBits(h)
 }
 
-// mix is the finaliser of SplitMix64. It is a bijection in which every input bit affects all output bits.
-func mix(x uint64) uint64 {
+// mixBits is the finaliser of SplitMix64. It is a bijection in which every input bit affects all output bits.
+func mixBits(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
@@ -29,7 +29,7 @@ type rng struct{ state uint64 }
 // next returns a random number of 64 bits.
 func (d *rng) next() uint64 {
 	d.state += 0x9e3779b97f4a7c15
-	return mix(d.state)
+	return mixBits(d.state)
 }
 
 // unit returns a random number in [0, 1).
@@ -68,7 +68,7 @@ func scramble(x uint64, bits uint, key uint64) uint64 {
 	mask := uint64(1)<<half - 1
 	left, right := x>>half&mask, x&mask
 	for round := range uint64(scrambleRounds) {
-		left, right = right, left^(mix(key^round<<60^right)&mask)
+		left, right = right, left^(mixBits(key^round<<60^right)&mask)
 	}
 	return left<<half | right
 }
@@ -79,7 +79,7 @@ func unscramble(x uint64, bits uint, key uint64) uint64 {
 	mask := uint64(1)<<half - 1
 	left, right := x>>half&mask, x&mask
 	for round := range uint64(scrambleRounds) {
-		left, right = right^(mix(key^(scrambleRounds-1-round)<<60^left)&mask), left
+		left, right = right^(mixBits(key^(scrambleRounds-1-round)<<60^left)&mask), left
 	}
 	return left<<half | right
 }

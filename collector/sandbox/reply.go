@@ -17,11 +17,11 @@ type object = map[string]any
 type reply struct {
 	status  int
 	header  map[string]string
-	body    any    // the value to send as JSON; ignored if raw is not nil
-	raw     []byte // the bytes to send; nil to send body
+	body    any    // the value to send as JSON; ignored if the field raw is not nil
+	raw     []byte // the bytes to send; nil means that the field body is sent
 	kind    string // content type of the body; "" means JSON
-	pretty  bool   // true to indent the JSON
-	refused bool   // true if the request has no valid credential or path; faults are not applied to such replies
+	pretty  bool   // true to send indented JSON
+	refused bool   // true if the reply refuses a request without a valid credential or path; no fault changes such a reply
 
 	truncate   bool // true to send only the first half of the body
 	promiseAll bool // true to set Content-Length to the length of the whole body although only its first half is sent

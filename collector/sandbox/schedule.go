@@ -54,7 +54,7 @@ func (w *World) schedule(p link.Platform, account uint32, clockTime time.Time) s
 // upload returns the Unix time in seconds of the upload with the given index, counted from 0. Each upload has a random time inside its own
 // interval, so an upload with a higher index is always later.
 func (s schedule) upload(index int64) int64 {
-	jitter := int64(mix(s.key+uint64(index)) % uint64(s.interval*4/5))
+	jitter := int64(mixBits(s.key+uint64(index)) % uint64(s.interval*4/5))
 	return s.start + index*s.interval + jitter
 }
 

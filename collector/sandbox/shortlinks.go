@@ -18,9 +18,9 @@ const (
 	shortAccount shortCase = "account"
 	shortHome    shortCase = "home" // the platform's home page
 	shortLogin   shortCase = "login"
-	shortMissing shortCase = "missing" // the short link is answered with status 404
-	shortLive    shortCase = "live"    // TikTok: a live room
-	shortPhoto   shortCase = "photo"   // TikTok: a slideshow
+	shortMissing shortCase = "missing" // no redirect: the answer is status 404
+	shortLive    shortCase = "live"    // a live broadcast, on TikTok only
+	shortPhoto   shortCase = "photo"   // a slideshow, on TikTok only
 	shortHops    shortCase = "hops"    // the short link leads to a video by two redirects
 	shortLoop    shortCase = "loop"    // the short link redirects to itself
 )

@@ -127,8 +127,8 @@ func (s *Sandbox) tiktokAccount() identity {
 // tiktokMethod describes a method of TikTok's APIs: which requests are valid, and the function that answers them.
 type tiktokMethod struct {
 	source, name string
-	token        string   // the required kind of token: "act" or "clt"
-	get          bool     // true for GET, false for POST
+	token        string   // the required kind of token: "act" (access token of an account) or "clt" (client token)
+	get          bool     // true if the HTTP method is GET; false if it is POST
 	fields       []string // valid values of the query parameter "fields"
 	// answer answers a valid request. Its parameter wants is a function that returns true if a field is requested.
 	answer func(s *Sandbox, c *call, wants func(field string) bool) reply

@@ -36,11 +36,12 @@ type researchQuery struct {
 	Cursor    int       `json:"cursor"`
 	SearchID  string    `json:"search_id"`
 	IsRandom  *bool     `json:"is_random"`
-	from, to  time.Time // parsed StartDate and EndDate
-	size      int       // *MaxCount, or researchPage if MaxCount is nil
+	from, to  time.Time // StartDate and EndDate as times
+	size      int       // page size: *MaxCount, or researchPage if MaxCount is nil
 }
 
-// check returns TikTok's error message for an invalid query, or "" if the query is valid. It sets from, to and size.
+// check returns TikTok's error message for an invalid query, or "" if the query is valid. It sets the fields from, to and size of the
+// query.
 func (q *researchQuery) check() string {
 	var err error
 	if q.from, err = time.Parse("20060102", q.StartDate); err != nil {

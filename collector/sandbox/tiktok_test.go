@@ -91,20 +91,20 @@ func TestTikTok_refusesInvalidRequests(t *testing.T) {
 	const research = `{"query":{"and":[{"operation":"IN","field_name":"video_id","field_values":["7588213403351190801"]}]},"start_date":"20251201","end_date":%q,"max_count":%d}`
 	ids := strings.TrimSuffix(strings.Repeat(`"7588213403351190801",`, 21), ",")
 	for name, c := range map[string]struct{ token, path, body, says string }{
-		"no fields":                   {user, "video/query/", `{"filters":{"video_ids":["1"]}}`, "fields"},
-		"an unknown field":            {user, "video/query/?fields=id,plays", `{"filters":{"video_ids":["1"]}}`, "plays"},
-		"too many ids":                {user, "video/query/?fields=id", `{"filters":{"video_ids":[` + ids + `]}}`, "21"},
-		"no ids":                      {user, "video/query/?fields=id", `{"filters":{}}`, "0 ids"},
-		"an unknown member":           {user, "video/query/?fields=id", `{"filters":{"video_ids":["1"]},"x":1}`, "malformed"},
-		"ids are numbers":             {user, "video/query/?fields=id", `{"filters":{"video_ids":[1]}}`, "malformed"},
-		"max_count too large":         {user, "video/list/?fields=id", `{"max_count":21}`, "20"},
-		"a field of the Research API": {user, "user/info/?fields=favorites_count", "", "favorites_count"},
-		"a date range too long":       {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20260101", 100), "30 days"},
-		"a date in a wrong format":    {client, "research/video/query/?fields=id", fmt.Sprintf(research, "2025-12-30", 100), "end_date"},
-		"max_count of rows too large": {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20251231", 101), "100"},
-		"no query":                    {client, "research/video/query/?fields=id", `{"start_date":"20251201","end_date":"20251202"}`, "query"},
-		"an unknown condition":        {client, "research/video/query/?fields=id", strings.Replace(fmt.Sprintf(research, "20251231", 100), "video_id", "views", 1), "views"},
-		"an unknown account":          {client, "research/user/info/?fields=display_name", `{"username":"no body"}`, "username"},
+		"no fields":                              {user, "video/query/", `{"filters":{"video_ids":["1"]}}`, "fields"},
+		"an unknown field":                       {user, "video/query/?fields=id,plays", `{"filters":{"video_ids":["1"]}}`, "plays"},
+		"too many ids":                           {user, "video/query/?fields=id", `{"filters":{"video_ids":[` + ids + `]}}`, "21"},
+		"no ids":                                 {user, "video/query/?fields=id", `{"filters":{}}`, "0 ids"},
+		"an unknown member":                      {user, "video/query/?fields=id", `{"filters":{"video_ids":["1"]},"x":1}`, "malformed"},
+		"ids are numbers":                        {user, "video/query/?fields=id", `{"filters":{"video_ids":[1]}}`, "malformed"},
+		"a page size above 20":                   {user, "video/list/?fields=id", `{"max_count":21}`, "20"},
+		"a field that only the Research API has": {user, "user/info/?fields=favorites_count", "", "favorites_count"},
+		"a date range too long":                  {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20260101", 100), "30 days"},
+		"a date in a wrong format":               {client, "research/video/query/?fields=id", fmt.Sprintf(research, "2025-12-30", 100), "end_date"},
+		"a page size above 100":                  {client, "research/video/query/?fields=id", fmt.Sprintf(research, "20251231", 101), "100"},
+		"no query":                               {client, "research/video/query/?fields=id", `{"start_date":"20251201","end_date":"20251202"}`, "query"},
+		"an unknown condition":                   {client, "research/video/query/?fields=id", strings.Replace(fmt.Sprintf(research, "20251231", 100), "video_id", "views", 1), "views"},
+		"an unknown account":                     {client, "research/user/info/?fields=display_name", `{"username":"no body"}`, "username"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

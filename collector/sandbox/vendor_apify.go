@@ -33,7 +33,7 @@ func apifyActors(name string) (apifyActor, bool) {
 // apifyInput is the input of the simulated actors. Like the real actors, they ignore unknown members.
 type apifyInput struct {
 	PostURLs       []string `json:"postURLs"`       // links of videos, for the TikTok actors
-	Profiles       []string `json:"profiles"`       // handles, for the TikTok actors
+	Profiles       []string `json:"profiles"`       // handles of accounts, for the TikTok actors
 	ResultsPerPage *int     `json:"resultsPerPage"` // number of videos of each profile; nil means 1
 	DirectURLs     []string `json:"directUrls"`     // links of posts, for apify~instagram-scraper
 }

@@ -48,7 +48,7 @@ func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 		truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
 		require.Equal(t, "scout2015", truth.Account.Handle)
 		requireAweme(t, truth, at(t, a.json(t), "data", 0))
-		// The sandbox stores the author in the link, so a later call with only the video id returns the same author.
+		// The sandbox has stored the author from this link, so a call with only the video id returns the same author.
 		requireAweme(t, truth, at(t, r.ensemble(t, "tt/post/multi-info", "ids", "6718335390845095173").json(t), "data", 0))
 	})
 	t.Run("leaves out unavailable videos of a batch", func(t *testing.T) {
@@ -107,20 +107,20 @@ func TestEnsembleData_returnsDocumentedStatusCodes(t *testing.T) {
 		{"a depth of zero", "tt/user/posts", []string{"username", "zachking", "depth", "0"}, 422},
 		{"a text that is not a link", "tt/post/info", []string{"url", "hello"}, 462},
 		{"a link of another platform", "tt/post/info", []string{"url", "https://youtu.be/dQw4w9WgXcQ"}, 462},
-		{"a link of an account", "tt/post/info", []string{"url", "https://www.tiktok.com/@zachking"}, 462},
+		{"a link to an account", "tt/post/info", []string{"url", "https://www.tiktok.com/@zachking"}, 462},
 		{"too many ids", "tt/post/multi-info", []string{"ids", strings.Repeat("7106594312292453675;", 101)}, 464},
 		{"a deleted video", "tt/post/info", []string{"url", tiktok(TurnsDeleted)}, 404},
 		{"a private video", "tt/post/info", []string{"url", tiktok(TurnsPrivate)}, 472},
 		{"an age-restricted video", "tt/post/info", []string{"url", tiktok(AgeRestricted)}, 471},
 		{"an unknown user", "tt/user/info", []string{"username", handle(AccountGone)}, 473},
 		{"an unknown user", "tt/user/info", []string{"username", "not a user"}, 473},
-		{"a private user", "tt/user/info", []string{"username", handle(AccountPrivate)}, 200},
-		{"a private user's list", "tt/user/posts", []string{"username", handle(AccountPrivate), "depth", "1"}, 472},
-		{"an empty list", "tt/user/posts", []string{"username", handle(AccountEmpty), "depth", "1"}, 200},
+		{"the profile of a private user", "tt/user/info", []string{"username", handle(AccountPrivate)}, 200},
+		{"the list of a private user", "tt/user/posts", []string{"username", handle(AccountPrivate), "depth", "1"}, 472},
+		{"the list of a user without videos", "tt/user/posts", []string{"username", handle(AccountEmpty), "depth", "1"}, 200},
 		{"an invalid shortcode", "instagram/post/details", []string{"code", "a b"}, 462},
-		{"a private shortcode", "instagram/post/details", []string{"code", "DOq6eV6iIgD" + strings.Repeat("x", 28)}, 472},
+		{"a shortcode of a private account's post", "instagram/post/details", []string{"code", "DOq6eV6iIgD" + strings.Repeat("x", 28)}, 472},
 		{"a username instead of an id", "instagram/user/reels", []string{"user_id", "nike", "depth", "1"}, 422},
-		{"a Facebook link of an account", "facebook/post/info", []string{"url", "https://www.facebook.com/nasa"}, 462},
+		{"a link to a Facebook account", "facebook/post/info", []string{"url", "https://www.facebook.com/nasa"}, 462},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -293,7 +293,7 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 		{"a private video", "v2/tiktok/video", []string{"url", tiktok(TurnsPrivate)}, 200},
 		{"an age-restricted video", "v2/tiktok/video", []string{"url", tiktok(AgeRestricted)}, 200},
 		{"an unknown user", "v1/tiktok/profile", []string{"handle", r.World().FindAccount(link.TikTok, AccountGone)}, 404},
-		{"a private user's list", "v3/tiktok/profile/videos", []string{"handle", r.World().FindAccount(link.TikTok, AccountPrivate)}, 200},
+		{"the list of a private user", "v3/tiktok/profile/videos", []string{"handle", r.World().FindAccount(link.TikTok, AccountPrivate)}, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -74,7 +74,7 @@ func TestWorld_countsDecreaseOnlyInCategoryFalling(t *testing.T) {
 		late := early.Add(time.Duration(rapid.Int64Range(0, 500*day).Draw(t, "later")) * time.Second)
 		before, _ := w.Video(p, id, early)
 		after, _ := w.Video(p, id, late)
-		require.False(t, before.UploadedAt.After(early), "a video must be uploaded before the time")
+		require.False(t, before.UploadedAt.After(early), "a video must be uploaded before the time for which its data are requested")
 		require.Equal(t, before.UploadedAt, after.UploadedAt)
 		require.Equal(t, before.Title, after.Title)
 		for _, v := range []VideoTruth{before, after} {
@@ -122,7 +122,7 @@ func TestWorld_moreThan97PercentOfIDsArePublicVideos(t *testing.T) {
 // exampleID returns a valid video id of a platform. Different values of i give different ids. The ids are not in the list of any generated
 // account.
 func exampleID(p link.Platform, i int) string {
-	n := mix(uint64(i) + 77)
+	n := mixBits(uint64(i) + 77)
 	switch p {
 	case link.TikTok:
 		return strconv.FormatUint((1_600_000_000+n%150_000_000)<<32|n>>32, 10)
@@ -138,13 +138,13 @@ func exampleID(p link.Platform, i int) string {
 func TestWorld_derivesUploadTimeFromID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
-	t.Run("is contained in a TikTok id", func(t *testing.T) {
+	t.Run("a TikTok id contains the upload time", func(t *testing.T) {
 		t.Parallel()
 		v, ok := w.Video(link.TikTok, "7106594312292453675", testNow)
 		require.True(t, ok)
 		require.Equal(t, time.Unix(7106594312292453675>>32, 0).UTC(), v.UploadedAt)
 	})
-	t.Run("is contained in a shortcode", func(t *testing.T) {
+	t.Run("an Instagram shortcode contains the upload time", func(t *testing.T) {
 		t.Parallel()
 		n, ok := shortcodeNumber("DOq6eV6iIgD")
 		require.True(t, ok)
@@ -153,7 +153,7 @@ func TestWorld_derivesUploadTimeFromID(t *testing.T) {
 		require.Equal(t, time.UnixMilli(int64(n>>23)+instagramEpoch).UTC().Truncate(time.Second), v.UploadedAt)
 		require.Equal(t, 2025, v.UploadedAt.Year())
 	})
-	t.Run("is in the 400 days before the epoch if the id contains no time", func(t *testing.T) {
+	t.Run("other ids get an upload time in the 400 days before the epoch", func(t *testing.T) {
 		t.Parallel()
 		for _, p := range []link.Platform{link.YouTube, link.Facebook} {
 			for i := range 500 {
@@ -163,7 +163,7 @@ func TestWorld_derivesUploadTimeFromID(t *testing.T) {
 			}
 		}
 	})
-	t.Run("is before the clock's time if the clock is set before the epoch", func(t *testing.T) {
+	t.Run("ids get an upload time before the clock's time if the clock is set before the epoch", func(t *testing.T) {
 		t.Parallel()
 		long := time.Date(2023, 5, 1, 0, 0, 0, 0, time.UTC)
 		for _, p := range link.Platforms {
@@ -261,7 +261,7 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 		}
 		require.Empty(t, w.names, "generated names must not be stored")
 	})
-	t.Run("remembers names that it did not generate", func(t *testing.T) {
+	t.Run("stores handles and ids from requests that the world did not generate", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(0)
 		first, _ := w.Account(link.YouTube, "MrBeast", testNow)
@@ -274,7 +274,7 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 		byHandle, _ := w.Account(link.YouTube, foreign.Handle, testNow)
 		require.Equal(t, foreign, byHandle)
 	})
-	t.Run("accepts any script on YouTube", func(t *testing.T) {
+	t.Run("accepts YouTube handles in any writing system", func(t *testing.T) {
 		t.Parallel()
 		account, ok := newWorld(0).Account(link.YouTube, "@東京グルメ", testNow)
 		require.True(t, ok)
@@ -429,7 +429,7 @@ func TestWorld_titlesHaveHashtagsAndEmoji(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, wide, 60, "four-byte characters must be common")
+	require.Greater(t, wide, 60, "many titles must have a character of four bytes")
 }
 
 func TestHandles_canBeDecodedInOnlyOneWay(t *testing.T) {

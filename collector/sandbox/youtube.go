@@ -241,7 +241,7 @@ func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
 
 // etag returns the ETag of a JSON value: a hash of its encoding.
 func etag(body any) string {
-	raw, _ := json.Marshal(body) // encoding cannot fail
+	raw, _ := json.Marshal(body) // cannot fail: the value has only types that JSON can encode
 	sum := sha256.Sum256(raw)
 	return base64.RawURLEncoding.EncodeToString(sum[:20])
 }

@@ -47,7 +47,7 @@ func (s *Sandbox) youtubeChannels(c *call, q youtubeRequest) reply {
 		}
 	}
 	body := object{"kind": "youtube#channelListResponse", "pageInfo": object{"totalResults": len(items), "resultsPerPage": 5}}
-	if len(items) > 0 { // without a result, channels.list has no member "items"
+	if len(items) > 0 { // if channels.list finds no channel, its answer has no member "items"
 		body["items"] = items
 		body["pageInfo"].(object)["resultsPerPage"] = max(5, len(items))
 	}

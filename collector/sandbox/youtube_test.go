@@ -97,18 +97,18 @@ func TestYouTube_refusesInvalidRequests(t *testing.T) {
 		{"no filter", "videos?part=id" + key, 400, "missingRequiredParameter"},
 		{"an empty filter", "videos?part=id&id=" + key, 400, "missingRequiredParameter"},
 		{"two filters", "videos?part=id&id=dQw4w9WgXcQ&chart=mostPopular" + key, 400, "incompatibleParameters"},
-		{"maxResults beside id", "videos?part=id&id=dQw4w9WgXcQ&maxResults=5" + key, 400, "incompatibleParameters"},
+		{"maxResults together with id", "videos?part=id&id=dQw4w9WgXcQ&maxResults=5" + key, 400, "incompatibleParameters"},
 		{"an unknown part", "videos?part=statistic&id=dQw4w9WgXcQ" + key, 400, "unknownPart"},
-		{"a part for the owner only", "videos?part=fileDetails&id=dQw4w9WgXcQ" + key, 403, "forbidden"},
-		{"a part of another method", "videos:batchGetStats?part=status&id=dQw4w9WgXcQ" + key, 400, "unknownPart"},
+		{"a part that only the owner may request", "videos?part=fileDetails&id=dQw4w9WgXcQ" + key, 403, "forbidden"},
+		{"a part that only another method accepts", "videos:batchGetStats?part=status&id=dQw4w9WgXcQ" + key, 400, "unknownPart"},
 		{"an unknown parameter", "videos?part=id&id=dQw4w9WgXcQ&ids=x" + key, 400, "unexpectedParameter"},
 		{"a repeated parameter", "channels?part=id&forHandle=abc&forHandle=abd" + key, 400, "unexpectedParameter"},
-		{"a chart", "videos?part=id&chart=mostPopular" + key, 400, "videoChartNotFound"},
-		{"a rating without login", "videos?part=id&myRating=like" + key, 401, "authError"},
-		{"my channel without login", "channels?part=id&mine=true" + key, 401, "authError"},
+		{"the unsupported filter chart", "videos?part=id&chart=mostPopular" + key, 400, "videoChartNotFound"},
+		{"the filter myRating without a login", "videos?part=id&myRating=like" + key, 401, "authError"},
+		{"the filter mine without a login", "channels?part=id&mine=true" + key, 401, "authError"},
 		{"a malformed query", "videos?part=id&id=%zz" + key, 400, "badRequest"},
 		{"a malformed field mask", "videos?part=id&id=dQw4w9WgXcQ&fields=items(id" + key, 400, "invalidParameter"},
-		{"an unsupported encoding", "videos?part=id&id=dQw4w9WgXcQ&alt=media" + key, 400, "invalid"},
+		{"an unsupported value of alt", "videos?part=id&id=dQw4w9WgXcQ&alt=media" + key, 400, "invalid"},
 		{"maxResults too large", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&maxResults=51" + key, 400, "invalidParameter"},
 		{"an invalid page token", "playlistItems?part=id&playlistId=UUX6OQ3DkcsbYNE6H8uQQuVA&pageToken=CAUQAA" + key, 400, "invalidPageToken"},
 		{"an unknown playlist", "playlistItems?part=id&playlistId=PL123" + key, 404, "playlistNotFound"},
@@ -223,7 +223,7 @@ func TestISODuration_formatsLengths(t *testing.T) {
 
 func TestReadPageToken_acceptsOnlyTokensOfPageToken(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "EAAaBlBUOkNESQ", pageToken(50, true), "YouTube's own token for this offset")
+	require.Equal(t, "EAAaBlBUOkNESQ", pageToken(50, true), "must equal the page token that YouTube uses for the offset 50")
 	rapid.Check(t, func(t *rapid.T) {
 		offset, forward := rapid.IntRange(0, 5000).Draw(t, "offset"), rapid.Bool().Draw(t, "forward")
 		gotOffset, gotForward, ok := readPageToken(pageToken(offset, forward))

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	newVideo  = 3 * 24 * time.Hour  // the age below which a video counts as fast, because the counts of a video change most in its first days
-	slowVideo = 30 * 24 * time.Hour // the age below which a video never counts as slow
+	newVideo  = 3 * 24 * time.Hour  // a video below this age is fast, because the counts of a video change most in its first days
+	slowVideo = 30 * 24 * time.Hour // a video below this age is never slow, however little its views change
 	// fastGrowth and slowGrowth are fractions of a video's views, and fastViews is a number of views. A video is fast if its views grow by at
 	// least fastGrowth a day and by at least fastViews a day. A video is slow if its views grow by less than slowGrowth a day.
 	fastGrowth = 0.1
@@ -114,7 +114,7 @@ func NeedsDetails(t queue.Target, now time.Time) bool {
 
 // detailsUntil returns how many fetches of the target's details were scheduled between 1970 and the time end.
 func detailsUntil(t queue.Target, end time.Time) int64 {
-	const day, early = 24 * 60 * 60, 60 * 60 // both in seconds; a fetch that is at most early seconds before its scheduled time counts as the scheduled fetch
+	const day, early = 24 * 60 * 60, 60 * 60 // in seconds; a fetch less than an hour (the constant early) before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
 	own := detailsDays * slot / day // number of the day, within each period of detailsDays, on which the details of the target are fetched
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)

@@ -27,7 +27,7 @@ func drawTarget(t *rapid.T) queue.Target {
 }
 
 // fetchTimes returns the times at which fetches of a target are scheduled in the given number of days after someDay. It assumes that each
-// fetch happens at a random time, between its scheduled time and delay later.
+// fetch happens at a random time after its scheduled time, by at most the parameter delay.
 func fetchTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	times := []time.Time{}
@@ -94,12 +94,12 @@ func TestNext_isNotDelayedByALateFetch(t *testing.T) {
 		target := drawTarget(rt)
 		punctual := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 0)
 		late := fetchTimes(rt, Plan{}, target, queue.PaceFast, 5, 2*time.Hour)
-		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // without the first fetch, which may be left out if the previous fetch was late
+		require.Equal(rt, punctual[1:], late[len(late)-len(punctual)+1:]) // the first fetch is not compared, because it may be left out after a late fetch
 		for i := 1; i < len(punctual); i++ {
 			require.Equal(rt, 6*time.Hour, punctual[i].Sub(punctual[i-1]))
 		}
 		early := punctual[2].Add(-Early)
-		require.Equal(rt, punctual[3], Plan{}.Next(target, queue.PaceFast, early), "an early fetch must replace the scheduled one")
+		require.Equal(rt, punctual[3], Plan{}.Next(target, queue.PaceFast, early), "a fetch just before its scheduled time must count as the scheduled fetch")
 	})
 }
 
@@ -134,8 +134,8 @@ func TestNeedsDetails_isTrueForOneFetchAWeek(t *testing.T) {
 			mixedHours++
 		}
 	}
-	require.LessOrEqual(t, mixedHours, 2*days, "only the first and the last hour of the details window may have both")
-	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "a target without details needs them")
+	require.LessOrEqual(t, mixedHours, 2*days, "at most two hours of a day may have both fetches with details and fetches without")
+	require.True(t, NeedsDetails(queue.Target{ExternalID: "1"}, someDay), "the first fetch of a target must include the details")
 }
 
 func TestThrottle_reducesTheFetchesOfOneLaneAfterTheOther(t *testing.T) {
@@ -177,19 +177,19 @@ func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
 		upload *time.Time
 		want   queue.Pace
 	}{
-		"young":                         {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
-		"seen for the first time":       {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
-		"old and not growing":           {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceSlow},
-		"not growing but too young":     {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), queue.PaceSteady},
-		"of unknown age":                {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, queue.PaceSteady},
-		"old and growing":               {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), queue.PaceSteady},
-		"old and growing fast again":    {new(int64(100_000)), ago(24 * time.Hour), queue.PaceSlow, new(int64(110_000)), uploaded(300), queue.PaceFast},
-		"fast growth within six hours":  {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceFast},
-		"the same growth within a week": {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceSlow},
-		"falling fast":                  {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), queue.PaceFast},
-		"few views":                     {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), queue.PaceSteady},
-		"too soon after the last fetch": {new(int64(100_000)), ago(time.Minute), queue.PaceSlow, new(int64(100_100)), uploaded(300), queue.PaceSlow},
-		"views are hidden":              {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
+		"uploaded two days ago":                       {nil, nil, 0, new(int64(1)), uploaded(2), queue.PaceFast},
+		"old, and fetched for the first time":         {nil, nil, 0, new(int64(1)), uploaded(200), queue.PaceSteady},
+		"30 days old and hardly growing":              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(30), queue.PaceSlow},
+		"29 days old and hardly growing":              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_900)), uploaded(29), queue.PaceSteady},
+		"of unknown age and not growing":              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(100_000)), nil, queue.PaceSteady},
+		"old and growing by 1.1 % a day":              {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(101_100)), uploaded(300), queue.PaceSteady},
+		"old, slow before, and growing by 10 % a day": {new(int64(100_000)), ago(24 * time.Hour), queue.PaceSlow, new(int64(110_000)), uploaded(300), queue.PaceFast},
+		"old and grown by 2.6 % in six hours":         {new(int64(100_000)), ago(6 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceFast},
+		"old and grown by 2.6 % in a week":            {new(int64(100_000)), ago(7 * 24 * time.Hour), 0, new(int64(102_600)), uploaded(300), queue.PaceSlow},
+		"views fall by 20 % a day":                    {new(int64(100_000)), ago(24 * time.Hour), 0, new(int64(80_000)), uploaded(300), queue.PaceFast},
+		"large growth, but of fewer than 100 views":   {new(int64(10)), ago(24 * time.Hour), 0, new(int64(60)), uploaded(300), queue.PaceSteady},
+		"fetched again after one minute":              {new(int64(100_000)), ago(time.Minute), queue.PaceSlow, new(int64(100_100)), uploaded(300), queue.PaceSlow},
+		"views are hidden":                            {new(int64(100_000)), ago(24 * time.Hour), queue.PaceFast, nil, uploaded(300), queue.PaceSteady},
 	} {
 		got := PaceOf(queue.Target{Views: c.before, FetchedAt: c.at, Pace: c.known}, &ingest.VideoFacts{Views: c.now, UploadedAt: c.upload}, someDay)
 		require.Equal(t, c.want, got, name)
@@ -225,10 +225,10 @@ func TestFit_returnsTheSmallestSufficientThrottle(t *testing.T) {
 		for _, pool := range [][]Need{needs[:2], needs[2:]} {
 			s := got[pool[0].Group]
 			if s < MaxThrottle {
-				require.True(rt, fits(pool, supply, Plan{Throttle: s}), "the budgets must suffice for the planned fetches")
+				require.True(rt, fits(pool, supply, Plan{Throttle: s}), "the budgets must be large enough for the fetches of the plan")
 			}
 			if s > 0 {
-				require.False(rt, fits(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "a smaller throttle would suffice")
+				require.False(rt, fits(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "a smaller throttle must not be enough for the budgets")
 			}
 		}
 	})
@@ -258,11 +258,11 @@ func TestDue_defersFetchesThatWereScheduledBeforeTheThrottleRose(t *testing.T) {
 			require.Equal(rt, want, next)
 		}
 		for name, change := range map[string]func(*queue.Target){
-			"a user waits for the fetch":    func(t *queue.Target) { t.Lane = queue.LaneInteractive },
-			"an organisation has joined":    func(t *queue.Target) { t.RequestedAt = fetched + 1 },
-			"the last fetch failed":         func(t *queue.Target) { t.Attempts = 1 },
-			"the last counts are held back": func(t *queue.Target) { t.Suspect = new("0 views") },
-			"the target has no counts":      func(t *queue.Target) { t.FetchedAt = nil },
+			"a user waits for the fetch": func(t *queue.Target) { t.Lane = queue.LaneInteractive },
+			"a further organisation has requested the target since the last fetch": func(t *queue.Target) { t.RequestedAt = fetched + 1 },
+			"the last fetch failed":           func(t *queue.Target) { t.Attempts = 1 },
+			"the last counts were suspicious": func(t *queue.Target) { t.Suspect = new("0 views") },
+			"the target was never fetched":    func(t *queue.Target) { t.FetchedAt = nil },
 		} {
 			other := target
 			change(&other)

@@ -44,7 +44,7 @@ func (s Throttle) stage(stage int, lane queue.Lane) float64 {
 
 // Plan has the settings that decide how often targets are fetched.
 type Plan struct {
-	Intervals Intervals // intervals while the budgets are large enough
+	Intervals Intervals // the intervals that apply without a throttle
 	Throttle  Throttle
 }
 
@@ -148,17 +148,17 @@ func fits(pool []Need, supply map[string]float64, p Plan) bool {
 			detailed := min(fetches, float64(d.Targets)/detailsDays)
 			counts, details = counts+fetches-detailed, details+detailed
 		}
-		if !pay(details, n.Details, left) || !pay(counts, n.Counts, left) {
+		if !subtractCost(details, n.Details, left) || !subtractCost(counts, n.Counts, left) {
 			return false
 		}
 	}
 	return true
 }
 
-// pay subtracts the cost of a number of fetches from the available units. Each entry of costs is an alternative price of one fetch. pay
+// subtractCost subtracts the cost of a number of fetches from the available units. Each entry of costs is an alternative price of one fetch. It
 // uses the first entry until one of its budgets is spent, then the next entry. It returns false if the units are not enough for all
 // fetches.
-func pay(fetches float64, costs []map[string]float64, available map[string]float64) bool {
+func subtractCost(fetches float64, costs []map[string]float64, available map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {
 		return true // no source serves the targets, so their fetches spend no units

@@ -33,7 +33,7 @@ type CallBudget struct {
 	meter    atomic.Int32 // metering mode: unmetered, limited or counted
 	spent    atomic.Int64 // number of metered requests
 	smallest int64        // smallest Units of the calls; it limits the metered requests, because each request takes one unit of every call
-	setSpent []Call       // arguments of the calls of SetSpent
+	setSpent []Call       // the arguments of all calls of SetSpent so far
 }
 
 const (
@@ -42,7 +42,7 @@ const (
 	counted         // requests are counted; Spend always returns true
 )
 
-// NewCallBudget returns a CallBudget with the units that are reserved by calls.
+// NewCallBudget returns a CallBudget with reserved units. The parameter calls has the number of reserved units of each budget.
 func NewCallBudget(calls []Call) *CallBudget {
 	b := &CallBudget{calls: slices.Clone(calls), smallest: math.MaxInt64}
 	for _, call := range calls {

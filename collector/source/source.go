@@ -27,7 +27,7 @@ type Source interface {
 	// "vendor:apify". It is unique among the configured sources.
 	Name() string
 	// Serves returns ok = true if this source can fetch the target. The result batch is then the largest number of such targets in one call
-	// of Fetch. If t has no ExternalID, the question is whether the source serves the platform and the kind of t at all.
+	// of Fetch. If t has no ExternalID, ok is true if the source can fetch any targets of the platform and kind of t.
 	Serves(t Target) (batch int, ok bool)
 	// Group returns the group of a target. All targets of one call of Fetch must have the same group, platform, kind and batch size. Most
 	// sources return "" for every target. A source that finds a video in the video list of its account returns the handle of this account.

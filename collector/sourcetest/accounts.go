@@ -45,7 +45,7 @@ type AccountAnswer struct {
 	Class source.Class // expected class of the result, or of the failure if the platform refuses the request
 	// Account is the data of the account that the source must return if Class is source.OK. nil means the Account of the case OK.
 	Account *source.AccountFacts
-	// RetryAt and Bucket are the fields that the source.Failure must have if the answer has no header Retry-After.
+	// RetryAt and Bucket are the expected values of these fields of the source.Failure if the answer has no header Retry-After.
 	RetryAt time.Time
 	Bucket  string
 }
@@ -136,16 +136,16 @@ func (h AccountHarness) runRefused(t *testing.T, c Case) {
 func (h AccountHarness) runBroken(t *testing.T) {
 	ok := h.Answers[OK]
 	for name, broken := range map[string]func(body string) Reply{
-		"garbage":              func(string) Reply { return Reply{Body: "\x00\xff\x1f\x8b garbage"} },
-		"an empty body":        func(string) Reply { return Reply{} },
-		"null":                 func(string) Reply { return Reply{Body: "null"} },
-		"a truncated answer":   func(body string) Reply { return Reply{Body: body[:len(body)/2]} },
-		"very deep nesting":    func(string) Reply { return Reply{Body: strings.Repeat(`{"items":[`, 1<<19)} },
-		"a page of HTML":       func(string) Reply { return Reply{Body: "<!DOCTYPE html><html></html>"} },
-		"a page of HTML, 502":  func(string) Reply { return Reply{Status: http.StatusBadGateway, Body: "<html></html>"} },
-		"a body of 10 MB":      func(body string) Reply { return Reply{Body: strings.Repeat(" ", 10<<20) + body} },
-		"a very long list":     func(string) Reply { return Reply{Body: `{"items":[` + strings.Repeat("0,", 1<<20) + "0]}"} },
-		"another kind of JSON": func(string) Reply { return Reply{Body: `"ok"`} },
+		"garbage":                            func(string) Reply { return Reply{Body: "\x00\xff\x1f\x8b garbage"} },
+		"an empty body":                      func(string) Reply { return Reply{} },
+		"null":                               func(string) Reply { return Reply{Body: "null"} },
+		"a truncated answer":                 func(body string) Reply { return Reply{Body: body[:len(body)/2]} },
+		"very deep nesting":                  func(string) Reply { return Reply{Body: strings.Repeat(`{"items":[`, 1<<19)} },
+		"status 200 with a page of HTML":     func(string) Reply { return Reply{Body: "<!DOCTYPE html><html></html>"} },
+		"status 502 with a page of HTML":     func(string) Reply { return Reply{Status: http.StatusBadGateway, Body: "<html></html>"} },
+		"10 MB of spaces before the answer":  func(body string) Reply { return Reply{Body: strings.Repeat(" ", 10<<20) + body} },
+		"a list with a million entries":      func(string) Reply { return Reply{Body: `{"items":[` + strings.Repeat("0,", 1<<20) + "0]}"} },
+		"a JSON string instead of an object": func(string) Reply { return Reply{Body: `"ok"`} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,7 +226,7 @@ func (h AccountHarness) runHostile(t *testing.T) {
 func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFacts) {
 	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
 		if count != nil {
-			require.Contains(t, a.Profile.Body, strconv.FormatInt(*count, 10), "%s were invented", name)
+			require.Contains(t, a.Profile.Body, strconv.FormatInt(*count, 10), "the profile must contain the returned number of %s", name)
 		}
 	}
 	var pages strings.Builder
@@ -235,7 +235,7 @@ func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFact
 		pages.WriteString(p.Body)
 	}
 	for _, v := range f.Videos {
-		require.Contains(t, pages.String(), v.ID, "a video was invented")
+		require.Contains(t, pages.String(), v.ID, "the answers must contain the id of each returned video")
 		require.Contains(t, v.Link, v.ID)
 	}
 }
@@ -258,7 +258,8 @@ func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFu
 	}
 }
 
-// route returns a handler that answers requests for tokens and the like with h.Side, and all other requests with a handler from server.
+// route returns a handler that answers side requests, for example for tokens, with h.Side, and all other requests with a handler from the
+// function server.
 func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide != nil && h.IsSide(r) {

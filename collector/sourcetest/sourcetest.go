@@ -75,7 +75,7 @@ type Harness struct {
 	// New returns the source to test. The source sends its requests through client to the URL in base, with the constant Credential. Its clock
 	// returns Now.
 	New     func(t *testing.T, base string, client *fetch.Client) source.Source
-	Targets []source.Target // one batch of targets
+	Targets []source.Target // the batch that the tests fetch
 	Plan    int             // index of the plan to use, in the list that the source's method Plan returns
 	// IsMain returns true if r requests the targets. Side answers all other requests of the source, for example for a token. IsMain is nil
 	// if the source sends no other requests.

@@ -58,7 +58,7 @@ type Display struct {
 
 	mu         sync.Mutex
 	username   string    // the handle of the logged-in account; "" if it is not known
-	usernameAt time.Time // the time at which username was fetched
+	usernameAt time.Time // the time at which the field username was fetched
 	sourceID   string    // the id of the logged-in account; "" if it is not known
 }
 
@@ -234,9 +234,9 @@ func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t
 	case own == "" || !strings.EqualFold(*handle, own):
 		return source.Unsupported, notOwn, nil
 	case decoded.noList:
-		return source.Temporary, "missing from an answer without a list", nil
+		return source.Temporary, "the answer has no list of videos", nil
 	case t.HandleClaimed:
-		return source.Unconfirmed, notOwn + ", and only a caller's link names this account", nil
+		return source.Unconfirmed, notOwn + "; the video's account is known only from a caller's link", nil
 	}
 	return source.Missing, "missing from TikTok's answer: the video is deleted or private, or belongs to another account than its link says", nil
 }

@@ -44,7 +44,7 @@ func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t
 	case r.Account.Username == nil:
 		return source.Result{Class: source.Unsupported, Detail: "the handle of the account that has logged in is not known, because the scope user.info.profile is missing"}, nil
 	case *r.Account.Username != handle && (t.SourceID == "" || r.Account.SourceID == nil || *r.Account.SourceID != t.SourceID):
-		return source.Result{Class: source.Unsupported, Detail: "not the account that has logged in"}, nil
+		return source.Result{Class: source.Unsupported, Detail: "another account than the one that has logged in"}, nil
 	}
 	return d.addVideos(ctx, budget, t, r)
 }

@@ -57,9 +57,10 @@ func refusal(code, message string) string {
 
 func list(items ...string) string { return ok(`{"videos":[` + strings.Join(items, ",") + `]}`) }
 
-func item(id, more string) string {
+// item returns a video in an answer of the Display API. The parameter members is the JSON text of additional members.
+func item(id, members string) string {
 	return fmt.Sprintf(`{"id":%q,"create_time":1766782800,"title":"Leek soup 🥣","video_description":"Leek soup, slowly","duration":58,
-		"share_url":"https://www.tiktok.com/@Soup.Season/video/%[1]s?utm_campaign=tt4d_open_api",%s}`, id, more)
+		"share_url":"https://www.tiktok.com/@Soup.Season/video/%[1]s?utm_campaign=tt4d_open_api",%s}`, id, members)
 }
 
 const (
@@ -72,8 +73,8 @@ const tokens = `{"open_id":"723f24d7","scope":"user.info.basic,user.info.profile
 
 const profile = `{"user":{"open_id":"723f24d7","display_name":"Soup Season","username":"Soup.Season","bio_description":"Soup.\nAll year","follower_count":1230000,"following_count":7}}`
 
-// side answers the requests for tokens and for the profile, which the source sends in addition to the requests for videos.
-func side(w http.ResponseWriter, r *http.Request) {
+// serveSideRequests answers the requests for tokens and for the profile, which the source sends in addition to the requests for videos.
+func serveSideRequests(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
 		_, _ = io.WriteString(w, tokens)
@@ -153,7 +154,7 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 		},
 		Targets: []source.Target{target(soup, owner, true), target(kite, "Soup.Season", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
-		Side:    http.HandlerFunc(side),
+		Side:    http.HandlerFunc(serveSideRequests),
 		Answers: answers,
 	})
 }
@@ -203,7 +204,7 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 		},
 		Target: accountTarget(owner, 30), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/list/") },
-		IsSide: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/oauth/token/") }, Side: http.HandlerFunc(side),
+		IsSide: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/oauth/token/") }, Side: http.HandlerFunc(serveSideRequests),
 	})
 }
 
@@ -239,7 +240,7 @@ func TestDisplay_sendsRequestsAsDocumented(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "/video/list/"):
 			_, _ = io.WriteString(w, page(false, 0, entry(soup, 1766782800)).Body)
 		default:
-			side(w, r)
+			serveSideRequests(w, r)
 		}
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base+"/prefix/", nil, nil)
@@ -248,7 +249,7 @@ func TestDisplay_sendsRequestsAsDocumented(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, results[0].Facts, results[2].Facts)
 	require.NotSame(t, results[0].Facts, results[2].Facts)
-	require.Equal(t, source.Unsupported, results[1].Class, "a video without a handle may belong to another account")
+	require.Equal(t, source.Unsupported, results[1].Class, "a video whose handle is unknown may belong to another account")
 	const bearer, js = "Bearer " + sourcetest.Credential, "application/json"
 	require.Equal(t, []request{
 		{"POST /prefix/v2/oauth/token/", "", "application/x-www-form-urlencoded",
@@ -273,7 +274,7 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 			_, _ = io.WriteString(w, ok(`{}`))
 			return
 		}
-		side(w, r)
+		serveSideRequests(w, r)
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
 	batch := []source.Target{target(soup, "somebody.else", true), target(kite, "", true), target(foreign, owner, true), target("123", owner, true)}
@@ -334,7 +335,7 @@ func TestDisplay_requestsNextPageAfterShortPage(t *testing.T) {
 			pages = pages[1:]
 			return
 		}
-		side(w, r)
+		serveSideRequests(w, r)
 	})
 	d := newDisplay(t, storetest.New(t, "sqlite"), base, nil, nil)
 	account := []source.Target{accountTarget(owner, 25)}

@@ -228,7 +228,7 @@ func (r *Research) videos(ctx context.Context, budget *source.CallBudget, q quer
 		case err != nil && (requests == 1 || ctx.Err() != nil):
 			return videos{}, requests, r.withBucket(err)
 		case err != nil:
-			all.incomplete = "missing from the pages before one that failed: " + err.Error()
+			all.incomplete = "not on the pages before this error: " + err.Error()
 			return all, requests, nil //nolint:nilerr // all.incomplete contains the error
 		case requests == 1:
 			all = found
@@ -273,9 +273,9 @@ func (r *Research) result(t source.Target, decoded videos) source.Result {
 	case decoded.incomplete != "":
 		got.Class, got.Detail = source.Temporary, decoded.incomplete
 	case decoded.noList:
-		got.Class, got.Detail = source.Temporary, "missing from an answer without a list"
+		got.Class, got.Detail = source.Temporary, "the answer has no list of videos"
 	case decoded.more:
-		got.Class, got.Detail = source.Temporary, "missing from the pages that were read, but more pages follow"
+		got.Class, got.Detail = source.Temporary, "not on the requested pages, but more pages follow"
 	case r.now().Before(at.Add(indexingDelay)):
 		got.Class, got.Detail = source.Temporary, "not found yet: the Research API finds new videos only after some days"
 	default:

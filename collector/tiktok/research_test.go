@@ -33,10 +33,10 @@ func newResearch(t testing.TB, base string, client *fetch.Client) *tiktok.Resear
 
 const clientToken = `{"access_token":"` + sourcetest.Credential + `","expires_in":7200,"token_type":"Bearer"}`
 
-// row returns an item in an answer of the Research API. Its id is a JSON number, not a string. The parameter more is the JSON text of
-// additional members.
-func row(id, more string) string {
-	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, more)
+// row returns an item in an answer of the Research API. Its id is a JSON number, not a string. The parameter members is the JSON text
+// of additional members.
+func row(id, members string) string {
+	return fmt.Sprintf(`{"id":%s,"create_time":1766782800,"username":"soup.season","video_description":"Leek soup, slowly","video_duration":58,"music_id":7050000000000000001,%s}`, id, members)
 }
 
 const rowCounts = counts + `,"favorites_count":77`
@@ -117,7 +117,7 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{
 		source.Missing, source.Temporary, source.OK, source.Temporary, source.OK, source.Unsupported,
-	}, classes(results), "an answer about others is doubted")
+	}, classes(results), "a video must be Temporary if the answer has only other videos")
 	require.True(t, results[2].Lags)
 	all := requests()
 	require.Equal(t, request{"POST /v2/oauth/token/", "", "application/x-www-form-urlencoded", "client_key=aw9876&client_secret=s3cret%2BKey%2F42&grant_type=client_credentials"}, all[0])

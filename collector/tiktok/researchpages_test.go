@@ -65,13 +65,13 @@ func TestResearch_requestsAtMostPlannedNumberOfPages(t *testing.T) {
 		rows, fails         int
 		planned, made, lost int
 	}{
-		"one page":                                     {"2026-03-01", 100, 0, 3, 1, 0},
-		"two pages":                                    {"2026-03-01", 60, 0, 3, 2, 0},
-		"as many pages as planned":                     {"2026-03-01", 34, 0, 3, 3, 0},
-		"more pages than planned":                      {"2026-03-01", 30, 0, 3, 3, 10},
-		"a later page fails":                           {"2026-03-01", 40, 1, 3, 2, 60},
-		"two queries, each of two pages":               {"2026-03-01 2026-06-01", 30, 0, 4, 4, 0},
-		"two queries, enough requests for one of them": {"2026-03-01 2026-06-01", 17, 0, 4, 4, 33},
+		"one page":                           {"2026-03-01", 100, 0, 3, 1, 0},
+		"two pages":                          {"2026-03-01", 60, 0, 3, 2, 0},
+		"as many pages as reserved requests": {"2026-03-01", 34, 0, 3, 3, 0},
+		"more pages than reserved requests":  {"2026-03-01", 30, 0, 3, 3, 10},
+		"a later page fails":                 {"2026-03-01", 40, 1, 3, 2, 60},
+		"two queries, each of two pages":     {"2026-03-01 2026-06-01", 30, 0, 4, 4, 0},
+		"two queries, of which the second gets too few requests": {"2026-03-01 2026-06-01", 17, 0, 4, 4, 33},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,11 +91,11 @@ func TestResearch_requestsAtMostPlannedNumberOfPages(t *testing.T) {
 				if r.Class == source.OK {
 					continue
 				}
-				require.Equal(t, source.Temporary, r.Class, "a video that was not reached must be temporary: %s", r.Detail)
+				require.Equal(t, source.Temporary, r.Class, "a video on a page that was not read must have the class Temporary: %s", r.Detail)
 				lost++
 			}
 			require.Equal(t, tt.lost, lost)
-			require.Len(t, requests(), 1+tt.made, "one request for a token, and the planned requests")
+			require.Len(t, requests(), 1+tt.made, "there must be one request for a token, and the expected requests for pages")
 		})
 	}
 }

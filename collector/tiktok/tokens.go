@@ -52,7 +52,7 @@ func (c credentials) granted(scope string) bool {
 }
 
 // exchange requests tokens from TikTok's token endpoint. The parameter form has the parameters of the request; exchange adds the app's key
-// and secret. The texts in secrets are removed from error messages. Errors of this endpoint have a special format:
+// and secret. The parameter secrets has texts that are removed from error messages. Errors of this endpoint have a special format:
 // {"error":"invalid_grant","error_description":…}.
 func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (credentials, error) {
 	form.Set("client_key", a.key)

@@ -114,7 +114,7 @@ func TestTokens_areStoredForNextProcess(t *testing.T) {
 			d := newCollector(t, db, i, log, nil)
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.NoError(t, fetchOnce(t.Context(), d))
-			require.Equal(t, n+1, i.count(), "the access token is used while it is valid")
+			require.Equal(t, n+1, i.count(), "the number of exchanges must not grow while the access token is valid")
 			db.Clock.Advance(100 * time.Minute) // a token is renewed after 90 of its 120 minutes, so its renewal is due now
 		}
 		require.NotContains(t, log.String(), "secret", "the log must not contain a token")
@@ -276,16 +276,16 @@ func TestTokens_classifyErrorsOfTokenEndpoint(t *testing.T) {
 		body   string
 		class  source.Class
 	}{
-		"a server error":               {http.StatusInternalServerError, `{"error":"server_error","error_description":"x","log_id":"y"}`, source.Temporary},
-		"a rate limit":                 {http.StatusTooManyRequests, `{"error":"rate_limit_exceeded","error_description":"x"}`, source.RateLimited},
-		"a wrong secret":               {http.StatusOK, `{"error":"invalid_client","error_description":"Client key or secret is incorrect."}`, source.AuthFailed},
-		"an error in the API's format": {http.StatusOK, refusal("internal_error", "x"), source.Temporary},
-		"no token":                     {http.StatusOK, `{"expires_in":7200}`, source.Temporary},
-		"a token of wrong type":        {http.StatusOK, `{"access_token":["act.x"],"expires_in":7200}`, source.Temporary},
-		"HTML":                         {http.StatusOK, `<html></html>`, source.Temporary},
-		"an HTML page with 403":        {http.StatusForbidden, `<html></html>`, source.Temporary},
-		"an empty body":                {http.StatusOK, ``, source.Temporary},
-		"an unknown error":             {http.StatusBadRequest, `{"error":"what_is_this"}`, source.Temporary},
+		"a server error":                 {http.StatusInternalServerError, `{"error":"server_error","error_description":"x","log_id":"y"}`, source.Temporary},
+		"a rate limit":                   {http.StatusTooManyRequests, `{"error":"rate_limit_exceeded","error_description":"x"}`, source.RateLimited},
+		"a wrong client secret":          {http.StatusOK, `{"error":"invalid_client","error_description":"Client key or secret is incorrect."}`, source.AuthFailed},
+		"an error in the API's format":   {http.StatusOK, refusal("internal_error", "x"), source.Temporary},
+		"an answer without a token":      {http.StatusOK, `{"expires_in":7200}`, source.Temporary},
+		"a list instead of a token":      {http.StatusOK, `{"access_token":["act.x"],"expires_in":7200}`, source.Temporary},
+		"a page of HTML":                 {http.StatusOK, `<html></html>`, source.Temporary},
+		"a page of HTML with status 403": {http.StatusForbidden, `<html></html>`, source.Temporary},
+		"an empty body":                  {http.StatusOK, ``, source.Temporary},
+		"an unknown error":               {http.StatusBadRequest, `{"error":"what_is_this"}`, source.Temporary},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -297,7 +297,7 @@ func TestTokens_classifyErrorsOfTokenEndpoint(t *testing.T) {
 			var f *source.Failure
 			require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
 			require.Equal(t, c.class, f.Class, f.Detail)
-			require.Len(t, requests(), 1, "no other request may be sent without a token")
+			require.Len(t, requests(), 1, "nothing may be requested after the exchange of the token failed")
 		})
 	}
 }

@@ -289,7 +289,7 @@ func videoLink(p link.Platform, id, handle string) string {
 // maxCursor is the maximum length in bytes of a cursor that is sent back to the vendor.
 const maxCursor = 2048
 
-// next returns the cursor of the page that follows the page in body, or "" on the last page.
+// next returns the cursor of the next page, or "" on the last page. The parameter body is the answer with the current page.
 func (l *List) next(body gjson.Result) string {
 	if l.More != nil && !l.More.isTrue(body) {
 		return ""

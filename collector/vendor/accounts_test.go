@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// account returns the target that the collector creates for a pasted link.
+// account returns the target that the collector creates for the link of an account.
 func account(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
@@ -104,18 +104,18 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 		want         []string
 		planned      int64
 	}{
-		"list by handle with several pages in one call": {
+		"the list is requested by handle, with several pages in one call": {
 			"ensembledata", "https://www.tiktok.com/@mira.cooks", 30, strings.Replace(profile(`"1"`, "mira.cooks", "5", "false").Body, `{"data":`, `{"nextCursor":9,"data":`, 1),
 			[]string{"GET /tt/user/info?username=mira.cooks&token=" + key + " [ ] ", "GET /tt/user/posts?username=mira.cooks&depth=3&token=" + key + " [ ] "}, 4,
 		},
-		"list by the account id from the profile": {
+		"the list is requested by the account id in the profile": {
 			"ensembledata", "https://www.instagram.com/mira_cooks/", 0, `{"data":{"id":"178","username":"mira_cooks","reels":[],"nextCursor":"next"}}`,
 			[]string{
 				"GET /instagram/user/detailed-info?username=mira_cooks&token=" + key + " [ ] ", "GET /instagram/user/reels?user_id=178&depth=2&token=" + key + " [ ] ",
 				"GET /instagram/user/reels?user_id=178&depth=2&start_cursor=next&token=" + key + " [ ] ",
 			}, 4,
 		},
-		"list with one page per call": {
+		"each call requests one page of the list": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`,
 			[]string{
@@ -123,14 +123,14 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 				"GET /v3/tiktok/profile/videos?handle=mira.cooks&max_cursor=c+1 [ " + sourcetest.Credential + "] ",
 			}, 5,
 		},
-		"list that ends before the wanted number of videos": {
+		"the list is shorter than the wanted number of videos": {
 			"scrapecreators", "https://www.tiktok.com/@mira.cooks", 0,
 			`{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"0","has_more":0}`,
 			[]string{
 				"GET /v1/tiktok/profile?handle=mira.cooks [ " + sourcetest.Credential + "] ", "GET /v3/tiktok/profile/videos?handle=mira.cooks [ " + sourcetest.Credential + "] ",
 			}, 5,
 		},
-		"profile and list in one answer": {
+		"one answer has the profile and the list": {
 			"apify", "https://www.tiktok.com/@mira.cooks", 200, `[{"authorMeta":{"id":"1","name":"mira.cooks"},"id":"7382991827364555321"}]`,
 			[]string{
 				"POST /acts/clockworks~tiktok-scraper/run-sync-get-dataset-items [Bearer " + sourcetest.Credential + " ] " +
@@ -165,8 +165,8 @@ func TestSource_detectsReusedHandle(t *testing.T) {
 		"another account has the handle": {profile(`"42"`, "mira.cooks", "5", "false"), source.OtherOwner},
 		"the account was renamed":        {profile(`"`+miraID+`"`, "mira.bakes", "5", "true"), source.OK},
 		"a profile without id":           {sourcetest.Reply{Body: `{"data":{"stats":{"followerCount":5}}}`}, source.Temporary},
-		"an empty list":                  {sourcetest.Reply{Body: `{"data":[]}`}, source.Gone},
-		"a string instead of a profile":  {sourcetest.Reply{Body: `{"data":"x"}`}, source.Temporary},
+		"a list without a profile":       {sourcetest.Reply{Body: `{"data":[]}`}, source.Gone},
+		"a profile that is a string":     {sourcetest.Reply{Body: `{"data":"x"}`}, source.Temporary},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,27 +299,27 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 	_, err := vendor.Decode([]byte(minimalAccount))
 	require.NoError(t, err)
 	for name, tt := range map[string]struct{ old, new, want string }{
-		"a batch of accounts":                                 {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "batch": {"size": 2, "join": ","}, "fields": {"account_id"`, "calls[0].batch is for videos only"},
-		"match in a call for accounts":                        {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "match": {"sole": true}, "fields": {"account_id"`, "calls[0].match is for videos only"},
-		"details in a call for accounts":                      {`"kind": "account"`, `"kind": "account", "details": true`, "calls[0].details is for videos only"},
-		"hidden_when_absent in a call for accounts":           {`"kind": "account"`, `"kind": "account", "hidden_when_absent": ["likes"]`, "calls[0].hidden_when_absent is for videos only"},
-		"a fact of videos in a profile":                       {`"account_id": "id"`, `"account_id": "id", "views": "v"`, "calls[0].fields.views is not a known fact; the facts are account_id, account_name, bio, followers, following, private, profile_link, username"},
-		"no id and no handle":                                 {`"account_id": "id"`, `"bio": "id"`, "calls[0].fields must have account_id or username"},
-		"a list in a call for videos":                         {`"kind": "account"`, `"kind": "video"`, "calls[0].list is for accounts only"},
-		"a list request without a placeholder of the account": {`/l/{id}`, `/l`, "calls[0].list must have {id}, {link} or {handle} in its path, query or body"},
-		"an unknown placeholder":                              {`{cursor}`, `{page}`, "calls[0].list.query[0].value has the unknown placeholder {page}; use {id}, {link}, {handle}, {cursor}, {units} or {count}"},
-		"{cursor} in the profile request":                     {`"{handle}"`, `"{handle}{cursor}"`, "calls[0].query[0].value has the unknown placeholder {cursor}; use {id}, {link} or {handle}"},
-		"{cursor} without a next path":                        {`"next": ["next"], `, ``, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
-		"a next path without {cursor}":                        {`{cursor}`, `0`, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
-		"a page size of 0":                                    {`"page": 10`, `"page": 0`, "calls[0].list.page must be 1 to 1000, not 0"},
-		"{units} without max_units":                           {`{cursor}`, `{cursor}{units}`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 0"},
-		"max_units without {units}":                           {`"page": 10`, `"page": 10, "max_units": 3`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 3"},
-		"fresh above 1000":                                    {`"page": 10`, `"page": 10, "fresh": 1001`, "calls[0].list.fresh must be 0 to 1000, not 1001"},
-		"an entry without id":                                 {`{"id": "id"}`, `{"uploaded_at": {"path": "t", "unit": "unix"}}`, "calls[0].list.fields must have id"},
-		"an unknown fact of an entry":                         {`{"id": "id"}`, `{"id": "id", "views": "v"}`, "calls[0].list.fields.views is not a known fact; the facts are id, uploaded_at"},
-		"an empty path in more":                               {`"page": 10`, `"page": 10, "more": {"path": ""}`, "calls[0].list.more.path must be a path such as data.items"},
-		"a list without path that has a query":                {`"path": "/l/{id}", `, ``, "calls[0].list needs a path for a method, query, body, next, more or max_units"},
-		"an unknown member":                                   {`"page": 10`, `"page": 10, "pages": 2`, `unknown field "pages"`},
+		"a call for accounts with a batch size of 2":         {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "batch": {"size": 2, "join": ","}, "fields": {"account_id"`, "calls[0].batch is for videos only"},
+		"a call for accounts with match":                     {`"items": ["data"], "fields": {"account_id"`, `"items": ["data"], "match": {"sole": true}, "fields": {"account_id"`, "calls[0].match is for videos only"},
+		"a call for accounts with details":                   {`"kind": "account"`, `"kind": "account", "details": true`, "calls[0].details is for videos only"},
+		"a call for accounts with hidden_when_absent":        {`"kind": "account"`, `"kind": "account", "hidden_when_absent": ["likes"]`, "calls[0].hidden_when_absent is for videos only"},
+		"a profile with a field that only videos have":       {`"account_id": "id"`, `"account_id": "id", "views": "v"`, "calls[0].fields.views is not a known fact; the facts are account_id, account_name, bio, followers, following, private, profile_link, username"},
+		"a profile without account_id and username":          {`"account_id": "id"`, `"bio": "id"`, "calls[0].fields must have account_id or username"},
+		"a call for videos with a list":                      {`"kind": "account"`, `"kind": "video"`, "calls[0].list is for accounts only"},
+		"a list request without {id}, {link} and {handle}":   {`/l/{id}`, `/l`, "calls[0].list must have {id}, {link} or {handle} in its path, query or body"},
+		"an unknown placeholder":                             {`{cursor}`, `{page}`, "calls[0].list.query[0].value has the unknown placeholder {page}; use {id}, {link}, {handle}, {cursor}, {units} or {count}"},
+		"a profile request with {cursor}":                    {`"{handle}"`, `"{handle}{cursor}"`, "calls[0].query[0].value has the unknown placeholder {cursor}; use {id}, {link} or {handle}"},
+		"a list request with {cursor}, but without next":     {`"next": ["next"], `, ``, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
+		"a list with next, but without {cursor}":             {`{cursor}`, `0`, "calls[0].list.next must have a path if {cursor} is used, and no path otherwise"},
+		"a page size of 0":                                   {`"page": 10`, `"page": 0`, "calls[0].list.page must be 1 to 1000, not 0"},
+		"a list request with {units}, but without max_units": {`{cursor}`, `{cursor}{units}`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 0"},
+		"a list with max_units, but without {units}":         {`"page": 10`, `"page": 10, "max_units": 3`, "calls[0].list.max_units must be at least 1 if {units} is used, and 0 otherwise, not 3"},
+		"a list whose fresh is above 1000":                   {`"page": 10`, `"page": 10, "fresh": 1001`, "calls[0].list.fresh must be 0 to 1000, not 1001"},
+		"a list entry without id":                            {`{"id": "id"}`, `{"uploaded_at": {"path": "t", "unit": "unix"}}`, "calls[0].list.fields must have id"},
+		"a list entry with a field that only videos have":    {`{"id": "id"}`, `{"id": "id", "views": "v"}`, "calls[0].list.fields.views is not a known fact; the facts are id, uploaded_at"},
+		"a list whose condition more has an empty path":      {`"page": 10`, `"page": 10, "more": {"path": ""}`, "calls[0].list.more.path must be a path such as data.items"},
+		"a list with a query, but without path":              {`"path": "/l/{id}", `, ``, "calls[0].list.path must be set if method, query, body, next, more or max_units is set"},
+		"an unknown member":                                  {`"page": 10`, `"page": 10, "pages": 2`, `unknown field "pages"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -342,11 +342,11 @@ func TestSource_requestsNoMoreListPagesWhenBudgetIsSpent(t *testing.T) {
 	results, err := s.Fetch(t.Context(), deep, budget)
 	require.NoError(t, err)
 	require.Equal(t, source.OK, results[0].Class)
-	require.Len(t, web.requests, 2, "one call for the profile and one for a page")
+	require.Len(t, web.requests, 2, "there must be one request for the profile and one for a page of the list")
 	require.EqualValues(t, 2, budget.Spent()[0].Units)
 
 	plan[0].Units = 1
 	_, err = s.Fetch(t.Context(), deep, source.NewCallBudget(plan))
-	require.ErrorIs(t, err, source.ErrNoUnits, "an account whose list was not requested is not an empty account")
+	require.ErrorIs(t, err, source.ErrNoUnits, "an account whose list was not requested must not count as an account without videos")
 	require.Len(t, web.requests, 3)
 }

@@ -122,7 +122,7 @@ func TestCall_reportsHiddenCounts(t *testing.T) {
 		require.Equal(t, want, r.Facts.HiddenStats, item)
 	}
 	r := call.result(gjson.Parse(`{"h":true,"x":1}`), time.Now())
-	require.Equal(t, source.Temporary, r.Class, "an item without counts is temporary")
+	require.Equal(t, source.Temporary, r.Class, "an item without counts must have the class Temporary")
 }
 
 func TestFindItems_limitsNumberOfItems(t *testing.T) {

@@ -50,7 +50,7 @@ func (c Config) check() error {
 	switch c.Auth.In {
 	case "bearer":
 		if c.Auth.Name != "" {
-			p.add("auth.name", "is not used with bearer")
+			p.add("auth.name", "must be absent if auth.in is bearer")
 		}
 	case "header", "query":
 		if c.Auth.Name == "" {
@@ -127,7 +127,7 @@ func (w When) check(p *problems, member string) {
 // "rules[0]".
 func (r Rule) check(p *problems, member string) {
 	if len(r.Status) == 0 && r.When == nil {
-		p.add(member, "must name a status or a condition in when")
+		p.add(member, "must have status or when")
 	}
 	for _, status := range r.Status {
 		if status < 100 || status > 599 {
@@ -139,7 +139,7 @@ func (r Rule) check(p *problems, member string) {
 	}
 	if r.And != nil {
 		if r.When == nil {
-			p.add(member+".and", "can only be used together with when")
+			p.add(member+".and", "is only possible together with when")
 		}
 		r.And.check(p, member+".and")
 	}
@@ -189,10 +189,10 @@ func (c Call) checkVideos(p *problems, member string) {
 		}
 	}
 	if len(c.Match.ID) == 0 && len(c.Match.Link) == 0 && !c.Match.Sole {
-		p.add(member+".match", "must have an id, a link or sole")
+		p.add(member+".match", "must have id, link or sole")
 	}
 	if c.Match.Sole && c.size() > 1 {
-		p.add(member+".match.sole", "needs a batch of one")
+		p.add(member+".match.sole", "is only possible if batch.size is 1, not %d", c.size())
 	}
 	for _, name := range c.HiddenWhenAbsent {
 		if field, ok := c.Fields[name]; !ok || len(field) == 0 || facts[name] != countFact {
@@ -254,7 +254,7 @@ func (l List) check(p *problems, member string) {
 	if l.Path != "" {
 		l.Request.check(p, member, listPlaceholders)
 	} else if l.Method != "" || l.Query != nil || l.Body != nil || l.Next != nil || l.More != nil || l.MaxUnits != 0 {
-		p.add(member, "needs a path for a method, query, body, next, more or max_units")
+		p.add(member+".path", "must be set if method, query, body, next, more or max_units is set")
 	}
 	checkItems(p, member, l.Items, l.Unwrap)
 	if l.Page < 1 || l.Page > fetch.MaxItems {
@@ -288,7 +288,7 @@ func (l List) check(p *problems, member string) {
 	}
 }
 
-// checkItems adds an error if items is empty or if a path in items or unwrap is not valid.
+// checkItems adds an error if the parameter items is empty, or if a path in items or in the parameter unwrap is not valid.
 func checkItems(p *problems, member string, items, unwrap []string) {
 	if len(items) == 0 {
 		p.add(member+".items", "must have at least one path")

@@ -41,7 +41,7 @@ type Alternative struct {
 	// HiddenIf is for counts. If this condition is true for the JSON object of the video, the platform hides the count, and the value means
 	// nothing.
 	HiddenIf *When `json:"hidden_if,omitempty"`
-	// Minus is the path of a second count, which the value includes. The second count is subtracted from the value. If the second count is
+	// Minus is the path of a second count that is included in the count at Path and must be subtracted from it. If the second count is
 	// missing, this alternative has no value.
 	Minus string `json:"minus,omitempty"`
 	// InLink is true if the value is a link that contains the id. The id is the last segment of the link's path that has only digits.
@@ -69,7 +69,7 @@ func (f *Field) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// factKind is the type of a fact. A fact is one of the data of a video or account, such as its views or its title.
+// factKind is the type of a fact: of a single value that a source returns about a video or account, such as the views or the title.
 type factKind int
 
 const (
@@ -140,7 +140,7 @@ func (f Field) check(p *problems, member, name string, allowed factNames) {
 			p.add(member, "cannot have both one_of and not_empty")
 		}
 		if kind != countFact && (a.Withheld != nil || a.HiddenIf != nil || a.Minus != "") {
-			p.add(member, "is not a count, so that it cannot have withheld, hidden_if or minus")
+			p.add(member, "is not a count, so it cannot have withheld, hidden_if or minus")
 		}
 		if a.HiddenIf != nil {
 			a.HiddenIf.check(p, member+".hidden_if")

@@ -29,22 +29,22 @@ func TestVendors_returnUnsupportedForBadLinkAndBadRequestForBadParameter(t *test
 		target source.Target
 		class  source.Class
 	}{
-		"ensembledata, a bad link":                      {"ensembledata", 462, `{"detail":"Invalid post url"}`, link, source.Unsupported},
-		"ensembledata, a bad name":                      {"ensembledata", 463, `{"detail":"no"}`, mira, source.Unsupported},
-		"ensembledata, a bad shortcode":                 {"ensembledata", 465, `{"detail":"no"}`, code, source.Unsupported},
-		"ensembledata, a bad id":                        {"ensembledata", 466, `{"detail":"no"}`, code, source.Unsupported},
-		"ensembledata, an invalid link":                 {"ensembledata", 422, invalid("url", "value_error.url.scheme"), link, source.Unsupported},
-		"ensembledata, an invalid username":             {"ensembledata", 422, invalid("username", "value_error.any_str.max_length"), mira, source.Unsupported},
-		"ensembledata, a missing parameter":             {"ensembledata", 422, invalid("url", "value_error.missing"), link, source.BadRequest},
-		"ensembledata, a missing parameter, new format": {"ensembledata", 422, invalid("url", "missing"), link, source.BadRequest},
-		"ensembledata, an invalid depth":                {"ensembledata", 422, invalid("depth", "type_error.integer"), mira, source.BadRequest},
-		"ensembledata, an error without a reason":       {"ensembledata", 422, `{"detail":"Unprocessable"}`, link, source.BadRequest},
-		"the sandbox, a bad link":                       {"sandbox", 462, `{"detail":"Invalid post url"}`, link, source.Unsupported},
-		"scrapecreators, a bad link":                    {"scrapecreators", 400, `{"success":false,"message":"Invalid url"}`, link, source.Unsupported},
-		"scrapecreators, a bad link, error":             {"scrapecreators", 400, `{"success":false,"error":"Not a TikTok link"}`, link, source.Unsupported},
-		"scrapecreators, a bad handle":                  {"scrapecreators", 400, `{"success":false,"message":"Invalid handle"}`, mira, source.Unsupported},
-		"scrapecreators, a missing link":                {"scrapecreators", 400, `{"success":false,"error":"url is required"}`, link, source.BadRequest},
-		"scrapecreators, another error":                 {"scrapecreators", 400, `{"success":false,"message":"Malformed query"}`, link, source.BadRequest},
+		"ensembledata, status 462, an invalid link":                               {"ensembledata", 462, `{"detail":"Invalid post url"}`, link, source.Unsupported},
+		"ensembledata, status 463, an invalid username":                           {"ensembledata", 463, `{"detail":"no"}`, mira, source.Unsupported},
+		"ensembledata, status 465, an invalid shortcode":                          {"ensembledata", 465, `{"detail":"no"}`, code, source.Unsupported},
+		"ensembledata, status 466, an invalid id":                                 {"ensembledata", 466, `{"detail":"no"}`, code, source.Unsupported},
+		"ensembledata, status 422, an invalid link":                               {"ensembledata", 422, invalid("url", "value_error.url.scheme"), link, source.Unsupported},
+		"ensembledata, status 422, a username that is too long":                   {"ensembledata", 422, invalid("username", "value_error.any_str.max_length"), mira, source.Unsupported},
+		"ensembledata, status 422, a missing parameter":                           {"ensembledata", 422, invalid("url", "value_error.missing"), link, source.BadRequest},
+		"ensembledata, status 422, a missing parameter in the newer error format": {"ensembledata", 422, invalid("url", "missing"), link, source.BadRequest},
+		"ensembledata, status 422, an invalid depth":                              {"ensembledata", 422, invalid("depth", "type_error.integer"), mira, source.BadRequest},
+		"ensembledata, status 422, an error without a reason":                     {"ensembledata", 422, `{"detail":"Unprocessable"}`, link, source.BadRequest},
+		"vendor sandbox, an invalid link":                                         {"sandbox", 462, `{"detail":"Invalid post url"}`, link, source.Unsupported},
+		"scrapecreators, an invalid link in message":                              {"scrapecreators", 400, `{"success":false,"message":"Invalid url"}`, link, source.Unsupported},
+		"scrapecreators, an invalid link in error":                                {"scrapecreators", 400, `{"success":false,"error":"Not a TikTok link"}`, link, source.Unsupported},
+		"scrapecreators, an invalid handle":                                       {"scrapecreators", 400, `{"success":false,"message":"Invalid handle"}`, mira, source.Unsupported},
+		"scrapecreators, a request without a link":                                {"scrapecreators", 400, `{"success":false,"error":"url is required"}`, link, source.BadRequest},
+		"scrapecreators, another error":                                           {"scrapecreators", 400, `{"success":false,"message":"Malformed query"}`, link, source.BadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +83,7 @@ func TestScrapeCreators_classifiesErrorMessages(t *testing.T) {
 		}
 	}
 	r := fetchOne(t, "scrapecreators", http.StatusOK, `{"success":true,"message":"my private kitchen, not found elsewhere","view_count":7}`, facebook)
-	require.Equal(t, source.OK, r.Class, "the message of a success may be a text of the user")
+	require.Equal(t, source.OK, r.Class, "the message of a successful answer must not decide its class, because it may be the caption of the video")
 
 	s, world, _ := startSandbox(t, "scrapecreators")
 	truth, ok := world.Account(link.TikTok, world.FindAccount(link.TikTok, sandbox.AccountPrivate), sourcetest.Now)

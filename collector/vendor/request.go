@@ -107,7 +107,8 @@ func (b batchValues) expand(template string) string {
 	return strings.Join(expanded, b.join)
 }
 
-// build returns the HTTP request for the targets of b. The parameter base is the base URL, and key is the credential.
+// build returns the HTTP request that the template describes. The parameter base is the base URL, key is the credential, and b has the
+// placeholder values of the targets.
 func (r Request) build(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string
@@ -141,7 +142,7 @@ func (r Request) build(base string, auth Auth, key string, timeout time.Duration
 	return out
 }
 
-// body returns the JSON body of the request for the targets of b.
+// body returns the JSON body of the request. The parameter b has the placeholder values of the targets.
 func (r Request) body(b batchValues) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.Body))
 	decoder.UseNumber()

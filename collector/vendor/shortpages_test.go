@@ -51,14 +51,14 @@ func TestSource_requestsNextPageAfterShortPage(t *testing.T) {
 		class         source.Class
 		found, calls  int
 	}{
-		"full pages":                     {200, 500, of(10), source.OK, 200, 20},
-		"short pages":                    {200, 500, of(9), source.OK, 207, 23},
-		"page after the first is empty":  {30, 500, func(page int) int { return 10 * min(page, 1) }, source.OK, 30, 4},
-		"list ends before depth":         {200, 25, of(9), source.OK, 25, 3},
-		"pages above the described size": {30, 500, of(35), source.OK, 35, 1},
-		"very short pages":               {200, 500, of(5), source.Temporary, 0, 24},
+		"pages are full":                                  {200, 500, of(10), source.OK, 200, 20},
+		"pages have one entry too few":                    {200, 500, of(9), source.OK, 207, 23},
+		"the second page is empty":                        {30, 500, func(page int) int { return 10 * min(page, 1) }, source.OK, 30, 4},
+		"the list has fewer videos than requested":        {200, 25, of(9), source.OK, 25, 3},
+		"pages are longer than in the vendor description": {30, 500, of(35), source.OK, 35, 1},
+		"pages have half of the entries":                  {200, 500, of(5), source.Temporary, 0, 24},
 		// Depth 0 means that the fetch must only find new videos.
-		"depth 0 with very short pages": {0, 500, of(2), source.OK, 8, 4},
+		"depth 0, and pages have two entries": {0, 500, of(2), source.OK, 8, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +70,7 @@ func TestSource_requestsNextPageAfterShortPage(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, tt.class, results[0].Class, results[0].Detail)
 			require.EqualValues(t, tt.calls, calls.Load())
-			require.GreaterOrEqual(t, budget.Spent()[0].Units, int64(1+tt.calls), "the plan must count every call")
+			require.GreaterOrEqual(t, budget.Spent()[0].Units, int64(1+tt.calls), "every call must be counted")
 			if tt.class == source.OK {
 				require.True(t, results[0].Account.Listed)
 				require.Len(t, results[0].Account.Videos, tt.found)

@@ -144,7 +144,7 @@ func TestSource_servesOnlyTargetsThatACallCanRequest(t *testing.T) {
 		require.False(t, ok, "%+v", bad)
 	}
 	_, ok = creators.Serves(noLink)
-	require.False(t, ok, "the call of the vendor requires a link")
+	require.False(t, ok, "the vendor's call must not be possible without a link")
 
 	web := record(t, "{}")
 	results, err := newSource(t, "scrapecreators", web.base, nil).Fetch(t.Context(), []source.Target{noLink, account, {}}, source.NewCallBudget(nil))
@@ -199,7 +199,7 @@ func TestSource_reducesBatchSizeAfterVendorRefusesBatch(t *testing.T) {
 				_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(nil))
 				require.ErrorAs(t, err, &f)
 				require.Equal(t, source.Temporary, f.Class)
-				require.False(t, f.OfSource, "one of the targets may be the cause")
+				require.False(t, f.OfSource, "the failure must not concern the source, because a target may be the cause")
 				size, _ := s.Serves(batch[0])
 				if refusal.single == source.BadRequest {
 					require.Contains(t, f.Detail, fmt.Sprintf("%d targets are too many for one call, so that batches have up to %d targets for now", len(batch), want))

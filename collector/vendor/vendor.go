@@ -38,7 +38,7 @@ type Source struct {
 	key     string
 	now     func() time.Time
 	budgets []source.Budget
-	sizes   []batchSize // the current batch sizes of config.Calls, by the same index
+	sizes   []batchSize // the current batch size of each call in config.Calls, by index of the call
 }
 
 // batchSize is the largest number of targets in one call. It is reduced for some time after the vendor refused a call with too many
@@ -46,7 +46,7 @@ type Source struct {
 type batchSize struct {
 	mu      sync.Mutex
 	reduced int       // the smaller size that applies until the reduction ends; 0 if the size was never reduced
-	ends    time.Time // end of the reduction
+	ends    time.Time // the time from which the full size applies again
 }
 
 var (
@@ -286,7 +286,7 @@ func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, default
 // batch.
 func (s *Source) Group(source.Target) string { return "" }
 
-// send builds a request for the targets of b from the template r and sends it.
+// send sends the request that the template r describes. The parameter b has the placeholder values of the targets.
 func (s *Source) send(ctx context.Context, budget *source.CallBudget, r Request, b batchValues) (*fetch.Response, error) {
 	req := r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
 	req.Budget = budget

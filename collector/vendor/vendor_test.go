@@ -54,7 +54,7 @@ func newSource(t testing.TB, nameOrPath, base string, client *fetch.Client) *ven
 		t.Cleanup(client.Close)
 	}
 	if config.Timeout != 0 && base != "" {
-		config.Timeout = 0 // 0 means the default; with the timeout in the vendor description, a test with a slow server takes a minute
+		config.Timeout = 0 // use the client's timeout; with the vendor's timeout, a test with a slow server would take a minute
 	}
 	s, err := vendor.New(config, vendor.Options{
 		BaseURL: base, Key: sourcetest.Credential, Client: client, Now: func() time.Time { return sourcetest.Now },
@@ -247,15 +247,15 @@ func TestScrapeCreators_fetchesVideos(t *testing.T) {
 		file   string
 		class  source.Class
 	}{
-		"missing":             {404, "missing", source.Gone},
-		"missing, with 200":   {200, "missing", source.Gone},
-		"private, with 200":   {200, "private", source.Private},
-		"an error, with 200":  {200, "trouble", source.Temporary},
-		"key is refused":      {401, "trouble", source.AuthFailed},
-		"credits are spent":   {402, "trouble", source.QuotaSpent},
-		"too many calls":      {429, "trouble", source.RateLimited},
-		"a server error":      {502, "trouble", source.Temporary},
-		"a malformed request": {400, "trouble", source.BadRequest},
+		"a missing video":             {404, "missing", source.Gone},
+		"status 200, a missing video": {200, "missing", source.Gone},
+		"status 200, a private video": {200, "private", source.Private},
+		"status 200, an error":        {200, "trouble", source.Temporary},
+		"a refused key":               {401, "trouble", source.AuthFailed},
+		"no credits left":             {402, "trouble", source.QuotaSpent},
+		"too many calls":              {429, "trouble", source.RateLimited},
+		"a server error":              {502, "trouble", source.Temporary},
+		"a malformed request":         {400, "trouble", source.BadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

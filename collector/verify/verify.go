@@ -16,7 +16,7 @@ import (
 type Suspicion struct {
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
-	Seen  int       `json:"seen"` // number of consecutive answers that were suspicious for the reason in Why
+	Seen  int       `json:"seen"` // number of consecutive answers that were suspicious for the reason in the field Why
 }
 
 const (
@@ -181,7 +181,7 @@ func Account(asked source.Target, r source.Result, now time.Time) source.Result 
 		return source.HandleReused(asked, r.Sandbox)
 	case incomparableIDs(asked, r.Account) && (asked.FetchedAt == nil || now.Sub(asked.FetchedAt.Time()) > handleTrusted):
 		return source.Result{Target: asked, Class: source.Missing, Sandbox: r.Sandbox,
-			Detail: "no id shows whether the handle " + asked.Handle + " still belongs to the account: this source has another kind of id"}
+			Detail: "the ids do not show whether the handle " + asked.Handle + " still belongs to the account, because this source returns another kind of id"}
 	}
 	return r
 }

@@ -242,7 +242,7 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 	}
 	out := channels{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kindChannels {
-		out.incomplete = "the answer has an unexpected kind and lacks the target"
+		out.incomplete = "the answer lacks the target, and has an unexpected value of the member kind"
 	}
 	for _, raw := range answer.Items {
 		var item struct {

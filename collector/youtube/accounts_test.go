@@ -22,7 +22,7 @@ import (
 
 const mira = "UCk3mXo7Q2hJp0LwR9sVbT1A"
 
-// account returns the target that the collector creates for a pasted link.
+// account returns the target that the collector creates for the link of an account.
 func account(t testing.TB, pasted string, depth int) source.Target {
 	t.Helper()
 	l, err := link.Parse(pasted)
@@ -138,7 +138,7 @@ func TestSource_requestsAccountByNameInLink(t *testing.T) {
 			batch := []source.Target{account(t, pasted, 0)}
 			plan := s.Plan(batch)
 			require.Len(t, plan, 1)
-			require.Equal(t, []source.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "one call for each name, and one for a page of uploads")
+			require.Equal(t, []source.Call{{Bucket: youtube.BudgetCommon, Units: int64(len(want)) + 1}}, plan[0], "the plan must have one unit for each name, and one for a page of uploads")
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan[0]))
 			require.NoError(t, err)
 			require.Equal(t, source.Gone, results[0].Class)
@@ -159,7 +159,7 @@ func TestSource_requestsAccountByNameInLink(t *testing.T) {
 		known.AccountID = mira
 		results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(s.Plan([]source.Target{known})[0]))
 		require.NoError(t, err)
-		require.Equal(t, "miracooks", *results[0].Account.Username, "the handle has changed")
+		require.Equal(t, "miracooks", *results[0].Account.Username, "the result must have the new handle of the account")
 		require.Equal(t, []string{"channels?id=" + mira, "playlistItems?playlistId=UU" + mira[2:]}, *requests, "only the first page of uploads must be requested")
 	})
 }
@@ -312,7 +312,7 @@ func TestSource_requestsNoMoreListPagesWhenBudgetIsSpent(t *testing.T) {
 	require.Equal(t, source.OK, results[0].Class)
 	require.True(t, results[0].Account.Listed)
 	require.Len(t, results[0].Account.Videos, 2)
-	require.Len(t, *requests, 3, "as many calls as the budget has units")
+	require.Len(t, *requests, 3, "there must be as many requests as the budget has units")
 	require.EqualValues(t, 3, budget.Spent()[0].Units)
 
 	ctx, cancel := context.WithCancel(t.Context())

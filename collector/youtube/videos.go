@@ -110,7 +110,7 @@ func decodeVideos(body []byte, kind string, requested []string, now time.Time) (
 	}
 	out := videos{byID: make(map[string]source.Result, len(answer.Items))}
 	if answer.Kind != kind {
-		out.incomplete = "the answer has an unexpected kind and lacks the target"
+		out.incomplete = "the answer lacks the target, and has an unexpected value of the member kind"
 	}
 	for _, raw := range answer.Items {
 		var item struct {

@@ -42,7 +42,7 @@ const (
 	// units are spent on refused calls. With a shorter pause, the source notices earlier that Google has enabled the method for the
 	// project.
 	statsPause    = 6 * time.Hour
-	handleTTL     = 10 * time.Minute // short, because another process may have fetched a newer handle in the meantime
+	handleTTL     = 10 * time.Minute // how long a handle is cached; short, because another process may have fetched a newer handle
 	handlesCached = 20_000
 )
 

@@ -314,14 +314,14 @@ func TestSource_classifiesErrors(t *testing.T) {
 		retryAt time.Time
 		detail  string
 	}{
-		"a daily quota of the newer quota system": {
+		"a spent daily quota in the newer quota system": {
 			429, "quota_spent_new", source.QuotaSpent, "common", midnight,
 			"HTTP 429 dailyLimitExceeded: Quota exceeded for quota metric 'Queries' and limit 'Queries per day' of service 'youtube.googleapis.com' for consumer 'project_number:1'.",
 		},
-		"a forbidden key":             {403, "forbidden", source.AuthFailed, "", time.Time{}, "HTTP 403 forbidden: The caller does not have permission"},
-		"a malformed request":         {400, "bad_request", source.BadRequest, "", time.Time{}, "HTTP 400 missingRequiredParameter: No filter selected."},
-		"an error in another format":  {400, "channels", source.BadRequest, "", time.Time{}, "HTTP 400"},
-		"status 429 without a reason": {429, "channels", source.RateLimited, "", time.Time{}, "HTTP 429"},
+		"the error forbidden": {403, "forbidden", source.AuthFailed, "", time.Time{}, "HTTP 403 forbidden: The caller does not have permission"},
+		"a malformed request": {400, "bad_request", source.BadRequest, "", time.Time{}, "HTTP 400 missingRequiredParameter: No filter selected."},
+		"an error that is not in the format of Google's errors": {400, "channels", source.BadRequest, "", time.Time{}, "HTTP 400"},
+		"status 429 without a reason":                           {429, "channels", source.RateLimited, "", time.Time{}, "HTTP 429"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
