@@ -147,7 +147,7 @@ func (w *testSystem) waitFor(description string, holds func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	tooLong := time.After(3 * time.Minute) // long enough for a busy machine
+	tooLong := time.After(3 * time.Minute) // the timeout is long, because the machine can be busy
 	for !holds() {
 		select {
 		case <-look.C:

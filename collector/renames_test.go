@@ -146,7 +146,7 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 					w.deferDetails(pastNextSlot)
 					db.Clock.Advance(pastNextSlot)
 					if otherAccount {
-						w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=handle_reused", "the handle "+handle+" belongs to another account now")
+						w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=handle_reused", "another account now has the handle "+handle)
 					} else {
 						w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
 					}
@@ -255,7 +255,7 @@ func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *test
 				db.Clock.Advance(late)
 				stop = w.startWith(w.sources("sandbox")...)
 				if late > pastNextSlot {
-					w.waitForLog("no number written", "kind=account", "platform=instagram", "class=missing", "the ids do not show whether the handle "+handle+" still belongs to the account")
+					w.waitForLog("no number written", "kind=account", "platform=instagram", "class=missing", "it is not known which account now has the handle "+handle)
 					a := w.account(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)

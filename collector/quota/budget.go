@@ -104,7 +104,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 			return r, nil, err
 		} else if ok {
 			if units < call.Units && q.firstWarning(key, window) {
-				q.log.WarnContext(ctx, "a call needs more units than its budget has and may end early", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
+				q.log.WarnContext(ctx, "a call needs more units than the limit of its budget, so it may end early", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
 			}
 			return reserved{source.Call{Bucket: call.Bucket, Units: units}, key, window, b.Limit > 0}, nil, nil
 		}

@@ -79,19 +79,19 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 	}
 	set := rule{Source: source, Fault: in.Fault, RetryAfter: in.RetryAfter, IDs: in.IDs, Status: in.Status, Body: in.Body}
 	if given := len(in.IDs) > 0 || in.Status != 0 || in.Body != nil; given != (in.Fault == faultRefused) {
-		return problem(http.StatusBadRequest, "ids, status and body are for the fault refused only")
+		return problem(http.StatusBadRequest, "the members ids, status and body are for the fault \"refused\" only")
 	}
 	if in.Fault == faultRefused && (len(in.IDs) == 0 || in.Status < 400 || in.Status > 599 || in.Body == nil) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("the fault refused needs ids, a body, and a status from 400 to 599, not %d", in.Status))
+		return problem(http.StatusBadRequest, fmt.Sprintf("the fault \"refused\" needs the members ids and body, and a status from 400 to 599, not %d", in.Status))
 	}
 	if in.Count != nil {
 		set.Count = *in.Count
 	}
 	if set.Count < 0 {
-		return problem(http.StatusBadRequest, fmt.Sprintf("count is %d; it must be the number of calls with the fault, or 0 for all calls until the fault is deleted", set.Count))
+		return problem(http.StatusBadRequest, fmt.Sprintf("the member count is %d; it must be the number of calls with the fault, or 0 for all calls until the fault is deleted", set.Count))
 	}
 	if in.RetryAfter != nil && (*in.RetryAfter < 0 || *in.RetryAfter > day) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("retry_after is %d; it must be from 0 to %d seconds", *in.RetryAfter, day))
+		return problem(http.StatusBadRequest, fmt.Sprintf("the member retry_after is %d; it must be from 0 to %d seconds", *in.RetryAfter, day))
 	}
 	s.faults.set(set)
 	return reply{status: http.StatusOK, body: set}
@@ -130,11 +130,11 @@ func (s *Sandbox) putClock(r *http.Request) reply {
 		Now string `json:"now"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object with now: "+err.Error())
+		return problem(http.StatusBadRequest, "the body must be an object with the member now: "+err.Error())
 	}
 	at, err := time.Parse(time.RFC3339, in.Now)
 	if err != nil || at.Year() < 2020 || at.Year() > 2099 {
-		return problem(http.StatusBadRequest, fmt.Sprintf("now is %q; it must be a time in RFC 3339 from 2020 to 2099, such as 2026-11-21T08:00:00Z", in.Now))
+		return problem(http.StatusBadRequest, fmt.Sprintf("the member now is %q; it must be a time in RFC 3339 from 2020 to 2099, such as 2026-11-21T08:00:00Z", in.Now))
 	}
 	at = at.UTC().Truncate(time.Second)
 	s.frozen.Store(&at)
@@ -159,7 +159,7 @@ func (s *Sandbox) platformAndTime(r *http.Request) (link.Platform, time.Time, *r
 	if given := r.URL.Query().Get("at"); given != "" {
 		parsed, err := time.Parse(time.RFC3339, given)
 		if err != nil {
-			bad := problem(http.StatusBadRequest, fmt.Sprintf("at is %q; it must be a time in RFC 3339", given))
+			bad := problem(http.StatusBadRequest, fmt.Sprintf("the parameter at is %q; it must be a time in RFC 3339", given))
 			return "", time.Time{}, &bad
 		}
 		at = parsed.UTC()

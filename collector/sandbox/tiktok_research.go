@@ -71,7 +71,7 @@ func (q *researchQuery) check() string {
 		case c.Field != "video_id" && c.Field != "username":
 			return "invalid field_name " + c.Field
 		case len(c.Values) == 0 || len(c.Values) > maxResearchItems || c.Operation == "EQ" && len(c.Values) > 1:
-			return fmt.Sprintf("invalid field_values: %d of them", len(c.Values))
+			return fmt.Sprintf("invalid number of field_values: %d", len(c.Values))
 		}
 	}
 	return ""

@@ -75,7 +75,7 @@ func IsOtherAccount(t Target, f *AccountFacts) bool {
 // HandleReused returns the result for an account whose handle now belongs to another account on the platform. Its class is OtherOwner. The
 // parameter sandbox is true if a sandbox answered.
 func HandleReused(t Target, sandbox bool) Result {
-	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the handle " + t.Handle + " belongs to another account now, so the answer is not stored"}
+	return Result{Target: t, Class: OtherOwner, Sandbox: sandbox, Detail: "the answer is not stored, because another account now has the handle " + t.Handle}
 }
 
 // Failure is the error of a call that returned no result for any of its targets.

@@ -153,7 +153,7 @@ func (h AccountHarness) runBroken(t *testing.T) {
 			h.requireTemporary(t, h.fetch(t, AccountAnswer{Profile: ok.Profile, Pages: []Reply{broken(ok.Pages[0].Body)}}.server(nil)))
 		})
 	}
-	t.Run("a sandbox answer is marked", func(t *testing.T) {
+	t.Run("the result says that a sandbox answered", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, ok.server(http.Header{fetch.SandboxHeader: {"true"}}))
 		require.NoError(t, got.err)

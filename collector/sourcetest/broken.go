@@ -22,31 +22,31 @@ func (h Harness) runBroken(t *testing.T) {
 	page := "<!DOCTYPE html><html><title>Sign in</title><p>" + ok + "</html>"
 	write := func(status int, body string) http.HandlerFunc { return Answer{Status: status, Body: body}.handler(nil) }
 	for name, handler := range map[string]http.HandlerFunc{
-		"garbage":                     write(0, "\x00\xff\x1f\x8b garbage"),
-		"an empty body":               write(0, ""),
-		"an empty object":             write(0, "{}"),
-		"null":                        write(0, "null"),
-		"a number":                    write(0, "9007199254740993"),
-		"an answer cut in the middle": write(0, ok[:len(ok)/2]),
-		"an answer cut near its end":  write(0, strings.TrimRight(ok, " \n}]")),
-		"two answers at once":         write(0, ok+ok),
-		"nesting without end":         write(0, strings.Repeat(`{"items":[`, 1<<19)),
-		"a page of HTML":              write(0, page),
-		"a page of HTML with 403":     write(http.StatusForbidden, page),
-		"a page of HTML with 502":     write(http.StatusBadGateway, page),
-		"a body of 10 MB":             write(0, strings.Repeat(" ", 10<<20)+ok),
-		"a body that ends too early": func(w http.ResponseWriter, r *http.Request) {
+		"garbage":                           write(0, "\x00\xff\x1f\x8b garbage"),
+		"an empty body":                     write(0, ""),
+		"an empty object":                   write(0, "{}"),
+		"null":                              write(0, "null"),
+		"a number":                          write(0, "9007199254740993"),
+		"an answer cut in the middle":       write(0, ok[:len(ok)/2]),
+		"an answer cut near its end":        write(0, strings.TrimRight(ok, " \n}]")),
+		"the answer twice in one body":      write(0, ok+ok),
+		"very deep nesting":                 write(0, strings.Repeat(`{"items":[`, 1<<19)),
+		"status 200 with a page of HTML":    write(0, page),
+		"status 403 with a page of HTML":    write(http.StatusForbidden, page),
+		"status 502 with a page of HTML":    write(http.StatusBadGateway, page),
+		"10 MB of spaces before the answer": write(0, strings.Repeat(" ", 10<<20)+ok),
+		"a body that is shorter than Content-Length": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000000")
 			write(0, ok)(w, r)
 		},
-		"a closed connection": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"a connection that is closed before the answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h.requireTemporary(t, h.fetch(t, handler, fetch.Options{}))
 		})
 	}
-	t.Run("a page of HTML with 404", func(t *testing.T) {
+	t.Run("status 404 with a page of HTML", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, write(http.StatusNotFound, page), fetch.Options{})
 		if h.NotFound == "" {
@@ -72,7 +72,7 @@ func (h Harness) runBroken(t *testing.T) {
 		server.Close()
 		h.requireTemporary(t, h.fetchFrom(t, server.URL, fetch.Options{}))
 	})
-	t.Run("a sandbox answer is marked", func(t *testing.T) {
+	t.Run("the result says that a sandbox answered", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, h.Answers[OK].handler(http.Header{fetch.SandboxHeader: {"true"}}), fetch.Options{})
 		require.NoError(t, got.err)

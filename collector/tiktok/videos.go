@@ -110,7 +110,7 @@ func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 			id = string(item.ID)
 		}
 		if !slices.Contains(requested, id) {
-			out.incomplete = "missing from an answer with an item that was not requested"
+			out.incomplete = "missing from the answer, which has an item that was not requested"
 			continue
 		}
 		if _, twice := out.byID[id]; !twice {

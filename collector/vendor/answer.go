@@ -97,7 +97,7 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 	missing := source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
 	switch {
 	case unrequested:
-		missing = source.Result{Class: source.Temporary, Detail: "missing from an answer with an item that was not requested"}
+		missing = source.Result{Class: source.Temporary, Detail: "missing from the answer, which has an item that was not requested"}
 	case c.Missing != "":
 		missing.Class = c.Missing
 	}

@@ -181,7 +181,7 @@ func Account(asked source.Target, r source.Result, now time.Time) source.Result 
 		return source.HandleReused(asked, r.Sandbox)
 	case incomparableIDs(asked, r.Account) && (asked.FetchedAt == nil || now.Sub(asked.FetchedAt.Time()) > handleTrusted):
 		return source.Result{Target: asked, Class: source.Missing, Sandbox: r.Sandbox,
-			Detail: "the ids do not show whether the handle " + asked.Handle + " still belongs to the account, because this source returns another kind of id"}
+			Detail: "this source returns another kind of account id, so it is not known which account now has the handle " + asked.Handle}
 	}
 	return r
 }

@@ -249,7 +249,7 @@ func decodeChannels(body []byte, ids []string) (channels, error) {
 			ID fetch.ID `json:"id"`
 		}
 		if json.Unmarshal(raw, &item) != nil || !channelID.MatchString(string(item.ID)) || ids != nil && !slices.Contains(ids, string(item.ID)) {
-			out.incomplete = "missing from an answer with an item that was not requested"
+			out.incomplete = "missing from the answer, which has an item that was not requested"
 			continue
 		}
 		if _, twice := out.byID[string(item.ID)]; !twice {

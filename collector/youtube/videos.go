@@ -117,7 +117,7 @@ func decodeVideos(body []byte, kind string, requested []string, now time.Time) (
 			ID fetch.ID `json:"id"`
 		}
 		if json.Unmarshal(raw, &item) != nil || !slices.Contains(requested, string(item.ID)) {
-			out.incomplete = "missing from an answer with an item that was not requested"
+			out.incomplete = "missing from the answer, which has an item that was not requested"
 			continue
 		}
 		if _, twice := out.byID[string(item.ID)]; !twice {
