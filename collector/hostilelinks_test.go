@@ -213,7 +213,7 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	storetest.SkipIfShort(t)
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	attacker := &compromisedHosts{sandbox: w.sandbox.Handler(), calls: map[string]int{}, linkReturned: map[string]int{}, cached: map[string]cachedAnswer{}}
-	internet := outboundtest.NewInternet(t, outboundtest.In(standardHosts...), attacker)
+	internet := outboundtest.NewInternet(t, outboundtest.InDomains(standardHosts...), attacker)
 	var targets []source.Target
 	for _, p := range link.Platforms {
 		handle := w.accountWithUploads(p, 33)
@@ -264,6 +264,6 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	for _, host := range []string{"youtube.googleapis.com", "graph.facebook.com", "api.scrapecreators.com"} {
 		require.GreaterOrEqual(t, attacker.linkReturned[host], len(links), "page tokens must be sent back to %s", host)
 	}
-	internet.RequireUntouched(t, outboundtest.In(standardHosts...))
+	internet.RequireUntouched(t, outboundtest.InDomains(standardHosts...))
 	require.ElementsMatch(t, standardHosts, internet.Asked())
 }

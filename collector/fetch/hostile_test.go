@@ -19,7 +19,7 @@ const graph = "https://graph.facebook.com/v25.0/"
 
 func TestEndpoint_refusesHostileLinksToOtherServers(t *testing.T) {
 	t.Parallel()
-	world := outboundtest.NewInternet(t, outboundtest.In("graph.facebook.com"), http.NotFoundHandler())
+	world := outboundtest.NewInternet(t, outboundtest.InDomains("graph.facebook.com"), http.NotFoundHandler())
 	client := fetch.New(fetch.Options{Lookup: world.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
 	t.Cleanup(client.Close)
 	e, err := client.Endpoint("", graph)
@@ -65,7 +65,7 @@ func TestEndpoint_resistsDNSRebinding(t *testing.T) {
 		}
 		return outboundtest.Answer{Addrs: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}}
 	})
-	world := outboundtest.NewInternet(t, outboundtest.In("graph.facebook.com"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	world := outboundtest.NewInternet(t, outboundtest.InDomains("graph.facebook.com"), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close") // makes the next request open a new connection and look up the host again
 	}))
 	client := fetch.New(fetch.Options{Lookup: names.Lookup, Dial: world.Dial, RootCAs: world.Authority.Roots})
