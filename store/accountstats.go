@@ -27,6 +27,8 @@ type AccountVideo struct {
 	LinkedAccountID uuid.UUID
 	Counts          // the latest counts of the video
 	UploadedAt      *db.Date
+
+	multiplier *float64 // the stored outlier multiplier; only ReadStatistics sets it
 }
 
 // accountVideoColumns are the columns of the table videos that are read into an AccountVideo.
@@ -39,7 +41,9 @@ var accountVideoColumns = func() []db.Column[AccountVideo] {
 	for n, name := range MetricNames("") {
 		columns = append(columns, db.Column[AccountVideo]{Name: name, Set: func(v *AccountVideo, row *db.Values, i int) { *v.Fields()[n] = row.OptionalInt(i) }})
 	}
-	return append(columns, db.Column[AccountVideo]{Name: "uploaded_at", Set: func(v *AccountVideo, row *db.Values, i int) { v.UploadedAt = row.OptionalDate(i) }})
+	return append(columns,
+		db.Column[AccountVideo]{Name: "uploaded_at", Set: func(v *AccountVideo, row *db.Values, i int) { v.UploadedAt = row.OptionalDate(i) }},
+		db.Column[AccountVideo]{Name: "outlier_multiplier", Set: func(v *AccountVideo, row *db.Values, i int) { v.multiplier = row.OptionalFloat(i) }})
 }()
 
 // RefreshAccounts recomputes the statistics of accounts. It also stores them in account_days as the accounts' statistics of the day
@@ -57,42 +61,59 @@ func RefreshStatistics(tx *gorm.DB, accounts []db.RowKey) error {
 	if err != nil {
 		return err
 	}
-	return db.RunWrites(tx, slices.Concat(StatisticsWrites(tx, stats), MultiplierWrites(tx, stats))...)
+	return db.RunWrites(tx, stats.Writes(tx)...)
+}
+
+// AccountsStats are the statistics of several accounts, with the key of the account as key.
+type AccountsStats struct {
+	Of map[db.RowKey]AccountStats
+	// outdated are stored videos of the accounts whose stored outlier multipliers differ from the right ones. The field multiplier has the
+	// right value.
+	outdated []AccountVideo
 }
 
 // ReadStatistics computes the statistics of accounts from their tracked videos. For a video in the parameter changed, it uses the values in
 // changed instead of the stored values.
-func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (map[db.RowKey]AccountStats, error) {
+func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changed []Video) (AccountsStats, error) {
+	s := AccountsStats{Of: make(map[db.RowKey]AccountStats, len(accounts))}
 	if len(accounts) == 0 {
-		return map[db.RowKey]AccountStats{}, nil
+		return s, nil
 	}
 	videos, known := make(map[db.RowKey][]AccountVideo, len(accounts)), make(map[db.RowKey]bool, len(changed))
-	add := func(v AccountVideo) {
-		account := db.RowKey{Org: v.OrganisationID, ID: v.LinkedAccountID}
-		videos[account] = append(videos[account], v)
-	}
 	for i := range changed {
 		v := &changed[i]
 		known[v.Key()] = true
 		if v.LinkedAccountID != nil {
-			add(AccountVideo{v.OrganisationID, v.ID, *v.LinkedAccountID, v.LatestCounts(), v.UploadedAt})
+			of := AccountVideo{OrganisationID: v.OrganisationID, ID: v.ID, LinkedAccountID: *v.LinkedAccountID, Counts: v.LatestCounts(), UploadedAt: v.UploadedAt}
+			videos[of.account()] = append(videos[of.account()], of)
 		}
 	}
-	rows, err := db.FindColumns(tx, db.Keys(accounts), accountVideoColumns, `SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at
+	stored, err := db.FindColumns(tx, db.Keys(accounts), accountVideoColumns, `SELECT v.organisation_id, v.id, v.linked_account_id, `+MetricColumns("v.latest_{m} AS {m}")+`, v.uploaded_at, v.outlier_multiplier
   FROM wanted CROSS JOIN videos v WHERE v.organisation_id = {org} AND v.linked_account_id = wanted.id AND NOT v.removed`)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	for _, v := range rows {
-		if !known[db.RowKey{Org: v.OrganisationID, ID: v.ID}] {
-			add(v)
+	stored = slices.DeleteFunc(stored, func(v AccountVideo) bool { return known[db.RowKey{Org: v.OrganisationID, ID: v.ID}] })
+	for _, v := range stored {
+		videos[v.account()] = append(videos[v.account()], v)
+	}
+	for _, account := range accounts {
+		s.Of[account] = StatsOf(videos[account])
+	}
+	for _, v := range stored {
+		of := s.Of[v.account()]
+		right := of.Multiplier(v.Views)
+		if (right == nil) != (v.multiplier == nil) || right != nil && *right != *v.multiplier {
+			v.multiplier = right
+			s.outdated = append(s.outdated, v)
 		}
 	}
-	stats := make(map[db.RowKey]AccountStats, len(accounts))
-	for _, account := range accounts {
-		stats[account] = StatsOf(videos[account])
-	}
-	return stats, nil
+	return s, nil
+}
+
+// account returns the key of the video's account.
+func (v *AccountVideo) account() db.RowKey {
+	return db.RowKey{Org: v.OrganisationID, ID: v.LinkedAccountID}
 }
 
 // AccountStats are the statistics of an account's tracked videos.
@@ -145,8 +166,7 @@ func StatsOf(videos []AccountVideo) AccountStats {
 }
 
 // Multiplier returns the outlier multiplier of a video of the account: the video's views divided by the median views of the account's
-// tracked videos. It returns nil if the views or the median are unknown, or if the median is 0. The SQL of MultiplierWrites computes the
-// same value.
+// tracked videos. It returns nil if the views or the median are unknown, or if the median is 0.
 func (s *AccountStats) Multiplier(views *int64) *float64 {
 	if views == nil || s.MedianViews == nil || *s.MedianViews <= 0 {
 		return nil
@@ -166,42 +186,35 @@ func Median(sorted []int64) float64 {
 	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
 }
 
-// StatisticsWrites returns the statements that write the statistics of accounts.
-func StatisticsWrites(tx *gorm.DB, of map[db.RowKey]AccountStats) []db.Write {
-	if len(of) == 0 {
+// Writes returns the statements that write the statistics of the accounts, and the outlier multipliers of their videos. They do not write
+// the videos in the parameter changed of ReadStatistics, and no multiplier that is already stored with the right value.
+func (s AccountsStats) Writes(tx *gorm.DB) []db.Write {
+	if len(s.Of) == 0 {
 		return nil
 	}
-	accounts := db.SortedKeys(of)
+	accounts := db.SortedKeys(s.Of)
 	stats := make([][]any, len(accounts))
 	for i, account := range accounts {
-		s := of[account]
-		stats[i] = append([]any{account.Org, account.ID, s.Videos, s.MeanViews, s.MedianViews, s.MedianViewsNonZero, s.MostViewed, s.PercentOutperform10x,
-			s.PercentOutperform25x, s.LastUploadedAt}, s.Counts.Values()...)
+		a := s.Of[account]
+		stats[i] = append([]any{account.Org, account.ID, a.Videos, a.MeanViews, a.MedianViews, a.MedianViewsNonZero, a.MostViewed, a.PercentOutperform10x,
+			a.PercentOutperform25x, a.LastUploadedAt}, a.Counts.Values()...)
 	}
 	columns := append([]string{"organisation_id uuid", "id uuid", "videos bigint", "mean double precision", "median double precision", "median_non_zero double precision",
 		"most bigint", "over10 double precision", "over25 double precision", "last_uploaded date"}, MetricDefinitions("")...)
-	return db.OrgRows{Name: "s", Columns: columns, Rows: stats}.Writes(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
+	writes := db.OrgRows{Name: "s", Columns: columns, Rows: stats}.Writes(tx, `UPDATE accounts SET total_videos_tracked = s.videos, mean_views = s.mean, median_views = s.median, median_views_non_zero = s.median_non_zero,
  most_viewed = s.most, percent_outperform_10x = s.over10, percent_outperform_25x = s.over25, last_uploaded_at = s.last_uploaded,
  `+MetricColumns("total_{m} = s.{m}")+`
  FROM s WHERE accounts.organisation_id = {org} AND accounts.id = s.id`)
-}
-
-// MultiplierWrites returns the statements that write the outlier multipliers of the accounts' videos. They do not write a multiplier that
-// is already stored with the right value.
-func MultiplierWrites(tx *gorm.DB, of map[db.RowKey]AccountStats) []db.Write {
-	if len(of) == 0 {
-		return nil
+	if len(s.outdated) == 0 {
+		return writes
 	}
-	accounts := db.SortedKeys(of)
-	medians := make([][]any, len(accounts))
-	for i, account := range accounts {
-		medians[i] = []any{account.Org, account.ID, of[account].MedianViews}
+	videos := make([][]any, len(s.outdated))
+	for i := range s.outdated {
+		v := &s.outdated[i]
+		videos[i] = []any{v.OrganisationID, v.ID, v.multiplier}
 	}
-	const multiplier = "CASE WHEN m.median > 0 THEN videos.latest_views / m.median END"
-	list := db.OrgRows{Name: "m", Columns: []string{"organisation_id uuid", "account_id uuid", "median double precision"}, Rows: medians}
-	return list.Writes(tx, `UPDATE videos SET outlier_multiplier = `+multiplier+`
-  FROM m WHERE videos.organisation_id = {org} AND videos.linked_account_id = m.account_id AND NOT videos.removed
-   AND videos.outlier_multiplier IS DISTINCT FROM `+multiplier)
+	list := db.OrgRows{Name: "m", Columns: []string{"organisation_id uuid", "id uuid", "multiplier double precision"}, Rows: videos}
+	return append(writes, list.Writes(tx, `UPDATE videos SET outlier_multiplier = m.multiplier FROM m WHERE videos.organisation_id = {org} AND videos.id = m.id`)...)
 }
 
 // DayStamp says for which day account statistics are stored, and which fetch changed them.

@@ -54,7 +54,7 @@ func SumWrites(tx *gorm.DB, before, after map[uuid.UUID]store.Sums) []db.Write {
 type earlierViews struct {
 	video            db.RowKey
 	v1, v7, v14, v30 *int64   // views 1, 7, 14 and 30 days before the fetch, from the last point on or before that day
-	counted          *db.Date // day of the last point that has views
+	counted          *db.Date // day of the last point that has views; nil if this fetch has views
 }
 
 // earlierViewsColumns are the columns of the query in the method growth.
@@ -78,14 +78,21 @@ func (w videoWriter) growth(videos []*store.Video) error {
 	for _, v := range videos {
 		byKey[v.Key()] = v
 	}
+	keys := db.SortedKeys(byKey)
+	rows := make([][]any, len(keys))
+	for i, key := range keys {
+		rows[i] = []any{key.Org, key.ID, w.outcomes[key].Facts.Views != nil}
+	}
+	wanted := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "id uuid", "counted boolean"}, Rows: rows}
 	const before = `COALESCE((SELECT d.views FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1),
  (SELECT k.views FROM snapshots_weekly k WHERE k.organisation_id = {org} AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1))`
-	const counted = `(SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1)`
+	// If this fetch has views, the last point with views is the point of this fetch or a later one, and no statement looks for it.
+	const counted = `CASE WHEN NOT wanted.counted THEN (SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1) END`
 	day := w.fetchedAt.Day()
-	rows, err := db.FindColumns(w.tx, db.Keys(db.SortedKeys(byKey)), earlierViewsColumns, `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
+	earlier, err := db.FindColumns(w.tx, wanted, earlierViewsColumns, `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
 		day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)
-	for _, r := range rows {
-		if w.outcomes[r.video].Facts.Views != nil && (r.counted == nil || *r.counted < day) {
+	for _, r := range earlier {
+		if w.outcomes[r.video].Facts.Views != nil {
 			r.counted = &day
 		}
 		SetGrowth(byKey[r.video], day, r.counted, func(d db.Date) *int64 {

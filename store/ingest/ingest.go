@@ -230,13 +230,13 @@ func (w videoWriter) write(keys []db.RowKey) error {
 	}
 	for i := range videos {
 		if v := &videos[i]; v.LinkedAccountID != nil {
-			s := stats[db.RowKey{Org: v.OrganisationID, ID: *v.LinkedAccountID}]
+			s := stats.Of[db.RowKey{Org: v.OrganisationID, ID: *v.LinkedAccountID}]
 			v.OutlierMultiplier = s.Multiplier(v.LatestViews)
 		}
 	}
 	addEvents()
 	sums := store.SumsByOrganisation(videos)
-	err = db.RunWrites(w.tx, slices.Concat(w.pointWrites(measured), VideoWrites(w.tx, videos), store.StatisticsWrites(w.tx, stats), SumWrites(w.tx, before, sums))...)
+	err = db.RunWrites(w.tx, slices.Concat(w.pointWrites(measured), VideoWrites(w.tx, videos), stats.Writes(w.tx), SumWrites(w.tx, before, sums))...)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (w videoWriter) write(keys []db.RowKey) error {
 		return err
 	}
 	// The statements below read the rows that the calls above have written.
-	return db.RunWrites(w.tx, slices.Concat(store.MultiplierWrites(w.tx, stats), w.accountDayWrites(touched),
+	return db.RunWrites(w.tx, slices.Concat(w.accountDayWrites(touched),
 		store.OrganisationDayWrites(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
 }
 
