@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,14 +66,53 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	if err != nil {
 		return err
 	}
-	return tx.Exec(list+`, best AS (
-  SELECT u.bucket, u.source, u.kind, u.external_id, MIN(`+laneSQL+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN organisations o
+	organisations, tiers, tierArgs, err := subscribers(tx, list, args)
+	if err != nil {
+		return err
+	}
+	return tx.Exec(list+tiers+`, best AS (
+  SELECT u.bucket, u.source, u.kind, u.external_id, MIN(`+laneSQL+`) AS lane FROM u CROSS JOIN fetch_subscriptions s CROSS JOIN `+organisations+` o
    WHERE s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id AND o.id = s.organisation_id
    GROUP BY u.bucket, u.source, u.kind, u.external_id)
 UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.lane = ? THEN fetch_targets.lane ELSE best.lane END FROM best
  WHERE fetch_targets.bucket = best.bucket AND fetch_targets.source = best.source AND fetch_targets.kind = best.kind AND fetch_targets.external_id = best.external_id
    AND (fetch_targets.base_lane <> best.lane OR fetch_targets.lane NOT IN (?, best.lane))`,
-		append(args, LaneInteractive, LaneInteractive)...).Error
+		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
+}
+
+// subscribers returns the name of the table or list in which a statement can read the organisations that track the targets in the list u. The
+// parameters list and args are the SQL text of u and its parameters.
+//
+// On Citus, organisations is a reference table, and the tables of the queue are on the coordinator. If a statement joins both, Citus reads
+// the tables of the queue without their indexes. So subscribers then reads the tiers first. The results text and textArgs are a list of
+// these tiers, which the statement needs after u, and its parameters.
+func subscribers(tx *gorm.DB, list string, args []any) (name, text string, textArgs []any, err error) {
+	if !db.IsSharded(tx) {
+		return "organisations", "", nil, nil
+	}
+	var subscribed []FetchSubscription
+	err = tx.Raw(list+`SELECT DISTINCT s.organisation_id FROM u CROSS JOIN fetch_subscriptions s
+ WHERE s.bucket = u.bucket AND s.source = u.source AND s.kind = u.kind AND s.external_id = u.external_id`, args...).Find(&subscribed).Error
+	if err != nil {
+		return "", "", nil, err
+	}
+	ids := make([]uuid.UUID, len(subscribed))
+	for i, s := range subscribed {
+		ids[i] = s.OrganisationID
+	}
+	var found []struct {
+		ID                 uuid.UUID
+		Tier, Subscription string
+	}
+	if err := tx.Raw("SELECT id, tier, subscription FROM organisations WHERE id IN ?", ids).Find(&found).Error; err != nil {
+		return "", "", nil, err
+	}
+	rows := make([][]any, len(found))
+	for i, o := range found {
+		rows[i] = []any{o.ID, o.Tier, o.Subscription}
+	}
+	text, textArgs = db.WithRows(tx, "tiers", []string{"id uuid", "tier text", "subscription text"}, rows)
+	return "tiers", strings.Replace(text, "WITH ", ", ", 1), textArgs, nil
 }
 
 // Unsubscribe deletes the organisation's subscriptions that match a condition, and updates the lanes of their targets.

@@ -199,10 +199,10 @@ func TestSetTier_readsOnlyTheTargetsOfTheOrganisation(t *testing.T) {
 			switch {
 			case strings.Contains(statement, "SELECT source, kind, external_id, subject_id"):
 				args = []any{o.ID(), uuid.Nil, o.ID(), uuid.Nil, 1000}
-			case strings.Contains(statement, "SELECT u.place"):
+			case strings.Contains(statement, "SELECT u.place"), strings.Contains(statement, "SELECT DISTINCT s.organisation_id"):
 				args = keys
 			case strings.Contains(statement, "best AS"):
-				args = append(slices.Clone(keys), 0, 0)
+				args = slices.Concat(keys, tierList(t, db, o.ID()), []any{0, 0})
 			default:
 				continue
 			}
@@ -225,6 +225,15 @@ func targetList(t *testing.T, d *storetest.DB, n int) []any {
 		rows[i] = []any{queue.Bucket, "tiktok", "video", fmt.Sprint(i + 1), i}
 	}
 	_, args := db.WithRows(d.Store.DB().Read(t.Context()), "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "place integer"}, rows)
+	return args
+}
+
+// tierList returns the additional parameters of the statement on Citus: the tier of the only organisation that tracks the targets.
+func tierList(t *testing.T, d *storetest.DB, org uuid.UUID) (args []any) {
+	tx := d.Store.DB().Read(t.Context())
+	if db.IsSharded(tx) {
+		_, args = db.WithRows(tx, "tiers", []string{"id uuid", "tier text", "subscription text"}, [][]any{{org, "basic", "active"}})
+	}
 	return args
 }
 

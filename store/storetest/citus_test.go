@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
@@ -50,4 +52,35 @@ func TestStore_changesTablesInSequentialMode(t *testing.T) {
 	statements := db.Guard.Statements()
 	require.Contains(t, statements, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
 	require.Contains(t, statements[len(statements)-1], "ATTACH PARTITION")
+}
+
+// If a statement joins tables of the queue with the reference table organisations, Citus reads the tables of the queue without their indexes.
+// The lane of the video that both organisations track must change as on PostgreSQL.
+func TestStore_readsTheQueueAndTheOrganisationsSeparatelyOnCitus(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t, "citus")
+	premium, basic := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
+	require.NoError(t, db.SetTier(t.Context(), premium.ID(), store.TierPremium))
+	require.NoError(t, db.SetTier(t.Context(), basic.ID(), store.TierBasic))
+	shared, own := storetest.Clip(t, 1), storetest.Clip(t, 2)
+	storetest.Track(t, premium, shared, own)
+	storetest.Track(t, basic, shared)
+	lanes := func() []int64 {
+		return storetest.Column[int64](t, db, "SELECT base_lane FROM fetch_targets ORDER BY external_id")
+	}
+	require.Equal(t, []int64{int64(queue.LanePremium), int64(queue.LanePremium)}, lanes())
+	db.Guard.Statements()
+	require.NoError(t, db.SetTier(t.Context(), premium.ID(), store.TierBasic))
+	require.Equal(t, []int64{int64(queue.LaneBasic), int64(queue.LaneBasic)}, lanes())
+	require.NoError(t, db.SetSubscription(t.Context(), basic.ID(), store.SubscriptionNone))
+	storetest.Stop(t, premium, shared)
+	require.Equal(t, []int64{int64(queue.LaneFree), int64(queue.LaneBasic)}, lanes())
+	changes := 0
+	for _, s := range db.Guard.Statements() {
+		if strings.Contains(s, "fetch_targets") {
+			require.NotContains(t, s, "organisations")
+			changes++
+		}
+	}
+	require.Greater(t, changes, 3)
 }

@@ -15,6 +15,7 @@ import (
 //   - The versions of several organisations are raised one after the other: see raise.
 //   - RunWrites sends each statement alone.
 //   - A COPY that breaks a constraint is repeated as INSERT: see bulkTx.
+//   - The tiers of organisations are read before a statement about the queue needs them: see UpdateLanes of the package queue.
 //   - Statements that change tables run on one shard after the other: see sequentialDDL.
 
 // sequentialDDL is the setting of Citus with which a statement that changes a table runs on one shard after the other. Without it, Citus
@@ -31,8 +32,8 @@ func hasCitus(ctx context.Context, pool *sql.DB) (bool, error) {
 // citusDialector is the dialector of GORM for a PostgreSQL database with Citus.
 type citusDialector struct{ *postgres.Dialector }
 
-// isSharded returns true if Citus divides the tables of organisations between several servers.
-func isSharded(tx *gorm.DB) bool {
+// IsSharded returns true if Citus divides the tables of organisations between several servers.
+func IsSharded(tx *gorm.DB) bool {
 	_, ok := tx.Dialector.(citusDialector)
 	return ok
 }

@@ -122,7 +122,7 @@ type listPart struct {
 
 // parts returns the whole list as one part. On Citus, it returns a part for each organisation, in the order of their ids.
 func (l OrgRows) parts(tx *gorm.DB) (parts []listPart) {
-	if !isSharded(tx) {
+	if !IsSharded(tx) {
 		return []listPart{{OrgRows: l, org: l.Name + ".organisation_id"}}
 	}
 	for _, rows := range l.byOrg() {
@@ -170,7 +170,7 @@ func WithRows(tx *gorm.DB, name string, columns []string, rows [][]any) (stateme
 	switch {
 	case tx.Name() == "sqlite":
 		query, args = jsonQuery(types, rows)
-	case isSharded(tx):
+	case IsSharded(tx):
 		query, args = arraysQuery("CAST(? AS %s[])", types, rows) // Citus refuses the subqueries in some statements
 	default:
 		query, args = arraysQuery("(SELECT CAST(? AS %s[]))", types, rows)
@@ -212,7 +212,7 @@ func InsertReturning[T any](tx *gorm.DB, table string, columns []string, rows []
 func InsertWrites(tx *gorm.DB, table string, columns []string, rows [][]any, onConflict string) (writes []Write) {
 	names, _ := splitColumns(columns)
 	into := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") "
-	if !isSharded(tx) || Tables[table].Class != Distributed {
+	if !IsSharded(tx) || Tables[table].Class != Distributed {
 		list, args := WithRows(tx, "added", columns, rows)
 		// Without the WHERE, SQLite would read the ON of ON CONFLICT as the condition of a join.
 		return []Write{{list + into + "SELECT " + strings.Join(names, ", ") + " FROM added WHERE true " + onConflict, args}}

@@ -63,7 +63,7 @@ func RaiseVersionsOnly(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 // after the word SET, and args has the values of its placeholders.
 func raise(tx *gorm.DB, assignment string, args []any, orgs []uuid.UUID) error {
 	orgs = Distinct(orgs)
-	if len(orgs) <= 1 || isSharded(tx) { // orgs is sorted, so these statements lock the rows in the order of their ids
+	if len(orgs) <= 1 || IsSharded(tx) { // orgs is sorted, so these statements lock the rows in the order of their ids
 		for _, org := range orgs {
 			err := tx.Exec("UPDATE organisation_totals SET "+assignment+" WHERE organisation_id = ?", append(slices.Clip(args), org)...).Error
 			if err != nil {

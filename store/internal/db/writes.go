@@ -40,4 +40,4 @@ func together(writes []Write) Write {
 
 // hasWritesInWith returns true if the engine of tx accepts INSERT, UPDATE and DELETE in a WITH clause. It returns false for Citus, where a
 // single statement cannot write to the tables of several servers.
-func hasWritesInWith(tx *gorm.DB) bool { return tx.Name() != "sqlite" && !isSharded(tx) }
+func hasWritesInWith(tx *gorm.DB) bool { return tx.Name() != "sqlite" && !IsSharded(tx) }
