@@ -156,7 +156,7 @@ kills: ## kill the server of each engine 500 times during a million writes and w
 # For another size, set MOVES='-moves.videos=1000 -moves.days=5'. With REELTALLY_TEST_CITUS_URL, the move to Citus goes to this cluster.
 MOVES ?= -moves.videos=100000 -moves.days=20
 .PHONY: moves
-moves: ## back up 100,000 videos under load, move them to PostgreSQL and to Citus and write docs/evidence/moves.md (15 minutes; MOVES)
+moves: ## back up 100,000 videos under load, move them to PostgreSQL and to Citus and write docs/evidence/moves.md (15 minutes, 70 on a busy machine; MOVES)
 	@mkdir -p docs/evidence
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=6h -run '^TestMoves_keepEveryRow$$' $(ARGS) -args $(MOVES) -moves.out=$(CURDIR)/docs/evidence/moves.md
 
