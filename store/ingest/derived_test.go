@@ -241,6 +241,38 @@ func TestAccountStatistics_areComputedFromTheTrackedVideosOfTheAccount(t *testin
 	})
 }
 
+// A batch that contains only some videos of an account must also change the multipliers of the account's other videos, because the median
+// of the account changes.
+func TestAcknowledge_updatesTheMultipliersOfTheAccountsOtherVideos(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, links := storetest.NewOrg(t, db), storetest.Clips(t, 3)
+		storetest.Track(t, o, links...)
+		measure := func(views ...int64) {
+			db.Clock.Advance(time.Hour)
+			facts := map[link.Link]ingest.VideoFacts{}
+			for i, n := range views {
+				facts[links[i]] = ingest.VideoFacts{Views: &n}
+			}
+			storetest.Measure(t, db, db.Clock.Now(), facts)
+		}
+		multipliers := func() (all []*float64) {
+			for _, l := range links {
+				all = append(all, storetest.VideoOf(t, o, l).OutlierMultiplier)
+			}
+			return all
+		}
+		measure(100, 200, 400)
+		require.Equal(t, []*float64{new(0.5), new(1.0), new(2.0)}, multipliers())
+		measure(1000)
+		require.Equal(t, []*float64{new(2.5), new(0.5), new(1.0)}, multipliers())
+		measure(0, 0)
+		require.Equal(t, []*float64{nil, nil, nil}, multipliers(), "the median is 0")
+		measure(100)
+		require.Equal(t, []*float64{new(1.0), new(0.0), new(4.0)}, multipliers())
+	})
+}
+
 func TestMedian_isTheMiddleValueOrTheMeanOfTheTwoMiddleValues(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, store.Median(nil))
