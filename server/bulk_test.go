@@ -53,7 +53,7 @@ func (a *app) claimDueVideos() map[queue.Lane]int {
 	return due
 }
 
-// Requirements in docs/coverage.md: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18,
+// Requirements in docs/coverage.md: 3-01, 3-05, 3-12, 3-13, 4.4-04, 4.4-05, 4.4-06, 4.4-07, 4.4-08, 4.4-10, 4.4-11, 4.4-12, 4.4-17, 4.4-18
 // Requirements in docs/coverage.md: 4.4-19, 7-02, 7-03, 7-04, 7-05, 7-08, 11.10-01, 11.10-02
 func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 	t.Parallel()

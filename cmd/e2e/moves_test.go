@@ -269,7 +269,7 @@ func (m *moves) move(t *testing.T, name, chapter, from, to string) {
 	r := move{name: name}
 	for command := range strings.SplitSeq(commands[0], "\n") {
 		start := time.Now()
-		c := exec.CommandContext(t.Context(), "bash", "-euc", command) //nolint:gosec // a command of the guide
+		c := exec.CommandContext(t.Context(), "bash", "-euc", command)
 		c.Dir, c.Env = dir, []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "HOME=" + dir, "OLD=" + from, "NEW=" + to}
 		out, err := c.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", command, out)

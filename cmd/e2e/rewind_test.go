@@ -66,7 +66,7 @@ func newCluster(t *testing.T) *cluster {
 		out, err := exec.CommandContext(t.Context(), "chown", "postgres:", folder).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // only finds a free port
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func (c *cluster) run(t *testing.T, commands string, variables ...string) {
 	if os.Geteuid() == 0 {
 		args = append([]string{"setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"}, args...)
 	}
-	r := exec.CommandContext(t.Context(), args[0], args[1:]...) //nolint:gosec // commands of this test and of the guide
+	r := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	r.Dir, r.Env = c.folder, append(c.env, variables...)
 	out, err := r.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", commands, out)
