@@ -142,8 +142,8 @@ func allowOperated(configured string) func(string) outbound.Reach {
 	}
 }
 
-// addrs returns the IP addresses that are written in s.
-func addrs(s ...string) []netip.Addr {
+// parseAddrs returns the IP addresses that are written in s.
+func parseAddrs(s ...string) []netip.Addr {
 	out := make([]netip.Addr, len(s))
 	for i := range s {
 		out[i] = netip.MustParseAddr(s[i])
@@ -159,22 +159,22 @@ func TestGuard_dialsPublicAddressesOnly(t *testing.T) {
 		dialed  []string
 		refused bool
 	}{
-		"a host name with a public address":                {"example.com:443", addrs("93.184.215.14"), []string{"93.184.215.14:443"}, false},
-		"a host name with public IPv6 and IPv4 addresses":  {"example.com:443", addrs("2606:4700::1", "93.184.215.14"), []string{"[2606:4700::1]:443", "93.184.215.14:443"}, false},
-		"a host name with an IPv4-mapped public address":   {"example.com:443", addrs("::ffff:93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a host name with a public address":                {"example.com:443", parseAddrs("93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a host name with public IPv6 and IPv4 addresses":  {"example.com:443", parseAddrs("2606:4700::1", "93.184.215.14"), []string{"[2606:4700::1]:443", "93.184.215.14:443"}, false},
+		"a host name with an IPv4-mapped public address":   {"example.com:443", parseAddrs("::ffff:93.184.215.14"), []string{"93.184.215.14:443"}, false},
 		"a public IP address":                              {"93.184.215.14:443", nil, []string{"93.184.215.14:443"}, false},
-		"a host name with a private address":               {"example.com:443", addrs("10.0.0.1"), nil, true},
-		"a host name with loopback addresses":              {"example.com:443", addrs("127.0.0.1", "::1"), nil, true},
-		"a host name with an IPv4-mapped loopback address": {"example.com:443", addrs("::ffff:127.0.0.1"), nil, true},
-		"a host name with a public and a private address":  {"example.com:443", addrs("10.0.0.1", "93.184.215.14"), []string{"93.184.215.14:443"}, false},
+		"a host name with a private address":               {"example.com:443", parseAddrs("10.0.0.1"), nil, true},
+		"a host name with loopback addresses":              {"example.com:443", parseAddrs("127.0.0.1", "::1"), nil, true},
+		"a host name with an IPv4-mapped loopback address": {"example.com:443", parseAddrs("::ffff:127.0.0.1"), nil, true},
+		"a host name with a public and a private address":  {"example.com:443", parseAddrs("10.0.0.1", "93.184.215.14"), []string{"93.184.215.14:443"}, false},
 		"the IP address of a cloud metadata service":       {"169.254.169.254:443", nil, nil, true},
 		"an IPv4-mapped IP address":                        {"[::ffff:93.184.215.14]:443", nil, nil, true},
 		"an IP address with a zone":                        {"[fe80::1%eth0]:443", nil, nil, true},
-		"a decimal number that resolves to loopback":       {"2130706433:443", addrs("127.0.0.1"), nil, true},
-		"a hexadecimal number that resolves to loopback":   {"0x7f.1:443", addrs("127.0.0.1"), nil, true},
-		"a port other than 443":                            {"example.com:8443", addrs("93.184.215.14"), nil, true},
-		"no port":                                          {"example.com:", addrs("93.184.215.14"), nil, true},
-		"a port name instead of a port number":             {"example.com:https", addrs("93.184.215.14"), nil, true},
+		"a decimal number that resolves to loopback":       {"2130706433:443", parseAddrs("127.0.0.1"), nil, true},
+		"a hexadecimal number that resolves to loopback":   {"0x7f.1:443", parseAddrs("127.0.0.1"), nil, true},
+		"a port other than 443":                            {"example.com:8443", parseAddrs("93.184.215.14"), nil, true},
+		"no port":                                          {"example.com:", parseAddrs("93.184.215.14"), nil, true},
+		"a port name instead of a port number":             {"example.com:https", parseAddrs("93.184.215.14"), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,7 +228,7 @@ func TestGuard_checksIPAddressBeforeSystemConnects(t *testing.T) {
 func TestGuard_refusesHostsThatAreNotConfigured(t *testing.T) {
 	t.Parallel()
 	var r dialRecorder
-	lookup, calls := fixedLookup(addrs("93.184.215.14"))
+	lookup, calls := fixedLookup(parseAddrs("93.184.215.14"))
 	for name, g := range map[string]*outbound.Guard{
 		"no Reach function": {Lookup: lookup, Dial: r.dial},
 		"another host":      {Reach: allowOperated("www.example.com:443"), Lookup: lookup, Dial: r.dial},
@@ -256,7 +256,7 @@ func TestGuard_dialsPrivateAddressesOfConfiguredHosts(t *testing.T) {
 		"fd00:c1::a9fe:a9fe": false, "fe80::1": false, "fe80::1%eth0": false, "0.0.0.0": false, "::": false, "224.0.0.1": false, "198.18.0.1": false, "64:ff9b::7f00:1": false,
 	} {
 		var r dialRecorder
-		lookup, _ := fixedLookup(addrs(host))
+		lookup, _ := fixedLookup(parseAddrs(host))
 		_, err := (&outbound.Guard{Reach: allowOperated("sandbox:443"), Lookup: lookup, Dial: r.dial}).DialContext(t.Context(), "tcp", "Sandbox:443")
 		var refused *outbound.RefusedError
 		require.Equal(t, allowed, !errors.As(err, &refused), "a name that resolves to %s: %v", host, err)
@@ -282,7 +282,7 @@ func TestAddressOf_returnsHostAndPort(t *testing.T) {
 
 func TestGuard_limitsConnectTimeOfEachAddressExceptLast(t *testing.T) {
 	t.Parallel()
-	lookup, _ := fixedLookup(addrs("2606:4700::1", "93.184.215.14"))
+	lookup, _ := fixedLookup(parseAddrs("2606:4700::1", "93.184.215.14"))
 	var timeouts []time.Duration
 	g := &outbound.Guard{Reach: allowAllHosts, Lookup: lookup, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		deadline, ok := ctx.Deadline()

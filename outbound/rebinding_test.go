@@ -45,7 +45,7 @@ func rotate(n int64, values ...string) string { return values[n%int64(len(values
 
 // answerOf returns an answer with IP addresses.
 func answerOf(addresses ...string) outboundtest.Answer {
-	return outboundtest.Answer{Addrs: addrs(addresses...)}
+	return outboundtest.Answer{Addrs: parseAddrs(addresses...)}
 }
 
 // newRebindingServer starts a name server that answers questions about LABEL.rebind.example with attacks[LABEL].

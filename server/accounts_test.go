@@ -153,7 +153,7 @@ func TestGetAccount_returnsTheUntrackedAuthorOfATrackedVideo(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		v := c.video(c.track(tiktokLink).String())
-		a.fetch(views(5))
+		a.fetch(factsWithViews(5))
 		linked := c.account(v.LinkedAccountID.String())
 		require.Equal(t, linked, c.account(accountLink))
 		require.Nil(t, linked.TrackingType)

@@ -200,7 +200,7 @@ func TestStopAccount_keepsTheCollectedDataReadable(t *testing.T) {
 			made := c.trackAccount(map[string]any{"link": accountLink})
 			require.Nil(t, made.Error)
 			a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", int64(n), 1) })
-			a.fetch(views(5))
+			a.fetch(factsWithViews(5))
 			require.NotEmpty(t, decode[client.Message](stop(made.AccountID).requireStatus(http.StatusOK)).Message)
 
 			got := c.account(made.AccountID.String())

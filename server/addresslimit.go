@@ -94,10 +94,10 @@ func (a *addressLimits) giveBack(ctx context.Context, l addressLimit, address st
 	}
 }
 
-// network returns the text by which the requests of an IP address are counted. For IPv4, the text is the address itself. For IPv6, the text
-// is the /64 network of the address, because one machine can use all addresses of a /64 network. A text that is not an IP address is
+// networkOf returns the text by which the requests of an IP address are counted. For IPv4, the text is the address itself. For IPv6, the
+// text is the /64 network of the address, because one machine can use all addresses of a /64 network. A text that is not an IP address is
 // returned unchanged.
-func network(address string) string {
+func networkOf(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
 		return address

@@ -63,7 +63,7 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	if id, ok := pageCaller(c.Request().Context()); ok {
 		return id, nil
 	}
-	address := network(c.RealIP())
+	address := networkOf(c.RealIP())
 	token, err := bearerToken(c.Request())
 	var id store.Identity
 	if err == nil {

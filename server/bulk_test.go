@@ -252,7 +252,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 		for n := range 6 {
 			ids = append(ids, c.track(videoURL(n)).String())
 		}
-		a.fetch(views(100))
+		a.fetch(factsWithViews(100))
 		t.Run("200 if all entries were stopped, and duplicates are merged", func(t *testing.T) {
 			got := c.stopVideos(http.StatusOK, ids[0], videoURL(0)+"?x=1", videoURL(1), strings.ToUpper(ids[1]))
 			require.True(t, got.Success)

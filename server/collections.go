@@ -28,7 +28,7 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 		return nil, err
 	}
 	list := listRequest[store.Collection]{page: page, tag: []any{p},
-		encode: marshalled(func(c store.Collection, view View) api.Collection { return ToAPICollection(c, view, false) }),
+		encode: encodeWith(func(c store.Collection, view View) api.Collection { return ToAPICollection(c, view, false) }),
 		find: func(o *store.Org, w store.Window, _ func(*store.Collection) error) (*store.List[store.Collection], error) {
 			query.Window = w
 			return o.ListCollections(ctx, query)
@@ -99,7 +99,7 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	if patch.Unchanged, err = checkIfMatch(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
 		return nil, err
 	}
-	if r.Body.Password != nil { // the password is hashed last, because hashing is slow
+	if r.Body.Password != nil { // the password is hashed after all other checks, because hashing is slow
 		hash, err := store.HashPassword(ctx, *r.Body.Password)
 		if err != nil {
 			return nil, err

@@ -27,7 +27,7 @@ import (
 const (
 	fuzzSeedVariable   = "REELTALLY_FUZZ_SEED"   // seed of the random numbers; default 1
 	fuzzCountVariable  = "REELTALLY_FUZZ_COUNT"  // total number of requests; default 6,000
-	fuzzReportVariable = "REELTALLY_FUZZ_REPORT" // file for the report; by default no report is written
+	fuzzReportVariable = "REELTALLY_FUZZ_REPORT" // path of the file for the report; by default, no report is written
 
 	// requestsPerServer is the number of requests that are sent to one test server. More requests would create more items and make lists
 	// slow.
@@ -158,7 +158,7 @@ func (f *fuzz) exchange(r *generatedRequest) {
 	switch next := nextCursor.FindSubmatch(body); {
 	case next != nil && f.chance(50) && r.op.Operation.Parameters.GetByInAndName("query", "cursor") != nil:
 		again.target, again.query, again.headers = "", slices.Clone(r.query), map[string]string{}
-		again.drop("page", "cursor")
+		again.dropParameters("page", "cursor")
 		again.set("cursor", string(next[1]))
 		switch f.IntN(4) {
 		case 0:

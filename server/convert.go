@@ -144,7 +144,7 @@ type convertedResponse struct {
 	to       *converter
 	row      *openapi3.Schema
 	json     *io.PipeWriter // pipe to which the operation writes JSON; nil if the response is not converted
-	done     chan error     // receives the error of the conversion, or nil
+	done     chan error     // receives the result of the conversion when it ends: its error, or nil
 }
 
 // Header returns the headers of the response.
@@ -162,7 +162,7 @@ func (w *convertedResponse) WriteHeader(status int) {
 	}
 	h.Set(echo.HeaderContentType, w.to.contentType)
 	h.Del(echo.HeaderContentLength)
-	w.original.WriteHeader(status) // the status must be sent first, because a converter can write before it reads
+	w.original.WriteHeader(status) // the status is sent before the conversion starts, because a converter can write output before it reads any JSON
 	read, write := io.Pipe()
 	w.json, w.done = write, make(chan error, 1)
 	go func() {

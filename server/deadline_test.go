@@ -29,7 +29,7 @@ func newAppWithShortTimeout(t *testing.T, engine string) *app {
 // so that only writes wait. On PostgreSQL, it locks the table videos, so that only statements that use this table wait.
 func (a *app) blockDatabase(t *testing.T) (release func()) {
 	t.Helper()
-	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // on SQLite, the statement BEGIN takes the write lock
+	tx, err := a.Raw(t).BeginTx(t.Context(), nil) // on SQLite, the statement BEGIN already takes the write lock
 	require.NoError(t, err)
 	if a.Engine == "postgres" {
 		_, err = tx.ExecContext(t.Context(), "LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")

@@ -47,7 +47,7 @@ func TestFetchStatus_filtersListsAndChangesTheirETags(t *testing.T) {
 		for _, target := range targets {
 			require.NotEqual(t, before[target], tag(target), target)
 		}
-		a.fetch(views(5))
+		a.fetch(factsWithViews(5))
 		v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
 		require.Equal(t, client.FetchStatusOk, v.FetchStatus)
 		require.Nil(t, v.FetchDetail)
@@ -72,7 +72,7 @@ func TestFetchStatus_hidesTheFetchTimesFromLowerTiers(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierLimited)
 	id := c.track(tiktokLink)
-	a.fetch(views(5))
+	a.fetch(factsWithViews(5))
 	v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))
 	require.True(t, *v.MetricsMasked)
 	require.Equal(t, client.FetchStatusOk, v.FetchStatus)

@@ -383,8 +383,8 @@ func (a *app) fetch(facts func(target queue.Target) ingest.VideoFacts) {
 	}
 }
 
-// views returns a function that can be passed to fetch. It gives each fetched video the view count n and no other values.
-func views(n int64) func(queue.Target) ingest.VideoFacts {
+// factsWithViews returns a function that can be passed to fetch. It gives each fetched video the view count n and no other values.
+func factsWithViews(n int64) func(queue.Target) ingest.VideoFacts {
 	return func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &n} }
 }
 

@@ -68,7 +68,7 @@ func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 		})
 		t.Run("a day has the counts of its last fetch", func(t *testing.T) {
 			a.Clock.Advance(time.Hour)
-			a.fetch(views(9999))
+			a.fetch(factsWithViews(9999))
 			require.Equal(t, int64(9999), *c.videoHistory(id, "")[0].Views)
 			require.Len(t, c.videoHistory(id, ""), 31)
 		})
@@ -81,9 +81,9 @@ func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		id := c.track(tiktokLink).String()
-		a.fetch(views(100))
+		a.fetch(factsWithViews(100))
 		a.Clock.Advance(7 * 24 * time.Hour)
-		a.fetch(views(800))
+		a.fetch(factsWithViews(800))
 		a.Clock.Advance(95 * 24 * time.Hour)
 		points := c.videoHistory(id, "start_date="+a.daysAgo(110))
 		require.Len(t, points, 8, "there are no points before the first and after the last fetch")
@@ -139,7 +139,7 @@ func TestVideoHistory_includesTheQualityOfEachPointIfRequested(t *testing.T) {
 		id := c.track(tiktokLink).String()
 		var times []time.Time
 		for _, n := range []int64{100, 90, 120} {
-			a.fetch(views(n))
+			a.fetch(factsWithViews(n))
 			times = append(times, a.Clock.Now())
 			a.Clock.Advance(48 * time.Hour)
 		}

@@ -8,14 +8,14 @@ import (
 
 // videoHistoryResponse is the response of getVideoHistory.
 type videoHistoryResponse struct {
-	points  []store.Point // the points by day, the newest first
+	points  []store.Point // the history points, ordered by day, the newest first
 	view    View
 	quality bool // true if the response contains the quality, source and fetch time of each point
 }
 
 // VisitGetVideoHistoryResponse implements the generated response interface of getVideoHistory.
 func (r videoHistoryResponse) VisitGetVideoHistoryResponse(w http.ResponseWriter) error {
-	const usualBytes = 160 // usual size of the JSON of a point, in bytes
+	const usualBytes = 160 // approximate size of the JSON of a history point, in bytes
 	out := append(make([]byte, 0, usualBytes*len(r.points)), '[')
 	for i := range r.points {
 		if i > 0 {

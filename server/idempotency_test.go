@@ -98,7 +98,7 @@ func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.
 			require.Equal(t, first.Header.Get("Content-Type"), again.Header.Get("Content-Type"), id)
 			require.Equal(t, "true", again.Header.Get("Idempotent-Replayed"), id)
 
-			if request[2] != nil { // an operation without a body has no second, different body
+			if request[2] != nil { // an operation without a request body cannot be sent with a different body
 				send(request[2], key).requireProblem(http.StatusUnprocessableEntity, server.CodeIdempotencyKeyReused)
 			}
 

@@ -52,13 +52,13 @@ type identities struct {
 // knownIdentity is the result of looking up a valid token.
 type knownIdentity struct {
 	store.Identity
-	at time.Time // start time of the look-up
+	at time.Time // start time of the look-up in the database
 }
 
 // refusedToken is the result of looking up an invalid token.
 type refusedToken struct {
 	err error
-	at  time.Time // start time of the look-up
+	at  time.Time // start time of the look-up in the database
 }
 
 // newIdentities returns an identities value with empty caches. It looks up secrets with the function authenticate. The parameter limits
@@ -94,7 +94,7 @@ func (i *identities) find(ctx context.Context, token, address string) (store.Ide
 	})
 	select {
 	case <-ctx.Done():
-		i.later.running.Go(func() { <-result }) // the look-up continues, and Server.Close waits for it
+		i.later.running.Go(func() { <-result }) // the look-up continues after the caller has left, and Server.Close waits for it
 		return store.Identity{}, ctx.Err()
 	case f := <-result:
 		if f.Err != nil {

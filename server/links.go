@@ -190,8 +190,8 @@ func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]pa
 
 // Limits for the number of short links that this server resolves at the same time.
 const (
-	maxResolvesPerOrganisation = 16 // maximum for all requests of one organisation together
-	maxResolves                = 64 // maximum for all organisations together
+	maxResolvesPerOrganisation = 16 // maximum for all requests of one organisation together on this server
+	maxResolves                = 64 // maximum for the requests of all organisations together on this server
 )
 
 // resolveAll resolves short links concurrently. The keys of the result are the canonical forms of the short links. A short link that is not

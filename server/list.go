@@ -20,8 +20,8 @@ const (
 	// maxPageBytes is the maximum size, in bytes, of the JSON of one page of a list. A page that would be larger has fewer rows than
 	// requested.
 	maxPageBytes = 32 << 20
-	// maxRowBytes is an upper bound for the number of bytes of one row's JSON. It does not include the row's texts and the ids and names of its
-	// collections, whose lengths are known. It includes display_username, because the server computes this text from the username.
+	// maxRowBytes is an upper bound for the number of bytes of one row's JSON. It does not include the row's texts and the ids and names of
+	// its collections, whose lengths are known. It includes display_username, because the server computes this text from the username.
 	maxRowBytes = 3 << 10
 	// listBufferBytes is how many bytes of a list response are buffered before they are sent. If an error occurs before the first bytes are
 	// sent, the server can still send an error response.
@@ -105,9 +105,9 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	return response, nil
 }
 
-// cutToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage, but keeps at least one row. It must run before
-// the first byte of the response is sent, so that headers and pagination are correct. It encodes the rows to measure them only if the page
-// can be too large.
+// cutToSize removes the last rows of a page if the page's JSON is larger than Server.maxPage, but keeps at least one row. It must run
+// before the first byte of the response is sent, so that headers and pagination are correct. It encodes the rows to measure them only if
+// the page can be too large.
 func cutToSize[R any](s *Server, page *store.List[R], encode func([]byte, *R) ([]byte, error)) error {
 	const worstEscape = 6 // number of bytes of an escaped character in JSON: \u and four digits
 	if maxRowBytes*int64(len(page.Rows))+worstEscape*page.TextBytes+page.ExtraBytes <= s.maxPage {
@@ -297,9 +297,9 @@ func (b *listBuffer) release() {
 	b.blocks = b.blocks[:0]
 }
 
-// marshalled returns a function for the field listRequest.encode. The function converts a row to its JSON type and encodes it with
+// encodeWith returns a function for the field listRequest.encode. The function converts a row to its JSON type and encodes it with
 // encoding/json.
-func marshalled[R, A any](convert func(R, View) A) func([]byte, *R, View) ([]byte, error) {
+func encodeWith[R, A any](convert func(R, View) A) func([]byte, *R, View) ([]byte, error) {
 	return func(out []byte, row *R, view View) ([]byte, error) {
 		encoded, err := json.Marshal(convert(*row, view))
 		return append(out, encoded...), err

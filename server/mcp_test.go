@@ -73,8 +73,8 @@ func (a assistant) call(tool string, arguments any) *mcp.CallToolResult {
 	return result
 }
 
-// texts returns the text blocks of a tool result. It fails the test if a block is not text.
-func texts(t *testing.T, r *mcp.CallToolResult) []string {
+// textBlocks returns the text blocks of a tool result. It fails the test if a block is not text.
+func textBlocks(t *testing.T, r *mcp.CallToolResult) []string {
 	t.Helper()
 	out := make([]string, len(r.Content))
 	for i, c := range r.Content {
@@ -92,7 +92,7 @@ func (a assistant) refused(r *mcp.CallToolResult, status int, code server.Code) 
 	require.Nil(a.t, r.StructuredContent)
 	var p map[string]any
 	require.Len(a.t, r.Content, 1)
-	require.NoError(a.t, json.Unmarshal([]byte(texts(a.t, r)[0]), &p))
+	require.NoError(a.t, json.Unmarshal([]byte(textBlocks(a.t, r)[0]), &p))
 	require.EqualValues(a.t, status, p["status"], "%v", p)
 	require.Equal(a.t, string(code), p["code"], "%v", p)
 	return p
@@ -330,7 +330,7 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 			got := session.call(name, arguments)
 			want := restItems.calls()[i].sendREST(t, byREST)
 			require.Less(t, want.StatusCode, 400, "%s: %s", name, want.body)
-			require.False(t, got.IsError, "%s: %v", name, texts(t, got))
+			require.False(t, got.IsError, "%s: %v", name, textBlocks(t, got))
 			require.EqualValues(t, want.StatusCode, got.Meta["reeltally/status"], name)
 			expected := any(map[string]any{})
 			if len(want.body) > 0 {
@@ -343,9 +343,9 @@ func TestMCP_everyToolReturnsTheResponseOfItsOperation(t *testing.T) {
 			if tools[name].OutputSchema != nil {
 				require.NoError(t, compileSchema(t, tools[name].OutputSchema).Validate(got.StructuredContent), name)
 			}
-			require.Len(t, texts(t, got), 1)
-			require.Less(t, len(texts(t, got)[0]), 500, "%s: the text of a result is a summary of less than 500 bytes", name)
-			require.NotContains(t, texts(t, got)[0], "\n", "%s: the text of a result has only one line", name)
+			require.Len(t, textBlocks(t, got), 1)
+			require.Less(t, len(textBlocks(t, got)[0]), 500, "%s: the text of a result is a summary of less than 500 bytes", name)
+			require.NotContains(t, textBlocks(t, got)[0], "\n", "%s: the text of a result has only one line", name)
 		}
 		require.Empty(t, left, "mcpItems.calls must contain each tool")
 	})
@@ -358,7 +358,7 @@ func TestMCP_failedBulkRequestReturnsAnErrorWithTheResultOfEachLink(t *testing.T
 	require.True(t, got.IsError)
 	require.EqualValues(t, http.StatusUnprocessableEntity, got.Meta["reeltally/status"])
 	require.Contains(t, comparableJSON(t, got.StructuredContent), "invalid_url")
-	require.Contains(t, texts(t, got)[0], "invalid_url")
+	require.Contains(t, textBlocks(t, got)[0], "invalid_url")
 }
 
 func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
@@ -374,14 +374,14 @@ func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 				continue
 			}
 			got := session.call(toolName(call.operation), call.toolArguments())
-			require.False(t, got.IsError, "%s: %v", call.operation, texts(t, got))
+			require.False(t, got.IsError, "%s: %v", call.operation, textBlocks(t, got))
 			objects := withMetrics(got.StructuredContent)
 			require.Len(t, objects, 1, call.operation)
 			require.Equal(t, true, objects[0]["metrics_masked"])
 			for name, value := range objects[0] {
 				require.False(t, isMetric(name) && value != nil, "%s: %s is %v", call.operation, name, value)
 			}
-			require.NotContains(t, strings.Join(texts(t, got), "\n"), "7654321", "the text of the result must not contain masked values")
+			require.NotContains(t, strings.Join(textBlocks(t, got), "\n"), "7654321", "the text of the result must not contain masked values")
 		}
 	}
 }
@@ -401,7 +401,7 @@ func TestMCP_resultsNameTheMembersThatOtherPeopleWrote(t *testing.T) {
 			arguments["fields"] = []string{"all"}
 		}
 		got := session.call(name, arguments)
-		text := strings.Join(texts(t, got), "\n")
+		text := strings.Join(textBlocks(t, got), "\n")
 		wanted := untrustedMembers(got.StructuredContent)
 		if len(wanted) == 0 {
 			require.NotContains(t, text, "Other people wrote", call.operation)

@@ -149,7 +149,7 @@ func TestMCP_limitsTheSizeOfAToolResult(t *testing.T) {
 	require.True(t, got.IsError)
 	require.Nil(t, got.StructuredContent)
 	require.EqualValues(t, http.StatusOK, got.Meta["reeltally/status"])
-	text := strings.Join(texts(t, got), "\n")
+	text := strings.Join(textBlocks(t, got), "\n")
 	for _, word := range []string{fmt.Sprint(whole), "1048576", "limit", "cursor"} {
 		require.Contains(t, text, word)
 	}

@@ -72,7 +72,7 @@ func TestMCP_pathArgumentCannotSelectAnotherOperation(t *testing.T) {
 		result := session.call("get_video", map[string]any{"ad_id": argument})
 		require.True(t, result.IsError)
 		var p struct{ Instance, Code string }
-		require.NoError(t, json.Unmarshal([]byte(texts(t, result)[0]), &p))
+		require.NoError(t, json.Unmarshal([]byte(textBlocks(t, result)[0]), &p))
 		require.Equal(t, place, p.Instance)
 		require.Contains(t, []string{"not_found", "invalid_url", "unsupported_platform"}, p.Code, argument)
 	}

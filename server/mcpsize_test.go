@@ -18,8 +18,8 @@ import (
 // The real limits are numbers of tokens of a language model, which the command `make mcp` measures. The tests of this file check bytes
 // instead. On average, one token of the tokenizer o200k_base is 4.3 bytes of the list of tools, or 2.8 bytes of a list of videos.
 const (
-	maxToolListBytes  = 48_000 // 12,000 tokens, with a margin
-	maxVideoListBytes = 11_000 // 4,000 tokens, with a margin
+	maxToolListBytes  = 48_000 // in bytes; about 12,000 tokens, with a margin
+	maxVideoListBytes = 11_000 // in bytes; about 4,000 tokens, with a margin
 )
 
 // Requirements in docs/coverage.md: 11.7-01
@@ -57,7 +57,7 @@ func TestMCP_toolsForListsReturnShortPagesByDefault(t *testing.T) {
 	}
 	read := func(arguments map[string]any) *mcp.CallToolResult {
 		result := session.call("list_videos", arguments)
-		require.False(t, result.IsError, "%v", texts(t, result))
+		require.False(t, result.IsError, "%v", textBlocks(t, result))
 		encoded, err := json.Marshal(result.StructuredContent)
 		require.NoError(t, err)
 		page.Data, page.Pagination.NextCursor = nil, nil
@@ -69,7 +69,7 @@ func TestMCP_toolsForListsReturnShortPagesByDefault(t *testing.T) {
 	require.Equal(t, 25, page.Pagination.Total)
 	require.Equal(t, 20, page.Pagination.Limit)
 	require.True(t, page.Pagination.HasMore)
-	require.Contains(t, texts(t, first)[0], "20 of 25 entries in the structured content. For more, send pagination.next_cursor as cursor.")
+	require.Contains(t, textBlocks(t, first)[0], "20 of 25 entries in the structured content. For more, send pagination.next_cursor as cursor.")
 	for _, name := range []string{"ad_id", "ad_link", "username", "title", "uploaded_at", "latest_views", "latest_likes", "latest_comments"} {
 		require.Contains(t, page.Data[0], name)
 	}

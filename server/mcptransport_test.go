@@ -110,7 +110,7 @@ func TestMCP_sandboxSaysThatDataIsMadeUp(t *testing.T) {
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.Sandbox = true })
 	session := a.newCaller(t, store.TierPremium).assistant()
 	require.Contains(t, session.InitializeResult().Instructions, "made up")
-	require.Contains(t, texts(t, session.call("get_video_statistics", nil))[0], "made up")
+	require.Contains(t, textBlocks(t, session.call("get_video_statistics", nil))[0], "made up")
 }
 
 func TestMCP_getCollectionReturnsTheETagForIfMatch(t *testing.T) {
@@ -119,7 +119,7 @@ func TestMCP_getCollectionReturnsTheETagForIfMatch(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	id := c.createCollection(map[string]any{"name": "Launch"})
 	session := c.assistant()
-	text := strings.Join(texts(t, session.call("get_collection", map[string]any{"collection_id": id})), "\n")
+	text := strings.Join(textBlocks(t, session.call("get_collection", map[string]any{"collection_id": id})), "\n")
 	tag := regexp.MustCompile(`to send as if_match: (".+")`).FindStringSubmatch(text)
 	require.NotNil(t, tag, text)
 	change := map[string]any{"collection_id": id, "name": "Autumn", "if_match": tag[1]}

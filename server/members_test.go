@@ -256,7 +256,7 @@ func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 	for batch := range 3 {
 		c.trackVideos(http.StatusOK, videoURLs(batch*4, batch*4+3), id.String())
 		if batch < 2 {
-			a.fetch(views(int64(100 * batch)))
+			a.fetch(factsWithViews(int64(100 * batch)))
 		}
 	}
 	c.trackVideos(http.StatusOK, videoURLs(50, 55))

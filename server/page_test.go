@@ -25,7 +25,7 @@ func with23Videos(t *testing.T, a *app) *caller {
 	for batch := range 4 {
 		c.trackVideos(http.StatusOK, videoURLs(batch*6, batch*6+5-batch/3))
 		if batch < 3 {
-			a.fetch(views(int64(100 + batch/2)))
+			a.fetch(factsWithViews(int64(100 + batch/2)))
 		}
 	}
 	require.Equal(t, int64(23), c.listVideos("limit=1").Pagination.Total)

@@ -59,7 +59,7 @@ func (s *Server) routePages(e *echo.Echo) error {
 	handler := func(c echo.Context) error {
 		r := c.Request()
 		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the page's requests to the API get the same request id
-		pages.ServeHTTP(c.Response(), r.WithContext(context.WithValue(r.Context(), addressKey{}, network(c.RealIP()))))
+		pages.ServeHTTP(c.Response(), r.WithContext(context.WithValue(r.Context(), addressKey{}, networkOf(c.RealIP()))))
 		return nil
 	}
 	withHead{e}.GET("/errors", handler) // the page about error codes needs no session
@@ -180,8 +180,8 @@ func (b pageBackend) SignOut(ctx context.Context, session string) error {
 // HistoryDays returns how many days before today the histories of a tier can begin.
 func (b pageBackend) HistoryDays(tier store.Tier) int { return b.s.tiers[tier].historyDays }
 
-// Masks returns true if a tier hides numbers.
-func (b pageBackend) Masks(tier store.Tier) bool { return b.s.tiers[tier].masked }
+// HidesNumbers returns true if a tier hides numbers.
+func (b pageBackend) HidesNumbers(tier store.Tier) bool { return b.s.tiers[tier].masked }
 
 // MadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) MadeUp() bool { return b.s.sandbox.Load() }

@@ -134,16 +134,16 @@ func (w *writers) run() {
 				return
 			}
 		}
-		if err := w.deliver(); err != nil {
+		if err := w.storeNewViews(); err != nil {
 			w.errs <- err
 			return
 		}
 	}
 }
 
-// deliver stores new views for all videos that are due to be fetched, as a collector does. These videos then have a later latest_updated_at
-// and higher latest_views than all other videos.
-func (w *writers) deliver() error {
+// storeNewViews stores new views for all videos that are due to be fetched, as a collector does. These videos then have a later
+// latest_updated_at and higher latest_views than all other videos.
+func (w *writers) storeNewViews() error {
 	a, ctx := w.c.app, w.c.t.Context()
 	a.Clock.Advance(time.Millisecond)
 	for _, lane := range queue.Lanes {

@@ -41,7 +41,7 @@ func TestQuickStart_programsTrackAndReadAVideo(t *testing.T) {
 			c := a.newCaller(t, store.TierPremium)
 			const link = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
 			c.track(link)
-			a.fetch(views(4321))
+			a.fetch(factsWithViews(4321))
 			var out string
 			switch language {
 			case "sh":

@@ -30,7 +30,7 @@ func refreshTargets(c *caller) map[string][]string {
 // counts for them.
 func fetchAll(a *app) {
 	a.t.Helper()
-	a.fetch(views(5))
+	a.fetch(factsWithViews(5))
 	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Followers: new(int64(1))} })
 }
 

@@ -162,7 +162,7 @@ func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: marshalled(toAPIReportSummary),
+	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: encodeWith(toAPIReportSummary),
 		find: func(o *store.Org, w store.Window, _ func(*store.Report) error) (*store.List[store.Report], error) {
 			query.Window = w
 			return o.ListReports(ctx, query)

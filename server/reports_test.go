@@ -54,7 +54,7 @@ func withCampaign(t *testing.T, a *app, videos, days int) campaign {
 				continue
 			}
 			groups[n%4] = append(groups[n%4], id)
-			if n%3 == 0 { // every third video is in two collections
+			if n%3 == 0 { // every third video is in a second collection too
 				groups[(n+1)%4] = append(groups[(n+1)%4], id)
 			}
 			c.added[id] = store.DateOf(a.Clock.Now()).String()
@@ -184,7 +184,7 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 		history := decode[[]client.CollectionHistoryPoint](c.send(http.MethodGet, c.path("/history?include_children=true&start_date="+a.daysAgo(11)), nil).requireStatus(http.StatusOK))
 		require.Equal(t, history, report.Days)
 
-		a.fetch(views(1)) // the views of today are now lower, so today's history points are corrected
+		a.fetch(factsWithViews(1)) // the views of today are now lower, so today's history points are corrected
 		for id := range c.added {
 			c.stopVideos(http.StatusOK, id.String())
 		}

@@ -40,7 +40,7 @@ func wrongParameter(g *generator, r *generatedRequest) *generatedRequest {
 	wrong := g.wrongParameters(r.op, p)
 	value := oneOf(g.random, wrong)
 	if r.set(p.Name, value); p.Name == "page" || p.Name == "cursor" {
-		r.drop("paginated")
+		r.dropParameters("paginated")
 	}
 	return r.withExpectation(expect400, "%s is %.100q", p.Name, value)
 }
@@ -131,7 +131,7 @@ func wrongBody(g *generator, r *generatedRequest) *generatedRequest {
 	if at.set(value); r.body == nil {
 		r.raw = []byte("null")
 	}
-	return r.withExpectation(expect400, "%s of the body is %.100s", at.pointer, render(value))
+	return r.withExpectation(expect400, "%s of the body is %.100s", at.pointer, renderJSON(value))
 }
 
 // brokenQuery adds text with invalid syntax or encoding to the query.
@@ -171,7 +171,7 @@ func brokenBody(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil {
 		return nil
 	}
-	whole := render(r.body)
+	whole := renderJSON(r.body)
 	broken := [][]byte{
 		append(slices.Clone(whole), " {}"...), append(slices.Clone(whole), 'x'), append(slices.Clone(whole), ','), append([]byte("\xef\xbb\xbf"), whole...), whole[:len(whole)-1],
 		[]byte("[]"), []byte(`"text"`), []byte("1"), []byte("null"), []byte("true"), []byte("{"), []byte("'{}'"), []byte("{'name': 1}"), []byte("{,}"), []byte(`{"a":1,}`), []byte("// x\n{}"), []byte("\xff"), []byte("\x00"), []byte(" "), []byte("NaN"),
@@ -189,7 +189,7 @@ func repeatedMember(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil {
 		return nil
 	}
-	whole, opened := render(r.body), []int{}
+	whole, opened := renderJSON(r.body), []int{}
 	inText := false
 	for i, b := range whole {
 		switch {
@@ -227,7 +227,7 @@ func bodyTooLarge(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil || !g.chance(5) { // only 5 percent of the bodies become too large, because large bodies are slow
 		return nil
 	}
-	r.raw = append(bytes.Repeat([]byte(" "), 2<<20), render(r.body)...)
+	r.raw = append(bytes.Repeat([]byte(" "), 2<<20), renderJSON(r.body)...)
 	return r.withStatus(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
 }
 
@@ -305,7 +305,7 @@ func wrongRange(g *generator, r *generatedRequest) *generatedRequest {
 		start, end = start+"T00:00:00Z", start+"T00:00:00+00:01"
 	}
 	if r.isOfPeriod() && g.chance(50) {
-		r.drop(pair[1])
+		r.dropParameters(pair[1])
 		r.set(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
 		return r.withExpectation(expect400, "%s is older than the tier allows", pair[0])
 	}
@@ -322,7 +322,7 @@ func pageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedRequest 
 	if r.set("page", "2"); g.chance(50) {
 		r.set("paginated", "false")
 	} else {
-		r.drop("paginated")
+		r.dropParameters("paginated")
 	}
 	return r.withExpectation(expect400, "page is 2, but paginated is not true")
 }
@@ -332,7 +332,7 @@ func cursorOfAnotherList(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.Parameters.GetByInAndName("query", "cursor") == nil {
 		return nil
 	}
-	r.drop("page")
+	r.dropParameters("page")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil {
 		r.set("paginated", "true")
 	}
@@ -357,7 +357,7 @@ func corruptBytes(g *generator, r *generatedRequest) *generatedRequest {
 		r.caller = g.callers[0]
 	}
 	if r.body != nil && g.chance(70) {
-		r.raw = g.corrupt(render(r.body))
+		r.raw = g.corrupt(renderJSON(r.body))
 	} else {
 		r.target = "/" + strings.TrimPrefix(string(g.corrupt([]byte(g.targetOf(r)))), "/")
 	}

@@ -18,7 +18,7 @@ import (
 type expectation int
 
 const (
-	expectAny    expectation = iota // every status below 500 that the contract declares is correct
+	expectAny    expectation = iota // any status below 500 is correct if the contract declares it
 	expectValid                     // the request is valid, so the statuses 400, 401, 403, 405, 413, 415 and 429 are wrong
 	expect400                       // the request violates a schema, so the status must be 400
 	expect4xx                       // the request violates a rule that is not in a schema, so the status must be 4xx except 429
@@ -179,14 +179,14 @@ func (r *generatedRequest) get(name string) (string, bool) {
 	return "", false
 }
 
-// drop removes the query parameters with the given names.
-func (r *generatedRequest) drop(names ...string) {
+// dropParameters removes the query parameters with the given names.
+func (r *generatedRequest) dropParameters(names ...string) {
 	r.query = slices.DeleteFunc(r.query, func(pair [2]string) bool { return slices.Contains(names, pair[0]) })
 }
 
 // set sets a query parameter, and replaces an existing value.
 func (r *generatedRequest) set(name, value string) {
-	r.drop(name)
+	r.dropParameters(name)
 	r.query = append(r.query, [2]string{name, value})
 }
 
@@ -195,7 +195,7 @@ func (r *generatedRequest) set(name, value string) {
 func (g *generator) makeConsistent(r *generatedRequest) {
 	paginated, _ := r.get("paginated")
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
-		r.drop("page")
+		r.dropParameters("page")
 	}
 	for _, ends := range g.ranges(r.op) {
 		from, hasFrom := r.get(ends[0])
@@ -264,7 +264,7 @@ func (g *generator) targetOf(r *generatedRequest) string {
 	for _, name := range slices.Sorted(maps.Keys(r.path)) {
 		value := url.PathEscape(r.path[name])
 		switch g.IntN(10) {
-		case 0: // percent-encode every byte of the value
+		case 0: // in this case, every byte of the value is percent-encoded
 			value = ""
 			for _, b := range []byte(r.path[name]) {
 				value += fmt.Sprintf("%%%02x", b)
@@ -300,7 +300,7 @@ func (g *generator) request(r *generatedRequest) *http.Request {
 		return nil
 	}
 	if r.raw == nil && r.body != nil {
-		r.raw = render(r.body)
+		r.raw = renderJSON(r.body)
 	}
 	req := &http.Request{Method: r.method, URL: u, RequestURI: r.target, Header: http.Header{}, Host: "reeltally.example.test", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		RemoteAddr: r.address, Body: http.NoBody, ContentLength: int64(len(r.raw))}

@@ -359,8 +359,8 @@ func (g *generator) wrongValues(s *openapi3.Schema, valid any) []any {
 	return out
 }
 
-// render returns v as JSON text. It sorts the members of objects by name, so that equal values have equal texts.
-func render(v any) []byte {
+// renderJSON returns v as JSON text. It sorts the members of objects by name, so that equal values have equal texts.
+func renderJSON(v any) []byte {
 	switch v := v.(type) {
 	case verbatim:
 		return []byte(v)
@@ -370,7 +370,7 @@ func render(v any) []byte {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = append(out, render(e)...)
+			out = append(out, renderJSON(e)...)
 		}
 		return append(out, ']')
 	case map[string]any:
@@ -379,7 +379,7 @@ func render(v any) []byte {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = append(append(append(out, render(name)...), ':'), render(v[name])...)
+			out = append(append(append(out, renderJSON(name)...), ':'), renderJSON(v[name])...)
 		}
 		return append(out, '}')
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// samples returns the code samples that openapi.yaml contains for an operation, by programming language.
-func samples(t *testing.T, op *contractOperation) map[string]string {
+// contractSamples returns the code samples that openapi.yaml contains for an operation, by programming language.
+func contractSamples(t *testing.T, op *contractOperation) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	listed, ok := op.Operation.Extensions["x-codeSamples"].([]any)
@@ -139,7 +139,7 @@ func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
 			a := newApp(t, newSQLite(t))
-			sampled := samples(t, op)
+			sampled := contractSamples(t, op)
 			maps.Copy(sampled, renderSamples(t, sampled["Shell"]))
 			require.Subset(t, slices.Collect(maps.Keys(sampled)), []string{"Shell", "Go", "Python", "TypeScript"})
 			for lang, source := range sampled {
@@ -150,7 +150,7 @@ func TestCodeSamples_ofTheContractRunWithoutErrors(t *testing.T) {
 					exampleToken, c.createToken("Report script").ID.String(), exampleWebhook, hook.ID.String(), exampleDelivery, c.testWebhook(hook.ID).ID.String()).Replace(source)
 				c.track("https://youtu.be/dQw4w9WgXcQ")
 				c.trackAccountLink("https://www.youtube.com/@northwindstudio")
-				a.fetch(views(5))
+				a.fetch(factsWithViews(5))
 				interpreter := interpreters[lang]
 				file := filepath.Join(t.TempDir(), interpreter.file)
 				if lang == "Shell" {
@@ -175,7 +175,7 @@ func TestResponseTimes_canBeParsedInPythonAndJavaScript(t *testing.T) {
 	video := c.track(tiktokLink).String()
 	a.Clock.Advance(time.Microsecond)
 	c.createNamedCollection("Launch")
-	a.fetch(views(5))
+	a.fetch(factsWithViews(5))
 	all := []string{}
 	for _, path := range []string{"/authenticate", "/videos/" + video, "/collections", "/accounts?include_linked=true"} {
 		all = append(all, times.FindAllString(string(c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).body), -1)...)

@@ -116,7 +116,7 @@ func TestSDKs_downloadListsAndHistories(t *testing.T) {
 	for n := range 7 {
 		c.track(videoURL(n))
 	}
-	a.fetch(views(1234))
+	a.fetch(factsWithViews(1234))
 	file := func(accept, path string) []byte {
 		t.Helper()
 		return c.send(http.MethodGet, path, nil, "Accept", accept).requireStatus(http.StatusOK).body

@@ -76,7 +76,7 @@ type Server struct {
 	sandbox          atomic.Bool  // true if the numbers in the database are made up by the sandbox, or the first numbers will be
 	draining         atomic.Bool  // true after Drain was called
 	dataKnown        atomic.Bool  // true if the server has read from the database that it contains numbers; the value of sandbox is then final
-	status           http.Handler // see Options.Status; can be nil
+	status           http.Handler // handler of /status; can be nil, see Options.Status
 	previewAllowance int
 	requestTimeout   time.Duration
 	maxPage          int64 // maximum size of the JSON of one page of a list, in bytes
@@ -85,8 +85,8 @@ type Server struct {
 	webhookTransport *http.Transport
 
 	contract   *contract
-	identities *identities // looks up the tokens of API requests
-	sessions   *identities // looks up the sessions of browsers
+	identities *identities // cache and look-up of the tokens of API requests
+	sessions   *identities // cache and look-up of the sessions of browsers
 	inFlight   *slots      // limits the number of concurrent requests of each organisation
 	resolves   *slots      // limits the number of short links that are resolved concurrently
 	served     *servedReader

@@ -108,7 +108,7 @@ func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 func (b pageBackend) signSharePass(share store.Share, expiry string) string {
 	mac := hmac.New(sha256.New, b.s.cursorKey)
 	for _, part := range []string{"share pass", *share.Collection.Hash, *share.Collection.PasswordHash, expiry} {
-		_, _ = mac.Write([]byte(part + "\x00")) // the parts contain no NUL, so NUL can separate them
+		_, _ = mac.Write([]byte(part + "\x00")) // the signed texts contain no NUL, so NUL can separate them
 	}
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

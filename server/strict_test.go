@@ -104,7 +104,7 @@ func FuzzQuery(f *testing.F) {
 		if err != nil {
 			t.Fatalf("checkQuery accepts %q, but net/url refuses it: %v", raw, err)
 		}
-		for name, all := range want { // checkQuery joins the values of an array
+		for name, all := range want { // if an array parameter occurs several times, checkQuery joins the values
 			want[name] = []string{strings.Join(all, ",")}
 		}
 		require.Equal(t, want, values)

@@ -102,7 +102,7 @@ type prober struct {
 	missingItems     inventory         // items that do not exist
 	namePlaceholders *strings.Replacer // replaces the texts in which the two responses may differ, such as ids and links
 	sent, succeeded  int               // sent is the number of pairs of requests so far; succeeded is the number of those pairs whose responses had a status below 300
-	fields           map[string]bool   // for each operation, the fields in which a text was sent
+	fields           map[string]bool   // for each operation, the fields in which the test has sent a text of the other organisation
 }
 
 // newProber creates the other organisation, and two organisations with equal items. A caller of the first of these two organisations sends
@@ -251,7 +251,7 @@ func (r *generatedRequest) setField(s textField, value string) {
 		r.headers[s.name] = value
 	case "query":
 		if r.set(s.name, value); s.name == "cursor" {
-			r.drop("page")
+			r.dropParameters("page")
 			if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil {
 				r.set("paginated", "true")
 			}

@@ -19,7 +19,7 @@ import (
 type probeReport struct {
 	mu     sync.Mutex
 	rounds map[probeRound]roundCounts // counts of the rounds with the same engine, tier and age of the data
-	fields map[string]bool            // for each operation, the fields in which a text was sent
+	fields map[string]bool            // for each operation, the fields in which the test has sent a text of the other organisation
 }
 
 // roundCounts counts rounds, pairs of requests, and those pairs whose responses had a status below 300.

@@ -169,7 +169,7 @@ func TestStopVideo_keepsTheCollectedDataReadable(t *testing.T) {
 			},
 		} {
 			id := c.track(tiktokLink)
-			a.fetch(views(100))
+			a.fetch(factsWithViews(100))
 			require.NotEmpty(t, decode[client.Message](stop(id).requireStatus(http.StatusOK)).Message, name)
 
 			v := decode[client.Video](c.send(http.MethodGet, "/videos/"+id.String(), nil).requireStatus(http.StatusOK))

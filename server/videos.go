@@ -101,7 +101,7 @@ func readVideoFilters(p api.ListVideosParams) (api.VideoFilters, store.VideoQuer
 		ShopProduct: isTrue(p.AdProductIDShop), Collections: p.Collections, Hashtag: hashtag, Words: p.Q,
 		IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 	}
-	if isTrue(p.HasMetrics) { // has_metrics=false has no effect
+	if isTrue(p.HasMetrics) { // has_metrics=false means the same as a request without has_metrics
 		query.HasMetrics = p.HasMetrics
 	}
 	if p.Platform != nil {

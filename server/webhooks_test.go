@@ -27,7 +27,7 @@ type receiver struct {
 
 	mu       sync.Mutex
 	requests []received
-	answer   func(w http.ResponseWriter, r *http.Request) // nil means status 200
+	answer   func(w http.ResponseWriter, r *http.Request) // function that answers a request; nil answers with status 200
 }
 
 // received is a request that a receiver got.
@@ -147,14 +147,14 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
 		id := c.track(tiktokLink)
-		a.fetch(views(900))
+		a.fetch(factsWithViews(900))
 		hook := c.createWebhook(r.URL + "/hook?a=b")
 		require.Regexp(t, `^whsec_`, *hook.Secret)
 		a.sendDue(t)
 		require.Empty(t, r.take(), "events before the webhook was made are not sent")
 
 		a.Clock.Advance(24 * time.Hour)
-		a.fetch(views(12_000))
+		a.fetch(factsWithViews(12_000))
 		a.sendDue(t)
 		got := r.take()
 		require.ElementsMatch(t, []string{"video.metrics.updated", "video.milestone.reached", "video.milestone.reached"}, typesOf(got))
@@ -243,11 +243,11 @@ func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *t
 		}
 		c.createWebhook(r.URL, store.EventVideoMetrics)
 		r.answerWith(http.StatusServiceUnavailable)
-		a.fetch(views(5))
+		a.fetch(factsWithViews(5))
 		a.sendDue(t)
 		require.Len(t, r.take(), 3)
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(3)}).requireStatus(http.StatusOK)
-		a.fetch(views(6))
+		a.fetch(factsWithViews(6))
 		a.sendDue(t)
 		require.Empty(t, r.take(), "nothing is sent during the pause after a failure")
 		a.Clock.Advance(10 * time.Second)
@@ -457,9 +457,9 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 		c, r := a.newCaller(t, store.TierBasic), newReceiver(t)
 		c.createWebhook(r.URL)
 		c.track(tiktokLink)
-		a.fetch(views(777_777))
+		a.fetch(factsWithViews(777_777))
 		a.Clock.Advance(24 * time.Hour)
-		a.fetch(views(1_888_888))
+		a.fetch(factsWithViews(1_888_888))
 		a.sendDue(t)
 		got := r.take()
 		require.Len(t, got, 3)
@@ -492,13 +492,13 @@ func TestEvents_areReadWithACursor(t *testing.T) {
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		c.track(tiktokLink)
-		a.fetch(views(5))
+		a.fetch(factsWithViews(5))
 		first := c.events("")
 		require.Empty(t, first.Data, "events are recorded only after the first request for them, so its response is empty")
 		a.Clock.Advance(24 * time.Hour)
-		a.fetch(views(4))
+		a.fetch(factsWithViews(4))
 		c.track(videoURL(1))
-		a.fetch(views(20))
+		a.fetch(factsWithViews(20))
 		second := c.events("?cursor=" + first.NextCursor)
 		types := make([]string, len(second.Data))
 		for i, e := range second.Data {

@@ -116,7 +116,7 @@ func (s *Server) SendDueWebhooks(ctx context.Context) error {
 
 // webhookSenders counts the running senders of a server. A sender is a goroutine that sends events to one webhook.
 type webhookSenders struct {
-	slots chan struct{} // one element for each running sender
+	slots chan struct{} // semaphore: contains one element for each running sender
 	wait  sync.WaitGroup
 }
 
@@ -188,7 +188,7 @@ func (s *Server) attempt(ctx context.Context, w *store.Webhook, d store.DueDeliv
 	defer cancel()
 	start := s.now()
 	a := store.Attempt{DeliveryID: d.ID}
-	status, body, err := s.post(ctx, w, d.Event, view)
+	status, body, err := s.postEvent(ctx, w, d.Event, view)
 	a.At, a.Status, a.Body = store.InstantOf(s.now()), status, body
 	a.Duration = a.At.Time().Sub(start)
 	switch {
@@ -203,14 +203,14 @@ func (s *Server) attempt(ctx context.Context, w *store.Webhook, d store.DueDeliv
 	return a
 }
 
-// post sends an event to a webhook. It returns the status and the first maxResponseBytes of the response.
-func (s *Server) post(ctx context.Context, w *store.Webhook, e store.Event, view View) (status int, body string, err error) {
+// postEvent sends an event to a webhook. It returns the status and the first maxResponseBytes of the response.
+func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event, view View) (status int, body string, err error) {
 	payload, err := json.Marshal(toAPIEvent(e, view))
 	if err != nil {
 		return 0, "", err
 	}
 	at := s.now()
-	signature, err := s.sign(w, e.ID.String(), at, payload)
+	signature, err := s.signEvent(w, e.ID.String(), at, payload)
 	if err != nil {
 		return 0, "", err
 	}
@@ -235,9 +235,9 @@ func (s *Server) post(ctx context.Context, w *store.Webhook, e store.Event, view
 	return resp.StatusCode, cleanText(start), nil
 }
 
-// sign returns the signatures of a request, separated by spaces. One is made with the webhook's secret. If the previous secret is still
-// valid, a second one is made with it.
-func (s *Server) sign(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
+// signEvent returns the signatures of a request, separated by spaces. One is made with the webhook's secret. If the previous secret is
+// still valid, a second one is made with it.
+func (s *Server) signEvent(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
 	sealed := [][]byte{w.Secret}
 	if w.PreviousSecretUntil != nil && *w.PreviousSecretUntil > store.InstantOf(at) {
 		sealed = append(sealed, w.PreviousSecret)

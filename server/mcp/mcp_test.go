@@ -73,8 +73,8 @@ func connect(t *testing.T, paths string, respond func(*http.Request) mcp.Respons
 	return session
 }
 
-// tool returns the only tool of the MCP server. It fails the test if the server has more tools.
-func tool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
+// onlyTool returns the only tool of the MCP server. It fails the test if the server has more tools.
+func onlyTool(t *testing.T, session *sdk.ClientSession) *sdk.Tool {
 	t.Helper()
 	list, err := session.ListTools(t.Context(), nil)
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestToolArguments_getPrefixIfTwoHaveTheSameName(t *testing.T) {
 	})
 	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "required": ["name", "body_name"], "properties": {
 		"name": {"type": "string"}, "query_name": {"type": "string"}, "if_match": {"type": "string"},
-		"body_name": {"type": "string"}, "big": {"type": "integer"}}}`, asJSON(t, tool(t, session).InputSchema))
+		"body_name": {"type": "string"}, "big": {"type": "integer"}}}`, asJSON(t, onlyTool(t, session).InputSchema))
 	call(t, session, "rename_thing", `{"name": "a/b c%20?é..", "query_name": "x&y=z", "body_name": "new", "if_match": "*", "big": 12345678901234567890}`)
 	require.Equal(t, "/things/a%2Fb%20c%2520%3F%C3%A9..?name=x%26y%3Dz", sent.RequestURI)
 	require.Equal(t, "/things/a/b c%20?é..", sent.URL.Path)
@@ -220,7 +220,7 @@ const listPaths = `
 
 func TestListTool_hasASmallDefaultLimitAndTheArgumentFields(t *testing.T) {
 	t.Parallel()
-	listed := tool(t, connect(t, listPaths, nil))
+	listed := onlyTool(t, connect(t, listPaths, nil))
 	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "properties": {
 		"limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 20, "description": "How many."},
 		"paginated": {"type": "boolean", "default": true, "description": "With pages."},
@@ -252,7 +252,7 @@ func TestToolOutputSchema_describesTheMembersOfAnObject(t *testing.T) {
 	session := connect(t, `
   /thing: {get: {operationId: getThing, responses: {"200": {description: A., content: {application/json: {schema: {$ref: "#/components/schemas/Thing"}}}}}}}`, nil)
 	require.JSONEq(t, `{"type": "object", "properties": {"name": {"type": "string"}, "a/b~c": {"type": "string"},
-		"size": {"type": ["integer", "null"]}, "kind": {"type": ["string", "null"]}, "part": {}}}`, asJSON(t, tool(t, session).OutputSchema))
+		"size": {"type": ["integer", "null"]}, "kind": {"type": ["string", "null"]}, "part": {}}}`, asJSON(t, onlyTool(t, session).OutputSchema))
 }
 
 func TestToolResult_hasTheSelectedFieldsAndListsUntrustedMembers(t *testing.T) {

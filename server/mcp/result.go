@@ -40,7 +40,7 @@ func (t *tool) result(answer Response, fields []string) (*sdk.CallToolResult, er
 	switch {
 	case answer.Size > MaxResponseBytes:
 		out.IsError = true
-		setText(t.tooLarge(answer))
+		setText(t.tooLargeText(answer))
 		return out, nil
 	case strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json"):
 		// The text contains the whole error response, because clients pass only the text of an error result to the model.
@@ -48,7 +48,7 @@ func (t *tool) result(answer Response, fields []string) (*sdk.CallToolResult, er
 		return out, nil
 	case len(body) == 0:
 		out.StructuredContent = json.RawMessage("{}")
-		setText(t.explain(answer.Status))
+		setText(t.textWithoutBody(answer.Status))
 		return out, nil
 	case body[0] == '[':
 		body = fmt.Appendf(nil, `{%q:%s}`, itemsMember, body)
@@ -99,8 +99,8 @@ func (t *tool) summary(value map[string]any) string {
 	return text
 }
 
-// tooLarge returns the error text for a response that is larger than MaxResponseBytes. The text says how to get a smaller response.
-func (t *tool) tooLarge(answer Response) string {
+// tooLargeText returns the error text for a response that is larger than MaxResponseBytes. The text says how to get a smaller response.
+func (t *tool) tooLargeText(answer Response) string {
 	text := fmt.Sprintf("The response of %s has %d bytes, and the maximum is %d. ", t.name, answer.Size, MaxResponseBytes)
 	switch {
 	case slices.ContainsFunc(t.arguments, argument.isLimit):
@@ -113,9 +113,9 @@ func (t *tool) tooLarge(answer Response) string {
 	return text + "Send fewer items in one call."
 }
 
-// explain returns the text of a tool result if the HTTP response has no body. The text is the description of the status code in the OpenAPI
-// contract, or the standard text of the status code, such as "No Content".
-func (t *tool) explain(status int) string {
+// textWithoutBody returns the text of a tool result if the HTTP response has no body. The text is the description of the status code in the
+// OpenAPI contract, or the standard text of the status code, such as "No Content".
+func (t *tool) textWithoutBody(status int) string {
 	if response := t.responses.Value(strconv.Itoa(status)); response != nil && response.Value.Description != nil {
 		return strings.TrimSpace(*response.Value.Description)
 	}

@@ -65,7 +65,7 @@ type Options struct {
 	// BaseURL is the address of a server that simulates the platforms. The resolver then requests BaseURL/HOST/PATH instead of
 	// https://HOST/PATH, and connects to no other host. If BaseURL is empty, the resolver uses the real platforms.
 	BaseURL string
-	Logger  *slog.Logger     // nil disables logging
+	Logger  *slog.Logger     // logger for warnings; nil disables logging
 	Now     func() time.Time // clock for measuring the time in log messages; nil means time.Now
 	Timeout time.Duration    // time limit for requesting one address; 0 means 5 seconds
 	RootCAs *x509.CertPool   // trusted root certificates; nil means the root certificates of the system

@@ -65,7 +65,7 @@ type accountPage struct {
 	View        tableView
 	Videos      []client.Video
 	Highest     int64
-	Uploads     *uploads // nil if the upload days and views of too few videos are known
+	Uploads     *uploads // diagram of the latest uploads; nil if the upload days and views of too few videos are known
 	Collections []client.Collection
 	Waits       bool // true if the page reloads itself until new numbers have arrived
 }

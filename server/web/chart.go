@@ -35,10 +35,10 @@ type point struct {
 type chart struct {
 	Caption string
 	Metrics []metric
-	Points  []point // sorted by day, the newest first
+	Points  []point // the points of the chart, sorted by day, the newest first
 	Metric  int     // index of the shown metric
 	Gain    bool    // true if the chart shows the change on each day instead of the total
-	Quality bool    // true if the points have a quality, source and time
+	Quality bool    // true if each point has its quality, source and fetch time
 	Joined  bool    // true if the points have the number of videos that were added to the collection
 	// Compared is true if the chart shows all metrics at the same time, each scaled so that its highest value is 100.
 	Compared bool

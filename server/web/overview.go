@@ -14,10 +14,10 @@ import (
 // tile is a box of a page that shows one number and its change in the period.
 type tile struct {
 	Label  string
-	Value  *int64   // nil if the value is unknown, or if the tile shows Ratio
+	Value  *int64   // the number that the tile shows; nil if it is unknown, or if the tile shows Ratio
 	Ratio  *float64 // a percentage that the tile shows instead of Value
-	IsRate bool     // true if Ratio is shown
-	Change *int64   // the change in the period; nil if it is unknown
+	IsRate bool     // true if the tile shows Ratio instead of Value
+	Change *int64   // the change of Value in the period; nil if it is unknown
 	Before *int64   // if PerDay is true, the sum of the previous period; otherwise the change in that period; nil if it is unknown
 	// NoBefore is true if the tile does not show the change in the previous period.
 	NoBefore bool
@@ -211,7 +211,7 @@ func withoutNewNumbers(s client.StatusCounts) []statusCount {
 
 // masked returns true if the organisation's tier hides numbers.
 func (v *visit) masked() bool {
-	return v.id.Organisation.Tier != "" && v.Backend.Masks(v.id.Organisation.Tier)
+	return v.id.Organisation.Tier != "" && v.Backend.HidesNumbers(v.id.Organisation.Tier)
 }
 
 // pageNumber returns the page number in the query parameter page. The default is 1.

@@ -19,7 +19,7 @@ var periodDays = []int32{7, 30, 90, 365}
 // period is the range of days whose numbers a page shows. All days are UTC days.
 type period struct {
 	Start, End store.Date
-	Days       int32      // number of days
+	Days       int32      // number of days in the period
 	Custom     bool       // true if the visitor chose the first and the last day
 	Oldest     store.Date // oldest day that a history may have in the organisation's tier
 	Choices    []int32    // lengths of periods that the organisation's tier allows, in days

@@ -70,7 +70,7 @@ func (v *visit) startSession(session, path string) {
 
 // loginPage is the data for the template of the sign-in page.
 type loginPage struct {
-	Problem *Problem           // why the last attempt failed; nil before the first attempt
+	Problem *Problem           // why the last attempt to sign in failed; nil before the first attempt
 	Next    string             // path of the page to show after signing in; "" for the overview
 	Link    string             // secret of the login link; "" on the page that asks for a token
 	Org     store.Organisation // organisation of the login link

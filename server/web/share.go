@@ -27,7 +27,7 @@ const embedPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; im
 type displaySettings struct {
 	Title        string   `json:"title"`
 	Description  string   `json:"description"`
-	Theme        string   `json:"theme"` // light, dark or auto
+	Theme        string   `json:"theme"` // colour scheme: "light", "dark" or "auto"
 	Metrics      []string `json:"metrics"`
 	ShowAccounts *bool    `json:"show_accounts"`
 	ShowHistory  *bool    `json:"show_history"`
@@ -128,7 +128,7 @@ func newShareVisit(v *visit, share store.Share) (*shareVisit, error) {
 type sharePage struct {
 	Title       string
 	Description string
-	Theme       string // light, dark or auto
+	Theme       string // colour scheme: "light", "dark" or "auto"
 	Address     string // URL of the page
 	Card        string // URL of the preview image; "" if the page has none
 	Summary     string // description that social networks show with a link to the page

@@ -17,7 +17,7 @@ type tableView struct {
 	TotalPages int64
 	Total      int64
 	path       string     // path of the page, without the base path of the dashboard
-	query      url.Values // query of the page
+	query      url.Values // query of the page's URL
 }
 
 // tableView returns how a table is sorted and which page of it is shown, as the query of the page's address says. If the query contains no
@@ -93,8 +93,8 @@ func (t tableView) Next() int {
 	return t.Page + 1
 }
 
-// First returns the number of the first row on the page. The rows of the whole list are counted from 1.
-func (t tableView) First() int64 { return min(t.Total, int64(t.Page-1)*pageSize+1) }
+// FirstRow returns the number of the first row on the page. The rows of the whole list are counted from 1.
+func (t tableView) FirstRow() int64 { return min(t.Total, int64(t.Page-1)*pageSize+1) }
 
-// Last returns the number of the last row on the page. The rows of the whole list are counted from 1.
-func (t tableView) Last() int64 { return min(t.Total, int64(t.Page)*pageSize) }
+// LastRow returns the number of the last row on the page. The rows of the whole list are counted from 1.
+func (t tableView) LastRow() int64 { return min(t.Total, int64(t.Page)*pageSize) }

@@ -31,13 +31,13 @@ type trackPage struct {
 type trackResult struct {
 	Link    string
 	Kind    string // "video" or "account"
-	ID      string // "" if the link was refused
+	ID      string // id of the video or account; "" if the link was refused
 	Path    string // path of the dashboard page of the video or account; "" if the link was refused
 	Word    string // the result in words, for example Tracked
 	Class   string // CSS class that gives the result its colour
 	Icon    string
 	Reason  string
-	Waiting bool // true if the first numbers have not arrived yet
+	Waiting bool // true if the video or account has no numbers yet
 }
 
 // trackingOrder lists the tracking types of accounts in the order of the form.
@@ -178,14 +178,14 @@ func (p *trackPage) add(kind, url string, id *uuid.UUID, status client.TrackStat
 // progress says which newly tracked videos and accounts have been fetched for the first time.
 type progress struct {
 	Total   int
-	Waiting []string  // the videos and accounts that have no numbers yet, as video:ID or account:ID
-	Arrived []arrival // the videos and accounts that were fetched for the first time since the last request for progress
-	Rounds  int       // number of requests for progress that the page has already sent
-	Ended   bool      // true if the page sends no more requests although numbers are missing
+	Waiting []string     // the videos and accounts that have no numbers yet, as video:ID or account:ID
+	Arrived []firstFetch // the videos and accounts that were fetched for the first time since the last request for progress
+	Rounds  int          // number of requests for progress that the page has already sent
+	Ended   bool         // true if the page sends no more requests although numbers are missing
 }
 
-// arrival is a newly tracked video or account after its first fetch: its fetch status and its views or followers.
-type arrival struct {
+// firstFetch is a newly tracked video or account after its first fetch: its fetch status and its views or followers.
+type firstFetch struct {
 	ID, Status, Detail string
 	Views              *int64 // views of a video, or followers of an account
 	Unit               string
@@ -249,8 +249,8 @@ const maxPasted = 1000
 
 // recentVideos returns the organisation's newest videos. The number of videos is the number of entries in waiting. The key of the result is
 // the video's id. recentVideos returns an empty map if waiting contains no video, or if the tier masks metrics.
-func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]arrival, error) {
-	states := map[uuid.UUID]arrival{}
+func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]firstFetch, error) {
+	states := map[uuid.UUID]firstFetch{}
 	if v.masked() || !slices.ContainsFunc(waiting, func(item string) bool { return strings.HasPrefix(item, "video:") }) {
 		return states, nil
 	}
@@ -259,33 +259,33 @@ func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]arrival, error) {
 		return nil, err
 	}
 	for _, video := range found.Data {
-		states[video.AdID] = arrivalOf(video)
+		states[video.AdID] = firstFetchOf(video)
 	}
 	return states, nil
 }
 
 // lookUp requests one video or account from the API. If the video or account does not exist, the status of the result is "stopped".
-func (v *visit) lookUp(kind string, id uuid.UUID) (arrival, error) {
+func (v *visit) lookUp(kind string, id uuid.UUID) (firstFetch, error) {
 	var err error
-	var state arrival
+	var state firstFetch
 	if kind == "video" {
 		var video client.Video
 		if err = v.get("/videos/"+id.String(), nil, &video); err == nil {
-			state = arrivalOf(video)
+			state = firstFetchOf(video)
 		}
 	} else {
 		var account client.Account
 		if err = v.get("/accounts/"+id.String(), nil, &account); err == nil {
-			state = arrival{ID: id.String(), Status: optional(account.FetchStatus), Detail: optional(account.FetchDetail), Views: account.LatestFollowersCount, Unit: "followers"}
+			state = firstFetch{ID: id.String(), Status: optional(account.FetchStatus), Detail: optional(account.FetchDetail), Views: account.LatestFollowersCount, Unit: "followers"}
 		}
 	}
 	if problem, ok := err.(*Problem); ok && problem.Status == http.StatusNotFound { //nolint:errorlint // get returns a *Problem itself
-		return arrival{ID: id.String(), Status: "stopped"}, nil
+		return firstFetch{ID: id.String(), Status: "stopped"}, nil
 	}
 	return state, err
 }
 
-// arrivalOf converts a video of the API to an arrival.
-func arrivalOf(video client.Video) arrival {
-	return arrival{ID: video.AdID.String(), Status: string(video.FetchStatus), Detail: optional(video.FetchDetail), Views: video.LatestViews, Unit: "views"}
+// firstFetchOf converts a video of the API to a firstFetch.
+func firstFetchOf(video client.Video) firstFetch {
+	return firstFetch{ID: video.AdID.String(), Status: string(video.FetchStatus), Detail: optional(video.FetchDetail), Views: video.LatestViews, Unit: "views"}
 }

@@ -27,9 +27,9 @@ type uploads struct {
 	Dots        []uploadDot
 	Columns     []uploadColumn
 	First, Last store.Date // days of the oldest and the newest upload
-	Low, High   int64      // the lowest and the highest views of a dot
+	Low, High   int64      // the lowest and the highest views of the videos in the diagram
 	P10, P90    *int64     // a tenth of the videos have at most P10 views, and a tenth have at least P90 views; nil for fewer than ten videos
-	Median      float64    // y coordinate of the median views
+	Median      float64    // y coordinate of the line that marks the median of the views
 	Most        int        // number of uploads in the week with the most uploads
 	Days        int        // number of days with an upload
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// uploaded returns a video that was uploaded on the given day and has the given views.
-func uploaded(day string, views int64) client.Video {
+// uploadedVideo returns a video that was uploaded on the given day and has the given views.
+func uploadedVideo(day string, views int64) client.Video {
 	at, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		panic(err)
@@ -22,7 +22,7 @@ func uploaded(day string, views int64) client.Video {
 func TestNewUploads_placesVideosByDayAndViews(t *testing.T) {
 	t.Parallel()
 	u := newUploads([]client.Video{ // 2026-11-02 is a Monday
-		uploaded("2026-11-18", 5000), uploaded("2026-11-08", 90), uploaded("2026-11-02", 100), uploaded("2026-11-08", 110),
+		uploadedVideo("2026-11-18", 5000), uploadedVideo("2026-11-08", 90), uploadedVideo("2026-11-02", 100), uploadedVideo("2026-11-08", 110),
 		{LatestViews: new(int64(7))}, {UploadedAt: &openapi_types.Date{Time: time.Unix(0, 0)}},
 	})
 	require.Equal(t, "2026-11-02 2026-11-18", u.First.String()+" "+u.Last.String())
@@ -45,15 +45,15 @@ func TestNewUploads_placesVideosByDayAndViews(t *testing.T) {
 
 func TestNewUploads_needsThreeVideosForADiagramAndTenForPercentiles(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, newUploads([]client.Video{uploaded("2026-11-02", 1), uploaded("2026-11-03", 2)}))
+	require.Nil(t, newUploads([]client.Video{uploadedVideo("2026-11-02", 1), uploadedVideo("2026-11-03", 2)}))
 	var videos []client.Video
 	for n := range 20 {
-		videos = append(videos, uploaded("2026-11-02", int64(100-n)))
+		videos = append(videos, uploadedVideo("2026-11-02", int64(100-n)))
 	}
 	u := newUploads(videos)
 	require.EqualValues(t, 82, *u.P10, "two of twenty videos have at most 82 views")
 	require.EqualValues(t, 99, *u.P90, "two of twenty videos have at least 99 views")
-	equal := newUploads([]client.Video{uploaded("2026-11-02", 0), uploaded("2026-11-02", 0), uploaded("2026-11-02", 0)})
+	equal := newUploads([]client.Video{uploadedVideo("2026-11-02", 0), uploadedVideo("2026-11-02", 0), uploadedVideo("2026-11-02", 0)})
 	require.InDelta(t, dotsHeight/2, equal.Dots[0].Y, 0.01, "if all videos have equally many views, their dots are at half of the height")
 	require.False(t, equal.Dots[0].High, "no video is an outlier of a median of 0")
 }

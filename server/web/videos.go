@@ -13,7 +13,7 @@ import (
 // videosPage is the data for the template of the list of videos.
 type videosPage struct {
 	View        tableView
-	Filter      url.Values // filters in the query of the page
+	Filter      url.Values // the filters that the query of the page contains
 	Videos      []client.Video
 	Highest     int64 // highest views of a video on the page; the bars in the table are drawn relative to it
 	Platforms   []string

@@ -100,8 +100,8 @@ type Backend interface {
 	ErrorCodes() []ErrorCode
 	// HistoryDays returns how many days before today the histories of a tier can begin.
 	HistoryDays(tier store.Tier) int
-	// Masks returns true if a tier hides numbers.
-	Masks(tier store.Tier) bool
+	// HidesNumbers returns true if a tier hides numbers.
+	HidesNumbers(tier store.Tier) bool
 	// MadeUp returns true if the numbers in the database are made up by the sandbox.
 	MadeUp() bool
 }
@@ -150,7 +150,7 @@ type Pages struct {
 	templates map[string]*template.Template
 	assets    map[string]asset
 	guides    []guide
-	sameSite  *http.CrossOriginProtection // refuses POST requests that another site made the browser send
+	sameSite  *http.CrossOriginProtection // this function refuses POST requests that a page of another site made the browser send
 	handler   http.Handler
 }
 
@@ -286,10 +286,10 @@ type page struct {
 	Org     store.Organisation
 	MadeUp  bool   // true if the numbers are made up by the sandbox
 	Masked  bool   // true if the organisation's tier hides numbers
-	Theme   string // light, dark, or "" for the setting of the visitor's system
+	Theme   string // colour scheme: "light", "dark", or "" for the setting of the visitor's system
 	Operate bool   // true if the visitor may see the page of operations
 	Idle    bool   // true if no collector is running
-	Notice  string // result of the last action, or ""
+	Notice  string // message about the result of the last action; "" if there was no action
 	Search  string // text in the search field
 	Content any
 }
