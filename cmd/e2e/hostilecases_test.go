@@ -213,7 +213,7 @@ func listCases() []hostileCase {
 		}},
 		{name: "100 videos by created_at", run: get("/videos?limit=100&order_by=created_at")},
 		{name: "all 410 collections with counts, by video_count", run: get("/collections?order_by=video_count")},
-		{name: "all collections below the top of ten levels, by account_count", run: func(a *attack) {
+		{name: "all collections below the top one of a tree of ten levels, by account_count", run: func(a *attack) {
 			a.get("/collections?include_children=true&order_by=account_count&parent_id=" + a.chain[0])
 		}},
 		{name: "the top of ten levels of 1,000 members, with counts", run: list(func(a *attack) string { return "/collections/" + a.chain[0] + "?include_counts=true" })},

@@ -44,7 +44,7 @@ type loadedBackup struct {
 	restore       time.Duration
 	writes        int           // videos whose tracking was acknowledged during the backup
 	slowest       time.Duration // the longest time until a write was acknowledged during the backup
-	later         int           // videos that were tracked before the backup ended, and are not in it because they were tracked after its moment
+	later         int           // videos that were tracked while the backup ran, and are not in the backup because it has the state of its start
 	points        int           // points that the collector stored during the backup
 }
 
@@ -210,7 +210,7 @@ func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 	s.server.stop(t, sigterm)
 	s.collector.stop(t, sigterm)
 	r.backupBytes, r.databaseBytes = sizeOfFile(t, path), databaseSize(t, url)
-	progress(os.Stderr, "%s: backed up %s under load in %s", t.Name(), engine, took)
+	progress(os.Stderr, "%s: backed up the database (%s) in %s while requests were sent", t.Name(), engine, took)
 
 	restored := storetest.Empty(t, into)
 	read, took := operate(t, environment(restored), "restore", "--json", path)
@@ -239,7 +239,7 @@ func awaitWrites(t *testing.T, writers []*moveWriter, n int64) {
 			if w.acknowledged.Load() >= want || t.Failed() {
 				return ""
 			}
-			return "the writers are not answered"
+			return "the servers do not acknowledge the requests of a writer"
 		})
 	}
 }

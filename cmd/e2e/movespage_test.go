@@ -45,7 +45,7 @@ the move, and so is the checksum of an export of the largest organisation with i
 		}
 		fmt.Fprintf(&b, "| | the programs are stopped | %s |\n\n- whole content: `%s`\n- export: `%s`\n", seconds(stopped), r.sum, r.export)
 	}
-	target := "Citus is a stand-in here: PostgreSQL with functions that refuse the tables that Citus refuses, but that divide nothing. So the time of `migrate --citus` says nothing about a cluster. " +
+	target := "In this test, a stand-in takes the place of Citus: PostgreSQL with functions that refuse the tables that Citus refuses, but that divide nothing. So the time of `migrate --citus` says nothing about a cluster. " +
 		"With `REELTALLY_TEST_CITUS_URL`, the command moves to a real cluster."
 	if cluster {
 		target = "Citus is a real cluster here."
@@ -69,6 +69,6 @@ func TestMovesPage_showsTheTimeForWhichTheProgramsAreStopped(t *testing.T) {
 		[]move{{name: "SQLite to PostgreSQL", steps: []moveStep{{"old", "a", time.Second}, {"new", "b", 2 * time.Second}, {"new", "c", 4 * time.Second}}, sum: "5e", export: "7f"}}, false, "The machine.")
 	require.Contains(t, page, "| sqlite | 2,500,000 | 1,500 MB | 0 MB | 1.5 s | 1,234 |")
 	require.Contains(t, page, "| | the programs are stopped | 3.0 s |")
-	require.Contains(t, page, "Citus is a stand-in here")
+	require.Contains(t, page, "In this test, a stand-in takes the place of Citus")
 	require.NotContains(t, page, "%!")
 }

@@ -74,7 +74,7 @@ func TestConfig_errorNamesInvalidSetting(t *testing.T) {
 		"a token without an account id":           {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCOUNT_ID go together"}},
 		"an account id without a token":           {map[string]string{"REELTALLY_INSTAGRAM_ACCOUNT_ID": "17841405822304914"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN and"}},
 		"an account id that is not a number":      {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "natgeo"}, []string{`"natgeo"`, "up to 20 digits"}},
-		"an Instagram URL without version":        {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "1", "REELTALLY_INSTAGRAM_BASE_URL": "https://graph.facebook.com/"}, []string{"REELTALLY_INSTAGRAM_BASE_URL", "ends in a version"}},
+		"an Instagram URL without version":        {map[string]string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN": "s3cret", "REELTALLY_INSTAGRAM_ACCOUNT_ID": "1", "REELTALLY_INSTAGRAM_BASE_URL": "https://graph.facebook.com/"}, []string{"REELTALLY_INSTAGRAM_BASE_URL", "address that ends in a version, such as"}},
 		"a page id without a token":               {map[string]string{"REELTALLY_FACEBOOK_PAGE_ID": "1"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
 		"an Instagram app secret without a token": {map[string]string{"REELTALLY_INSTAGRAM_APP_SECRET": "s3cret"}, []string{"REELTALLY_INSTAGRAM_ACCESS_TOKEN is not"}},
 		"a Facebook app secret without a token":   {map[string]string{"REELTALLY_FACEBOOK_APP_SECRET": "s3cret"}, []string{"REELTALLY_FACEBOOK_ACCESS_TOKEN is not"}},
