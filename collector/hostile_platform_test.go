@@ -356,8 +356,8 @@ func (b *tampering) eachList(s *response, change func(list []any, isTampered fun
 	s.encode(walk(s.decoded()))
 }
 
-// eachCount calls the function change for each count of the tampered videos in an answer (see tampering.tamperedIDs). The parameter name of
-// change is the name of the count, such as "views". The value of the count in the answer is parent[key].
+// eachCount calls the function change for each count of the tampered videos in an answer (see tampering.tamperedIDs). It passes the id of
+// the video and the name of the count, such as "views". The value of the count in the answer is parent[key].
 func (b *tampering) eachCount(s *response, change func(id, name string, parent object, key string)) {
 	b.eachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {

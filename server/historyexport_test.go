@@ -118,7 +118,7 @@ func TestHistoryExport_hasTheSameEntriesInEachFormat(t *testing.T) {
 	})
 }
 
-func TestHistoryExport_showsLowerTiersOneMaskedPoint(t *testing.T) {
+func TestHistoryExport_returnsOneMaskedPointToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {

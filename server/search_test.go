@@ -26,7 +26,7 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 		require.Contains(t, search(v, video.AdLink), "/video/tiktok/"+videos[0].String())
 		require.Contains(t, search(v, "nothing like this"), "Nothing was found for “<bdi>nothing like this</bdi>”")
 		require.Contains(t, search(v, `"><script>`), "Nothing was found")
-		require.Contains(t, search(v, "https://no.such.platform/x"), "Nothing was found", "a link that cannot be searched finds nothing")
+		require.Contains(t, search(v, "https://no.such.platform/x"), "Nothing was found", "a search for a link of an unknown platform finds nothing")
 		require.NotContains(t, search(v, "sPRin"), "<!doctype html>", "the response to the search dialog contains only the results and not a whole page")
 		require.Contains(t, string(v.visit("/search?q=spring").requireStatus(http.StatusOK).body), "<!doctype html>")
 		require.NotContains(t, search(other.signedIn(t), "spring"), collection.String())

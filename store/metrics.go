@@ -179,9 +179,9 @@ func (c Counts) fellFrom(before Counts) bool {
 	return false
 }
 
-// Update sets each count of c to the same count of the parameter from, if the latter is known. The other counts of c stay unchanged.
-func (c *Counts) Update(from Counts) {
-	given := from.All()
+// Update replaces each count of c that newer also has. The other counts of c stay unchanged.
+func (c *Counts) Update(newer Counts) {
+	given := newer.All()
 	for i, field := range c.Fields() {
 		db.AssignPointer(field, given[i])
 	}

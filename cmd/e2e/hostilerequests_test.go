@@ -114,7 +114,7 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 	if *hostileOut != "" {
 		page := hostilePage(t, rows, honest, size)
 		require.NoError(t, os.WriteFile(*hostileOut, []byte(page), 0o600))
-		require.LessOrEqual(t, honest.ratio, 2.0, "p99 of honest callers during hostile requests divided by their p99 alone")
+		require.LessOrEqual(t, honest.ratio, 2.0, "p99 of honest callers during hostile requests, divided by their p99 without hostile requests")
 	}
 	require.Empty(t, honest.failed, "all requests of honest callers must succeed")
 }

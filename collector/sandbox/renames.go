@@ -13,7 +13,7 @@ type handleRef struct {
 	handle   string // the handle in lower case, without "@"
 }
 
-// handleOwner is the owner of a handle that a rename took from an account or gave to an account.
+// handleOwner is the account that has a handle after renames.
 type handleOwner struct {
 	number uint32 // the number of the account that has the handle
 	unused bool   // true if no account has the handle

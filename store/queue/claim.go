@@ -183,9 +183,8 @@ func (s *Queue) candidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Targe
 // targetColumns are the SQL columns that are read into a Target. In these columns, t is the alias of fetch_targets.
 const targetColumns = "t.source, t.kind, t.external_id, t.handle, t.link, t.lane, t.base_lane, t.pace, t.attempts, t.refused_as, t.refusals, t.fetched_at, t.details_at, t.views, t.state, t.detail, t.suspect, t.requested_at, t.native_id, t.source_id, t.depth, t.route, t.answers, t.asked_by"
 
-// waitingFront is the number of targets among which a claim of the interactive lane chooses: the due targets with the lowest values of
-// turn, which is the position in the lane's order. Among them is the first target of each waiting organisation, unless more than
-// waitingFront organisations wait.
+// waitingFront is how many due targets a claim of the interactive lane compares. These are the first targets in the order of the lane. If
+// at most waitingFront organisations wait, the first target of each of them is compared.
 const waitingFront = 1000
 
 // dueTargets returns targets of a lane that become due after the time in the parameter after, and not later than the time in the parameter

@@ -367,7 +367,7 @@ func (b *block) equality(atom []node) (equality, bool) {
 			parameter = p
 			continue
 		}
-		if uses[i] = b.column(side); uses[i] == nil {
+		if uses[i] = b.tableOfOrganisationID(side); uses[i] == nil {
 			return equality{}, false
 		}
 	}
@@ -396,9 +396,9 @@ func parameterIndex(nodes []node) int {
 	return nodes[0].index
 }
 
-// column returns the table to which the column in nodes belongs, such as videos for videos.organisation_id. It returns nil if nodes is
-// anything other than a column organisation_id. A column without the name of a table belongs to the only table of the query.
-func (b *block) column(nodes []node) *use {
+// tableOfOrganisationID returns the table of a column organisation_id, such as videos for the nodes of videos.organisation_id. It returns nil
+// if nodes are not such a column. A column without the name of a table belongs to the only table of the query.
+func (b *block) tableOfOrganisationID(nodes []node) *use {
 	if len(nodes) == 0 || !nodes[len(nodes)-1].isName() || nodes[len(nodes)-1].text != organisationID {
 		return nil
 	}
