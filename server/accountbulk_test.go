@@ -222,7 +222,7 @@ func TestBulkTrackAccounts_refusesTooManyLinks(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	require.Equal(t, int32(500), c.trackAccounts(http.StatusOK, accountURLs(1, 500)).Summary.Total)
 	long := "https://www.tiktok.com/@" + strings.Repeat("a", 3000)
-	require.Equal(t, "invalid_url", string(*c.trackAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a link that is too long fails alone, and the request itself is valid")
+	require.Equal(t, "invalid_url", string(*c.trackAccounts(http.StatusUnprocessableEntity, []string{long}).Results[0].Code), "a link that is too long gets the code invalid_url in its result, and the request as a whole is not refused")
 	for name, body := range map[string]any{
 		"no links":                             map[string]any{"links": []string{}},
 		"501 links":                            map[string]any{"links": accountURLs(1, 501)},

@@ -213,7 +213,7 @@ func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	case isMissing && parent != nil && *parent != id && slices.Contains(missing.Names, parent.String()):
 		return at(toError(err), "/parent_id")
 	case errors.Is(err, store.ErrCycle):
-		return at(problem(CodeCollectionCycle, "Collection %s cannot lie below %s, which is the collection itself or lies below it.", id, parent), "/parent_id")
+		return at(problem(CodeCollectionCycle, "Collection %s cannot be moved below %s, which is the same collection or a collection below it.", id, parent), "/parent_id")
 	case errors.Is(err, store.ErrTooDeep):
 		return at(problem(CodeCollectionTooDeep, "A collection cannot be put below %s: collections can be nested at most %d levels deep.", parent, store.MaxCollectionDepth), "/parent_id")
 	case errors.Is(err, store.ErrPasswordRequired):

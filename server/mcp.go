@@ -38,7 +38,7 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 			return err
 		}
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the HTTP requests of the tool calls get the same request id
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the HTTP requests of the tool calls then get the same request id
 		response := &mcpResponse{ResponseWriter: c.Response()}
 		handler.ServeHTTP(response, r)
 		if response.refused != 0 {

@@ -214,7 +214,7 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 		for _, page := range []struct {
 			before, after string
 			id            uuid.UUID
-			post          []string // fields of the form to send; nil if the page only shows data
+			post          []string // form fields of a POST request to the page; nil for a GET request
 		}{
 			{"/video/tiktok/", "", videos[0], nil}, {"/account/tiktok/", "", *video.LinkedAccountID, nil}, {"/collection/", "", collection, nil},
 			{"/collection/report/", "", report.ID, nil}, {"/video/tiktok/", "/stop", videos[0], []string{}}, {"/video/tiktok/", "/refresh", videos[0], []string{}},

@@ -58,7 +58,7 @@ func (s *Server) routePages(e *echo.Echo) error {
 	}
 	handler := func(c echo.Context) error {
 		r := c.Request()
-		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // so that the page's requests to the API get the same request id
+		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the page's requests to the API then get the same request id
 		pages.ServeHTTP(c.Response(), r.WithContext(context.WithValue(r.Context(), addressKey{}, networkOf(c.RealIP()))))
 		return nil
 	}

@@ -207,7 +207,7 @@ func (g *generator) makeConsistent(r *generatedRequest) {
 				r.set(ends[1], from)
 			}
 		case hasTo && r.isOfPeriod():
-			r.set(ends[1], g.validEnd())
+			r.set(ends[1], g.validEndDate())
 		}
 	}
 	if members, ok := r.body.(map[string]any); ok {
@@ -217,14 +217,14 @@ func (g *generator) makeConsistent(r *generatedRequest) {
 		case hasFrom && hasTo && from > to:
 			members["start_date"], members["end_date"] = to, from
 		case hasTo && !hasFrom:
-			members["end_date"] = g.validEnd()
+			members["end_date"] = g.validEndDate()
 		}
 	}
 }
 
-// validEnd returns a random valid last day for a request without a first day. Because the server then begins the period 30 days ago,
-// validEnd returns one of the last 30 days.
-func (g *generator) validEnd() string {
+// validEndDate returns a random valid last day for a request without a first day. Because the server then begins the period 30 days ago,
+// validEndDate returns one of the last 30 days.
+func (g *generator) validEndDate() string {
 	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
 }
 

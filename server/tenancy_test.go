@@ -20,7 +20,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// `make probes` sends more pairs of requests.
+// The flags of TestTenancy_hidesDataOfOtherOrganisations. The defaults are for a short run; `make probes` sends many more pairs of
+// requests.
 var (
 	tenancyProbes = flag.Int("tenancy.probes", 9000, "number of pairs of requests that TestTenancy_hidesDataOfOtherOrganisations sends at least")
 	tenancySeed   = flag.Int("tenancy.seed", 7, "seed of the first round of TestTenancy_hidesDataOfOtherOrganisations; each round has the next seed")

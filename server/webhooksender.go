@@ -223,7 +223,7 @@ func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event,
 	r.Header.Set(standardwebhooks.HeaderWebhookID, e.ID.String())
 	r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
 	r.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
-	resp, err := s.webhookTransport.RoundTrip(r) // without an http.Client, because a client would follow redirects
+	resp, err := s.webhookTransport.RoundTrip(r) // an http.Client is not used, because it would follow redirects
 	if err != nil {
 		return 0, "", err
 	}

@@ -114,7 +114,7 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 			sites: routes{"www.instagram.com/share/BAFg0zXyZ1/": redirect302("/accounts/login/?next=%2Freel%2FDCXkB8LpR2q%2F")},
 			want:  reelLink,
 		},
-		"to a login page that leads to another short link": {
+		"a short link that redirects to a login page with another short link as the next page": {
 			short: "https://fb.watch/3zYsXdnxjf/",
 			sites: routes{
 				"fb.watch/3zYsXdnxjf/":                 redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fshare%2Fv%2F1AbCdEfGhI%2F"),
@@ -160,7 +160,7 @@ func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 		"status 410":                                   {short, at(answer{status: 410}), shortlink.CodeNotFound},
 		"a login page of Instagram":                    {"https://www.instagram.com/share/BAFg0zXyZ1", routes{"www.instagram.com/share/BAFg0zXyZ1/": redirect302("/accounts/login/")}, shortlink.CodeNotFound},
 		"a login page of Facebook":                     {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/")}, shortlink.CodeNotFound},
-		"a login page that leads to a group":           {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fgroups%2F1%2F")}, shortlink.CodeUnsupportedLink},
+		"a login page with a group as the next page":   {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Fwww.facebook.com%2Fgroups%2F1%2F")}, shortlink.CodeUnsupportedLink},
 		"a live room":                                  {short, at(redirect301("https://www.tiktok.com/@user/live?_r=1")), shortlink.CodeUnsupportedLink},
 		"a sound":                                      {short, at(redirect301("https://www.tiktok.com/music/x-" + tiktokID)), shortlink.CodeUnsupportedLink},
 		"a group":                                      {"https://www.facebook.com/share/1AbCdEfGhI/", routes{"www.facebook.com/share/1AbCdEfGhI/": redirect302("https://www.facebook.com/groups/1/permalink/2/")}, shortlink.CodeUnsupportedLink},
@@ -180,7 +180,7 @@ func TestResolver_failsIfShortLinkLeadsToNoVideoOrAccount(t *testing.T) {
 		"a gateway error":                              {short, at(answer{status: 503}), shortlink.CodePlatformUnavailable},
 		"a redirect to itself":                         {short, at(redirect301(short)), shortlink.CodeLinkUnresolved},
 		"a redirect loop of two links":                 {short, routes{"vm.tiktok.com/ZMabc1234/": redirect301("/ZMabc1235/"), "vm.tiktok.com/ZMabc1235/": redirect301("/ZMabc1234/")}, shortlink.CodeLinkUnresolved},
-		"a login page that leads to the same link":     {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},
+		"a login page with the same short link as the next page": {"https://fb.watch/3zYsXdnxjf/", routes{"fb.watch/3zYsXdnxjf/": redirect302("https://www.facebook.com/login/?next=https%3A%2F%2Ffb.watch%2F3zYsXdnxjf%2F")}, shortlink.CodeLinkUnresolved},
 		"six redirects": {short, routes{
 			"vm.tiktok.com/ZMabc1234/": redirect301("/ZMabc0001/"), "vm.tiktok.com/ZMabc0001/": redirect301("/ZMabc0002/"), "vm.tiktok.com/ZMabc0002/": redirect301("/ZMabc0003/"),
 			"vm.tiktok.com/ZMabc0003/": redirect301("/ZMabc0004/"), "vm.tiktok.com/ZMabc0004/": redirect301("/ZMabc0005/"), "vm.tiktok.com/ZMabc0005/": redirect301(tiktokLink),
