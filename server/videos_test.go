@@ -26,8 +26,8 @@ func (c *caller) video(ref string) client.Video {
 	return decode[client.Video](c.send(http.MethodGet, "/videos/"+url.PathEscape(ref), nil).requireStatus(http.StatusOK))
 }
 
-// Requirements in docs/coverage.md: 2.2-01, 2.2-02, 2.2-04, 2.2-05, 2.2-06, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-18, 2.2-23, 2.2-24, 2.2-25,
-// 2.2-26, 4.2-19 Requirements in docs/coverage.md: 4.2-21
+// Requirements in docs/coverage.md: 2.2-01, 2.2-02, 2.2-04, 2.2-05, 2.2-06, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-18, 2.2-23, 2.2-24, 2.2-25
+// Requirements in docs/coverage.md: 2.2-26, 4.2-19, 4.2-21
 func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -46,8 +46,8 @@ func TestGetVideo_returnsNullCountsBeforeTheFirstFetch(t *testing.T) {
 	})
 }
 
-// Requirements in docs/coverage.md: 2.2-03, 2.2-08, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19,
-// 2.2-22, 2.2-24 Requirements in docs/coverage.md: 2.2-27, 2.2-28, 4.2-07, 4.2-08
+// Requirements in docs/coverage.md: 2.2-03, 2.2-08, 2.2-09, 2.2-10, 2.2-11, 2.2-12, 2.2-13, 2.2-14, 2.2-15, 2.2-16, 2.2-17, 2.2-18, 2.2-19
+// Requirements in docs/coverage.md: 2.2-22, 2.2-24, 2.2-27, 2.2-28, 4.2-07, 4.2-08
 func TestGetVideo_returnsTheFetchedCountsAndTexts(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
