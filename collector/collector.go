@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/schedule"
@@ -56,6 +57,8 @@ type Options struct {
 	Heartbeat time.Duration
 	// Thumbnails fetches the pictures of videos. If it is nil, no pictures are fetched.
 	Thumbnails *thumbnail.Fetcher
+	// Traces starts a span for each round of a worker that finds due targets. If Traces is nil, no spans are recorded.
+	Traces trace.TracerProvider
 	// Panicked is called after each recovered panic. If it is nil, panics are only logged.
 	Panicked func()
 }

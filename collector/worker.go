@@ -10,10 +10,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/reeltally/reeltally/collector/quota"
 	"github.com/reeltally/reeltally/collector/schedule"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/collector/verify"
+	"github.com/reeltally/reeltally/internal/tracing"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
@@ -90,7 +94,8 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 // round claims the targets of one call, fetches them and stores the answers. It returns busy = false if no target was due. In this case, if
 // the parameter poll is true, it waits for the poll interval before it returns.
 func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
-	claim, err := w.claim(ctx, poll)
+	ctx, claim, err := w.claim(ctx, poll)
+	defer func() { endRound(ctx, claim, err) }()
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
@@ -121,8 +126,9 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 }
 
 // claim leases the targets of one call to this collector, and counts the worker as busy until workerGroup.release is called. If no target
-// is due, the returned claim is empty. In this case, if the parameter poll is true, claim waits for the poll interval.
-func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, err error) {
+// is due, the returned claim is empty. In this case, if the parameter poll is true, claim waits for the poll interval. If a target is due, the
+// returned context has the span of the round.
+func (w *worker) claim(ctx context.Context, poll bool) (round context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
 	reading, cancel := context.WithTimeout(ctx, claimTimeout)
@@ -133,21 +139,30 @@ func (w *worker) claim(ctx context.Context, poll bool) (claim queue.Claim, err e
 		lanes = slices.DeleteFunc(lanes, func(l queue.Lane) bool { return l != queue.LaneInteractive })
 	}
 	if err == nil && len(lanes) > 0 {
-		err = w.updateThrottles(reading)
-	}
-	if err == nil && len(lanes) > 0 {
-		claim, err = w.queue.Claim(reading, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: w.group.kinds(), Lanes: weightedOrder(lanes),
-			Idle: lastFree, Candidates: w.group.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
+		ctx = w.startRound(ctx)
+		claim, err = w.claimIn(trace.ContextWithSpan(reading, trace.SpanFromContext(ctx)), lanes, lastFree)
 	}
 	switch {
 	case err != nil:
-		return queue.Claim{}, err
+		return ctx, queue.Claim{}, err
 	case len(claim.Targets) > 0:
 		w.group.count(claim, 1)
 	case poll:
 		wait(ctx, schedule.Jitter(w.Poll), w.group.free)
 	}
-	return claim, nil
+	return ctx, claim, nil
+}
+
+// claimIn leases the targets of one call from the given lanes. If the parameter idle is true, it leases only targets of organisations that have
+// no claimed target.
+func (w *worker) claimIn(ctx context.Context, lanes []queue.Lane, idle bool) (claim queue.Claim, err error) {
+	ctx, span := tracing.Start(ctx, "claim")
+	defer func() { tracing.End(span, err) }()
+	if err := w.updateThrottles(ctx); err != nil {
+		return claim, err
+	}
+	return w.queue.Claim(ctx, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: w.group.kinds(), Lanes: weightedOrder(lanes),
+		Idle: idle, Candidates: w.group.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
 }
 
 // kinds returns the kinds of targets that a worker may claim now: videos and accounts, or only videos. At most half of the workers, but at
@@ -246,7 +261,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 			return err
 		}, "source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", len(batch), "id", batch[0].ExternalID)
 	}
-	err := storeReplies(func(ctx context.Context) ([]quota.Reply, error) { return w.quota.Call(ctx, w.source, batch) })
+	err := storeReplies(func(ctx context.Context) ([]quota.Reply, error) { return w.call(ctx, batch) })
 	if p, ok := errors.AsType[*panicError](err); ok {
 		err = storeReplies(func(context.Context) ([]quota.Reply, error) {
 			return w.quota.Fail(writing, w.source, batch, &source.Failure{Class: source.Temporary, Detail: p.Error(), Cause: p})
@@ -269,6 +284,8 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 // storeReply stores the results in reply. It returns the batches that must be fetched again immediately: the halves of a batch that the
 // source refused as a whole, or videos that must be requested with another handle.
 func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searches) (again [][]source.Target, err error) {
+	ctx, span := tracing.Start(ctx, "store", attribute.Int("reeltally.targets", len(reply.Targets)))
+	defer func() { tracing.End(span, err) }()
 	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
 	switch {
 	case reply.Divided:

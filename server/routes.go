@@ -39,6 +39,7 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // compression wraps the response writer, so it comes first
 
 		requestIDs(),        // comes before any middleware that reads the request id
+		s.traceRequests(),   // comes after requestIDs, whose id is in the span, and before any middleware that queries the database
 		s.limitTime(),       // comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
 		s.logRequests,       // comes before recoverPanics, so that logRequests logs the status 500 after a panic
 		s.setHeaders,        // comes before any middleware that can answer the request, so that every response has the headers

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
@@ -48,6 +50,8 @@ type Options struct {
 	// Status is an HTTP handler that answers with JSON about the queue, the sources and their call budgets. It is the handler of /status at
 	// the address for metrics. If Status is nil, the dashboard's page for the operator shows only an error.
 	Status http.Handler
+	// Traces starts a span for each request and for each batch of events that is sent to a webhook. If Traces is nil, no spans are recorded.
+	Traces trace.TracerProvider
 	// Webhooks are the settings for sending events to webhooks.
 	Webhooks WebhookOptions
 	// PreviewAllowance is how many videos or accounts of each tracking request are fetched if the organisation has no subscription. The
@@ -73,10 +77,11 @@ type Server struct {
 	logger           *slog.Logger
 	later            *laterWrites
 	rates            RateStore
-	sandbox          atomic.Bool  // true if the numbers in the database are made up by the sandbox, or the first numbers will be
-	draining         atomic.Bool  // true after Drain was called
-	dataKnown        atomic.Bool  // true if the server has read from the database that it contains numbers; the value of sandbox is then final
-	status           http.Handler // handler of /status; can be nil, see Options.Status
+	sandbox          atomic.Bool          // true if the numbers in the database are made up by the sandbox, or the first numbers will be
+	draining         atomic.Bool          // true after Drain was called
+	dataKnown        atomic.Bool          // true if the server has read from the database that it contains numbers; the value of sandbox is then final
+	traces           trace.TracerProvider // see Options.Traces; can be nil
+	status           http.Handler         // handler of /status; can be nil, see Options.Status
 	previewAllowance int
 	requestTimeout   time.Duration
 	maxPage          int64 // maximum size of the JSON of one page of a list, in bytes
@@ -113,7 +118,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
 		previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout),
-		maxPage: maxPageBytes, status: o.Status, webhooks: o.Webhooks}
+		maxPage: maxPageBytes, traces: o.Traces, status: o.Status, webhooks: o.Webhooks}
 	if s.webhooks.Key == nil {
 		s.webhooks.Key = o.CursorKey
 	}

@@ -18,7 +18,10 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
+	"github.com/reeltally/reeltally/internal/tracing"
 	"github.com/reeltally/reeltally/outbound"
 	"github.com/reeltally/reeltally/store"
 )
@@ -133,7 +136,10 @@ func (s *Server) startSenders(ctx context.Context, sending *webhookSenders) (int
 		sending.slots <- struct{}{}
 		sending.wait.Go(func() {
 			defer func() { <-sending.slots }()
-			if err := s.sendBatch(ctx, c); err != nil {
+			ctx, span := tracing.Root(ctx, s.traces, "send to webhook", trace.WithAttributes(attribute.String("reeltally.webhook_id", c.WebhookID.String())))
+			err := s.sendBatch(ctx, c)
+			tracing.End(span, err)
+			if err != nil {
 				s.logger.ErrorContext(ctx, "cannot send to a webhook", "webhook", c.WebhookID, "error", err)
 			}
 		})
@@ -205,6 +211,13 @@ func (s *Server) attempt(ctx context.Context, w *store.Webhook, d store.DueDeliv
 
 // postEvent sends an event to a webhook. It returns the status and the first maxResponseBytes of the response.
 func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event, view View) (status int, body string, err error) {
+	ctx, span := tracing.StartCall(ctx, http.MethodPost, attribute.String("http.request.method", http.MethodPost), attribute.String("reeltally.event_id", e.ID.String()))
+	defer func() {
+		if err == nil {
+			tracing.SetStatus(span, status, http.StatusBadRequest)
+		}
+		tracing.End(span, err)
+	}()
 	payload, err := json.Marshal(toAPIEvent(e, view))
 	if err != nil {
 		return 0, "", err
@@ -218,6 +231,7 @@ func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event,
 	if err != nil {
 		return 0, "", err
 	}
+	span.SetAttributes(attribute.String("server.address", r.URL.Hostname()))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", webhookAgent)
 	r.Header.Set(standardwebhooks.HeaderWebhookID, e.ID.String())

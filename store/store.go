@@ -42,6 +42,8 @@ type Options struct {
 	// Inspect, if set, is called with each SQL statement and its arguments before the statement runs. If Inspect returns an error, the
 	// statement is not run. Tests use Inspect to check every statement.
 	Inspect func(statement string, args []any) error
+	// Traced records a span for each SQL statement whose context has a span of OpenTelemetry.
+	Traced bool
 }
 
 // Store is the database with the data of all organisations. Its methods can be called concurrently.
@@ -61,7 +63,7 @@ type Store struct {
 // Open connects to the database. It does not create or change tables. Migrate changes the tables, and CheckSchema reports whether Migrate
 // is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	d, err := db.Open(ctx, db.Options{URL: o.URL, ReadURL: o.ReadURL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect, Retention: o.Retention, MustExist: o.MustExist})
+	d, err := db.Open(ctx, db.Options{URL: o.URL, ReadURL: o.ReadURL, Now: o.Now, RealTime: o.RealTime, Timeout: o.Timeout, Logger: o.Logger, Inspect: o.Inspect, Traced: o.Traced, Retention: o.Retention, MustExist: o.MustExist})
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,13 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	}
 	c.ReadURL = c.DatabaseReadURL
 	c.StoreTimeout = collect.StoreTimeout // timeout of the collector's database queries; API requests have their own deadline
-	u := up{upCommand: c, log: c.Logger(p.Stderr), registry: boot.NewRegistry()}
+	traces, logger, err := boot.StartTraces(ctx, p, c.Logger(p.Stderr))
+	if err != nil {
+		return err
+	}
+	defer traces.Stop(ctx)
+	c.Traced = traces.On()
+	u := up{upCommand: c, log: logger, registry: boot.NewRegistry(), traces: traces}
 	if u.store, err = c.Open(ctx, u.log, boot.MigrateAny); err != nil {
 		return err
 	}
@@ -85,6 +91,7 @@ type up struct {
 	*upCommand
 	log           *slog.Logger
 	registry      *prometheus.Registry
+	traces        *boot.Traces
 	store         *store.Store
 	listeners     []net.Listener
 	api           *serve.API
@@ -110,7 +117,7 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	collector, err := u.Sources.NewService(u.store, sources, u.registry, u.log)
+	collector, err := u.Sources.NewService(u.store, sources, u.registry, u.traces, u.log)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +130,7 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	if enabled {
 		services = append(services, metrics)
 	}
-	if u.api, err = serve.New(ctx, u.Config, u.store, monitor, u.registry, u.log); err != nil {
+	if u.api, err = serve.New(ctx, u.Config, u.store, monitor, u.registry, u.traces, u.log); err != nil {
 		return nil, err
 	}
 	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil

@@ -17,7 +17,10 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/internal/tracing"
 	"github.com/reeltally/reeltally/outbound"
 )
 
@@ -133,7 +136,15 @@ type Response struct {
 //   - a *source.Failure of class BadRequest with an *outbound.RefusedError as cause, if r.URL is not on the endpoint's server. No
 //     request was sent.
 //   - an error that wraps context.Canceled, if ctx was cancelled. It is not a *source.Failure, because the platform did not fail.
-func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
+func (e *Endpoint) Do(ctx context.Context, r Request) (answer *Response, err error) {
+	method := cmp.Or(r.Method, http.MethodGet)
+	ctx, span := tracing.StartCall(ctx, method, attribute.String("http.request.method", method), attribute.String("server.address", e.host))
+	defer func() {
+		if answer != nil {
+			tracing.SetStatus(span, answer.Status, http.StatusBadRequest)
+		}
+		tracing.End(span, err)
+	}()
 	c := e.client
 	timeout := c.timeout
 	if r.Timeout > 0 {
@@ -171,10 +182,7 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (*Response, error) {
 
 // newRequest returns the HTTP request for r with the client's User-Agent. It returns a failure of class BadRequest if r is malformed.
 func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, error) {
-	method := r.Method
-	if method == "" {
-		method = http.MethodGet
-	}
+	method := cmp.Or(r.Method, http.MethodGet)
 	var body io.Reader
 	if r.Body != nil {
 		body = bytes.NewReader(r.Body)

@@ -25,6 +25,7 @@ type Endpoint struct {
 	client *Client
 	base   string
 	origin string // scheme, host and port of the base URL
+	host   string // host name of the base URL
 	http   *http.Client
 }
 
@@ -39,7 +40,7 @@ func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 	if err != nil || u.Hostname() == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("the base address must be an http or https address without query, not %q", base)
 	}
-	e := &Endpoint{client: c, base: strings.TrimSuffix(base, "/") + "/", origin: originOf(u)}
+	e := &Endpoint{client: c, base: strings.TrimSuffix(base, "/") + "/", origin: originOf(u), host: u.Hostname()}
 	transport := c.options.Transport
 	if transport == nil {
 		reach := outbound.Operated

@@ -95,6 +95,9 @@ func (f *Failure) Error() string { return string(f.Class) + ": " + f.Detail }
 // Unwrap returns the cause of the failure, so that callers can use errors.Is to recognise a timeout or an answer that is too large.
 func (f *Failure) Unwrap() error { return f.Cause }
 
+// ErrorType returns the class of the failure. Spans of traces have it instead of the text of the error.
+func (f *Failure) ErrorType() string { return string(f.Class) }
+
 // ConcernsSource returns true if the cause of the failure is the source and not a target.
 func (f *Failure) ConcernsSource() bool {
 	return f.OfSource || f.Class == RateLimited || f.Class == QuotaSpent

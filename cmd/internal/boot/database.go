@@ -24,6 +24,8 @@ type Database struct {
 	// StoreTimeout is the timeout of a database transaction; 0 means no limit. It is not a setting: servers and collectors assign a value,
 	// and the operator's commands keep 0.
 	StoreTimeout time.Duration `kong:"-"`
+	// Traced records a span for each statement. It is not a setting: a program with traces sets it to Traces.On.
+	Traced bool `kong:"-"`
 }
 
 // Migration tells Database.Open what to do if the schema of the database is missing or old. Other programs may be using a PostgreSQL
@@ -55,7 +57,7 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*
 	if err != nil {
 		return nil, err
 	}
-	st, err := store.Open(ctx, store.Options{Retention: keep, URL: d.DatabaseURL.Reveal(), ReadURL: d.ReadURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Logger: logger,
+	st, err := store.Open(ctx, store.Options{Retention: keep, URL: d.DatabaseURL.Reveal(), ReadURL: d.ReadURL.Reveal(), Now: time.Now, RealTime: true, Timeout: d.StoreTimeout, Traced: d.Traced, Logger: logger,
 		MaxCollections: d.MaxCollections, MustExist: m == ExistingOnly || m == ExistingUnchecked})
 	if err != nil {
 		return nil, err

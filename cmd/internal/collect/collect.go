@@ -228,14 +228,14 @@ func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]sourc
 
 // NewService returns the collector as a service. When the service stops, it first stores the results of its last fetches, and returns its
 // claimed targets to the queue.
-func (c Config) NewService(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) (boot.Service, error) {
+func (c Config) NewService(st *store.Store, sources []source.Source, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (boot.Service, error) {
 	intervals, err := schedule.ParseIntervals(c.FetchIntervals)
 	if err != nil {
 		return boot.Service{}, err
 	}
 	panics := prometheus.NewCounter(prometheus.CounterOpts{Name: panicsMetric, Help: "Panics that were recovered while collecting. Each is logged with its stack."})
 	registry.MustRegister(panics)
-	options := collector.Options{Store: st, Sources: CountCalls(registry, sources), Now: time.Now, Logger: logger, Panicked: panics.Inc, Intervals: intervals}
+	options := collector.Options{Store: st, Sources: CountCalls(registry, sources), Now: time.Now, Logger: logger, Traces: traces.Provider, Panicked: panics.Inc, Intervals: intervals}
 	if c.Thumbnails {
 		if options.Thumbnails, err = thumbnail.New(thumbnail.Options{BaseURL: c.ThumbnailBaseURL}); err != nil {
 			return boot.Service{}, boot.InvalidSetting("thumbnail-base-url", "REELTALLY_THUMBNAIL_BASE_URL", c.ThumbnailBaseURL, "an http or https URL")
@@ -260,11 +260,15 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if _, err := boot.Parse(p, &settings, Vars(), boot.Description("ReelTally's collector. It fetches the numbers of the tracked videos and accounts from the sources. Several collectors can share one PostgreSQL database.")); err != nil {
 		return err
 	}
-	logger := settings.Logger(p.Stderr)
 	if err := settings.Check(); err != nil {
 		return err
 	}
-	settings.StoreTimeout = StoreTimeout
+	traces, logger, err := boot.StartTraces(ctx, p, settings.Logger(p.Stderr))
+	if err != nil {
+		return err
+	}
+	defer traces.Stop(ctx)
+	settings.StoreTimeout, settings.Traced = StoreTimeout, traces.On()
 	st, err := settings.Open(ctx, logger, boot.MigrateSQLite)
 	if err != nil {
 		return err
@@ -283,7 +287,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if enabled {
 		services = append(services, metrics)
 	}
-	collecting, err := settings.NewService(st, sources, registry, logger)
+	collecting, err := settings.NewService(st, sources, registry, traces, logger)
 	if err != nil {
 		return err
 	}

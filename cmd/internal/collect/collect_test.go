@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 	"github.com/reeltally/reeltally/cmd/internal/collect"
 	"github.com/reeltally/reeltally/collector/source"
@@ -165,7 +166,7 @@ func TestService_recoversFromPanicOfSourceAndCountsIt(t *testing.T) {
 	_, err = db.Org(o.ID).Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 	require.NoError(t, err)
 	registry := prometheus.NewRegistry()
-	service, err := collect.Config{}.NewService(db.Store, []source.Source{panickingSource{}}, registry, slog.New(slog.DiscardHandler))
+	service, err := collect.Config{}.NewService(db.Store, []source.Source{panickingSource{}}, registry, &boot.Traces{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

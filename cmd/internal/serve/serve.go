@@ -174,7 +174,7 @@ func (c Config) listen(ctx context.Context) (net.Listener, error) {
 
 // New opens the listener and creates the server. The schema of the store must be current. The parameter status is the handler of /status,
 // whose response the dashboard shows on its page of operations. The caller must call Run or Close.
-func New(ctx context.Context, c Config, st *store.Store, status http.Handler, registry *prometheus.Registry, logger *slog.Logger) (*API, error) {
+func New(ctx context.Context, c Config, st *store.Store, status http.Handler, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (*API, error) {
 	proxies, err := c.trustedProxies()
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func New(ctx context.Context, c Config, st *store.Store, status http.Handler, re
 	a.server, err = server.New(server.Options{
 		RateStore: rates, TierLimits: c.TierLimits, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
 		TrustedProxies: proxies, Sandbox: kind == store.DemoData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
-		RequestTimeout: c.RequestTimeout, Status: status, Webhooks: webhooks,
+		RequestTimeout: c.RequestTimeout, Status: status, Webhooks: webhooks, Traces: traces.Provider,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -273,8 +273,12 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if err := settings.Check(); err != nil {
 		return err
 	}
-	logger := settings.Logger(p.Stderr)
-	settings.StoreTimeout, settings.ReadURL = settings.RequestTimeout, settings.DatabaseReadURL
+	traces, logger, err := boot.StartTraces(ctx, p, settings.Logger(p.Stderr))
+	if err != nil {
+		return err
+	}
+	defer traces.Stop(ctx)
+	settings.StoreTimeout, settings.ReadURL, settings.Traced = settings.RequestTimeout, settings.DatabaseReadURL, traces.On()
 	st, err := settings.Open(ctx, logger, boot.MigrateSQLite)
 	if err != nil {
 		return err
@@ -282,7 +286,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	defer func() { err = errors.Join(err, st.Close()) }()
 	registry := boot.NewRegistry()
 	monitor := collect.NewMonitor(st, nil, registry, logger)
-	api, err := New(ctx, settings.Config, st, monitor, registry, logger)
+	api, err := New(ctx, settings.Config, st, monitor, registry, traces, logger)
 	if err != nil {
 		return err
 	}

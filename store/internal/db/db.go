@@ -34,6 +34,8 @@ type Options struct {
 	MustExist bool
 	// Inspect, if set, is called before each statement. Tests use it to check every statement.
 	Inspect Inspector
+	// Traced records a span for each statement whose context has a span of OpenTelemetry.
+	Traced bool
 }
 
 // Inspector is a function that gets a statement and its arguments before the statement runs. If it returns an error, the statement is not
@@ -50,6 +52,7 @@ type DB struct {
 	logger     *slog.Logger
 	retention  Retention
 	inspect    Inspector
+	traced     bool
 	partitions *partitionCache
 	replica    *replica     // the replica for reads; nil if there is none
 	required   *requirement // the changes that a read on the replica must see; set only in a DB that OnReplica returned
@@ -67,7 +70,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{dialect: dialect, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: o.Now, retention: o.Retention, inspect: o.Inspect, partitions: &partitionCache{}}
+	d := &DB{dialect: dialect, logger: o.Logger, realTime: o.RealTime, timeout: o.Timeout, now: o.Now, retention: o.Retention, inspect: o.Inspect, traced: o.Traced, partitions: &partitionCache{}}
 	if d.connections, err = dialect.open(ctx, o); err != nil {
 		_ = d.Close()
 		return nil, Translate(err)

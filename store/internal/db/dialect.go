@@ -140,7 +140,7 @@ func (d sqliteDialect) open(ctx context.Context, o Options) (c connections, err 
 		if err := awaitUnlocked(ctx, pool); err != nil {
 			return nil, fmt.Errorf("cannot open the SQLite file %s: %w", d.path, err)
 		}
-		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: inspected(pool, o.Inspect)}}, gormConfig(o))
+		return gorm.Open(modernc{&sqlite.Dialector{DriverName: "sqlite", Conn: watched(pool, o, d.name())}}, gormConfig(o))
 	}
 	// The pool for writes has one connection, so writers wait for the connection until their context ends. The transactions of the pool are
 	// immediate: they take the write lock when they begin. Otherwise a transaction that reads first and writes later would fail if another
@@ -265,7 +265,7 @@ func (d postgresDialect) open(ctx context.Context, o Options) (c connections, er
 	if c.sharded, err = hasCitus(ctx, pool); err != nil {
 		return c, fmt.Errorf("database %s does not answer: %w", d.name(), Translate(err))
 	}
-	dialector := postgres.New(postgres.Config{Conn: inspected(pool, o.Inspect)})
+	dialector := postgres.New(postgres.Config{Conn: watched(pool, o, d.name())})
 	if c.sharded {
 		dialector = citusDialector{dialector.(*postgres.Dialector)}
 	}

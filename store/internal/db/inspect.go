@@ -13,6 +13,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+
+	"github.com/reeltally/reeltally/internal/tracing"
 )
 
 // statements has the methods of *sql.DB and *sql.Tx with which GORM runs statements.
@@ -23,67 +25,91 @@ type statements interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// inspected returns a pool that calls the function inspect with each statement before the statement runs. If inspect returns an error, the
-// pool does not run the statement. If inspect is nil, inspected returns pool unchanged.
-func inspected(pool *sql.DB, inspect Inspector) gorm.ConnPool {
-	if inspect == nil {
+// watched returns a pool that calls o.Inspect before each statement, and records a span for each statement if o.Traced is true. If Inspect
+// returns an error, the pool does not run the statement. If neither is set, watched returns pool unchanged. The parameter engine is the name
+// of the dialect.
+func watched(pool *sql.DB, o Options, engine string) gorm.ConnPool {
+	if o.Inspect == nil && !o.Traced {
 		return pool
 	}
-	return &inspectedPool{inspectedStatements{pool, outsideTx(inspect)}, pool, inspect}
+	return &watchedPool{watchedStatements{pool, outsideTx(o.Inspect), engine}, pool, o.Inspect}
 }
 
-// inspectedStatements runs a statement only if inspect returns no error for it.
-type inspectedStatements struct {
+// watchedStatements runs a statement only if inspect returns no error for it. It records a span for each statement whose context has a span.
+type watchedStatements struct {
 	statements
 	inspect Inspector
+	engine  string
 }
 
-func (s inspectedStatements) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+func (s watchedStatements) ExecContext(ctx context.Context, query string, args ...any) (result sql.Result, err error) {
 	if err := s.inspect(query, args); err != nil {
 		return nil, err
 	}
+	ctx, span := startStatement(ctx, s.engine, query)
+	defer func() { tracing.End(span, err) }()
 	return s.statements.ExecContext(ctx, query, args...)
 }
 
-func (s inspectedStatements) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+// QueryContext runs a query. Its span ends with the first row, because database/sql does not say when the last row was read.
+func (s watchedStatements) QueryContext(ctx context.Context, query string, args ...any) (rows *sql.Rows, err error) {
 	if err := s.inspect(query, args); err != nil {
 		return nil, err
 	}
+	ctx, span := startStatement(ctx, s.engine, query)
+	defer func() { tracing.End(span, err) }()
 	return s.statements.QueryContext(ctx, query, args...)
 }
 
-func (s inspectedStatements) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+func (s watchedStatements) QueryRowContext(ctx context.Context, query string, args ...any) (row *sql.Row) {
 	if err := s.inspect(query, args); err != nil {
 		cancelled, cancel := context.WithCancelCause(ctx)
 		cancel(err) // the only way to return err in a *sql.Row is a query whose context was cancelled with err as the cause
 		return s.statements.QueryRowContext(cancelled, query, args...)
 	}
+	ctx, span := startStatement(ctx, s.engine, query)
+	defer func() { tracing.End(span, row.Err()) }()
 	return s.statements.QueryRowContext(ctx, query, args...)
 }
 
-// inspectedPool is a connection pool for GORM. It calls inspect before each statement, also in transactions.
-type inspectedPool struct {
-	inspectedStatements
-	pool    *sql.DB
-	inspect Inspector
+// watchedPool is a connection pool for GORM. It watches each statement, also in transactions.
+type watchedPool struct {
+	watchedStatements
+	pool      *sql.DB
+	inspectTx Inspector // Options.Inspect; can be nil
 }
 
-// BeginTx begins a transaction for GORM. The statements of the transaction are inspected.
-func (p *inspectedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
-	tx, err := p.pool.BeginTx(ctx, opts)
+// BeginTx begins a transaction for GORM. The statements of the transaction are watched.
+func (p *watchedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (_ gorm.ConnPool, err error) {
+	began, span := startStatement(ctx, p.engine, "BEGIN")
+	defer func() { tracing.End(span, err) }()
+	tx, err := p.pool.BeginTx(began, opts)
 	if err != nil {
 		return nil, err
 	}
-	return &inspectedTx{inspectedStatements{tx, txGuard(p.inspect)}, tx}, nil
+	return &watchedTx{watchedStatements{tx, txGuard(p.inspectTx), p.engine}, tx, ctx}, nil
 }
 
 // GetDBConn returns the pool without inspection. GORM requires this method.
-func (p *inspectedPool) GetDBConn() (*sql.DB, error) { return p.pool, nil }
+func (p *watchedPool) GetDBConn() (*sql.DB, error) { return p.pool, nil }
 
-// inspectedTx is a transaction whose statements are inspected by txGuard and by Options.Inspect.
-type inspectedTx struct {
-	inspectedStatements
-	tx *sql.Tx
+// watchedTx is a transaction whose statements are watched. They are inspected by txGuard and by Options.Inspect.
+type watchedTx struct {
+	watchedStatements
+	tx  *sql.Tx
+	ctx context.Context // the context of BeginTx, for the spans of COMMIT and ROLLBACK
+}
+
+func (t *watchedTx) Commit() (err error) {
+	_, span := startStatement(t.ctx, t.engine, "COMMIT")
+	defer func() { tracing.End(span, err) }()
+	return t.tx.Commit()
+}
+
+func (t *watchedTx) Rollback() (err error) {
+	_, span := startStatement(t.ctx, t.engine, "ROLLBACK")
+	defer func() { tracing.End(span, err) }()
+	return t.tx.Rollback()
 }
 
 // writtenTable matches the name of each table that a statement writes.
@@ -100,9 +126,16 @@ var labelTables = map[string]bool{"collections": true, "collection_videos": true
 // changedTable matches a statement that creates, changes or drops a table.
 var changedTable = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+TABLE\b`)
 
+// inspectNothing accepts every statement.
+func inspectNothing(string, []any) error { return nil }
+
 // outsideTx returns a function that is called before each statement outside of a transaction. It returns an error if the statement creates,
-// changes or drops a table, because sequentialDDL is set only in transactions. Otherwise it returns the result of inspect.
+// changes or drops a table, because sequentialDDL is set only in transactions. Otherwise it returns the result of inspect. If inspect is nil,
+// nothing is checked.
 func outsideTx(inspect Inspector) Inspector {
+	if inspect == nil {
+		return inspectNothing
+	}
 	return func(statement string, args []any) error {
 		if changedTable.MatchString(statement) {
 			return fmt.Errorf("a statement changes a table, but not in a transaction that has set %s: %s", sequentialDDL, statement)
@@ -114,8 +147,11 @@ func outsideTx(inspect Inspector) Inspector {
 // txGuard returns a function that is called before each statement of one transaction. It returns an error in three cases: a statement
 // writes an organisation's data before the transaction has raised the version of the data; a statement writes one of labelTables before the
 // transaction has raised the version of the labels; a statement creates, changes or drops a table before the transaction has set
-// sequentialDDL. Otherwise it returns the result of inspect.
+// sequentialDDL. Otherwise it returns the result of inspect. If inspect is nil, nothing is checked.
 func txGuard(inspect Inspector) Inspector {
+	if inspect == nil {
+		return inspectNothing
+	}
 	marker, _, _ := strings.Cut(raised, "?")
 	labelMarker, _, _ := strings.Cut(raisedLabels, "?")
 	var done, labelsDone, sequential atomic.Bool
@@ -142,10 +178,6 @@ func txGuard(inspect Inspector) Inspector {
 		return inspect(statement, args)
 	}
 }
-
-func (t *inspectedTx) Commit() error { return t.tx.Commit() }
-
-func (t *inspectedTx) Rollback() error { return t.tx.Rollback() }
 
 // sqlLog logs failed and slow statements of GORM with slog. It leaves out the parameters, because they are the organisations' data.
 type sqlLog struct{ logger *slog.Logger }

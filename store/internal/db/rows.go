@@ -15,8 +15,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+	"go.opentelemetry.io/otel/trace"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+
+	"github.com/reeltally/reeltally/internal/tracing"
 )
 
 // Values has the values of the columns of one row of a query. Each method returns the value of the column with the index i. For NULL, it
@@ -334,7 +337,7 @@ func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) err
 // EachRowOf runs several SELECT statements one after the other, and calls the function of each statement for its rows. On PostgreSQL, it
 // sends all statements together and waits for the database only once. Each statement sees the changes that were committed before this
 // statement began, so two statements can see different data.
-func (d *DB) EachRowOf(ctx context.Context, selects ...Select) error {
+func (d *DB) EachRowOf(ctx context.Context, selects ...Select) (err error) {
 	statements := make([]statement, len(selects))
 	for i, s := range selects {
 		query, args, err := s.statement()
@@ -347,6 +350,11 @@ func (d *DB) EachRowOf(ctx context.Context, selects ...Select) error {
 			}
 		}
 		statements[i] = statement{query, args, s.Each}
+	}
+	if d.traced {
+		var span trace.Span
+		ctx, span = startReads(ctx, d.dialect.name(), d.required != nil, statements)
+		defer func() { tracing.End(span, err) }()
 	}
 	if d.required != nil {
 		return Translate(d.replica.eachRow(ctx, d.dialect, *d.required, statements))

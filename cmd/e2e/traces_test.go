@@ -1,0 +1,287 @@
+package e2e_test
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/storetest"
+)
+
+// spanTree finds spans by their place in the received traces.
+type spanTree []receivedSpan
+
+// below returns the spans whose ancestor is the given span.
+func (all spanTree) below(s receivedSpan) spanTree {
+	var found spanTree
+	for _, child := range all {
+		if child.parent() == s.id() && child.traceID() == s.traceID() {
+			found = append(append(found, child), all.below(child)...)
+		}
+	}
+	return found
+}
+
+// named returns the spans with a name.
+func (all spanTree) named(name string) spanTree {
+	return slices.DeleteFunc(slices.Clone(all), func(s receivedSpan) bool { return s.Name != name })
+}
+
+// names returns the names of all spans.
+func (all spanTree) names() []string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Name
+	}
+	return names
+}
+
+const (
+	callerTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	callerSpan  = "00f067aa0ba902b7"
+)
+
+// Server and collector send spans of a request, a fetch, a tool call of an assistant and an event for a webhook. No span contains a secret or
+// a parameter.
+func TestTraces_showRequestsAndFetchesUntilTheStatement(t *testing.T) {
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			receiver, events := newTraceReceiver(t), newEventReceiver(t)
+			s := &stack{box: startSandbox(t)}
+			s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_WEBHOOK_ALLOW_PRIVATE=true",
+				"OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=canary%20of%20the%20receiver")
+			s.token = s.newOrganisation(t)
+			s.startServer(t)
+			s.startCollector(t)
+			var hook struct{ Secret string }
+			call(t, http.MethodPost, s.base+"/webhooks", s.token, map[string]any{"url": events.URL + "/canary-path-of-webhook?key=canary-of-webhook", "events": []string{"video.updated"}}).decode(t, &hook)
+
+			v := s.videos(t, link.YouTube, 1, 1)[0]
+			a, err := tryWith(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": v.url}, map[string]string{
+				"traceparent": "00-" + callerTrace + "-" + callerSpan + "-01", "tracestate": "vendor=canary-of-tracestate", "baggage": "key=canary-of-baggage",
+				"X-Request-Id": "request-1"})
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, a.status, string(a.body))
+			var tracked struct{ VideoID string }
+			a.decode(t, &tracked)
+			await(t, fetchTimeout, 50*time.Millisecond, func() string {
+				if !strings.Contains(string(call(t, http.MethodGet, s.base+"/videos/"+url.PathEscape(v.url), s.token, nil).body), `"latest_views":`) {
+					return "the video has no numbers yet"
+				}
+				return ""
+			})
+			call(t, http.MethodGet, s.base+"/videos?q=canary-of-query&limit=3", s.token, nil)
+			call(t, http.MethodGet, s.base+"/canary-of-path", s.token, nil)
+			call(t, http.MethodGet, s.base+"/c/canary-of-share-page", "", nil)
+			call(t, http.MethodGet, s.base+"/livez", "", nil)
+			tool, err := tryWith(t, http.MethodPost, s.base+"/mcp", s.token, map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+				"params": map[string]any{"name": "get_video", "arguments": map[string]any{"ad_id": v.url}}}, map[string]string{"Accept": "application/json, text/event-stream"})
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, tool.status, string(tool.body))
+			await(t, fetchTimeout, 50*time.Millisecond, func() string {
+				events.mu.Lock()
+				defer events.mu.Unlock()
+				if events.requests == 0 {
+					return "no event was sent"
+				}
+				return ""
+			})
+			s.collector.stop(t, syscall.SIGTERM)
+			s.server.stop(t, syscall.SIGTERM)
+
+			all := spanTree(receiver.received(t))
+			system := map[string]string{"sqlite": "sqlite", "postgres": "postgresql"}[engine]
+			requireRequestSpans(t, s, all, system)
+			requireFetchSpans(t, all, system)
+			requireSpansOfToolAndWebhook(t, all)
+			require.Empty(t, all.named("GET /livez"))
+			for _, h := range receiver.headers {
+				require.Equal(t, "canary of the receiver", h.Get("api-key"))
+			}
+			canaries := map[string]string{"the token": s.token, "the id of the video": v.ID, "the id of the row": tracked.VideoID, "the link": v.url, "the secret of the webhook": hook.Secret,
+				"another canary": "canary"}
+			for _, setting := range s.box.env {
+				if name, value, _ := strings.Cut(setting, "="); strings.HasSuffix(name, "_KEY") {
+					canaries[name] = value
+				}
+			}
+			require.Contains(t, canaries, "REELTALLY_YOUTUBE_API_KEY")
+			receiver.requireAbsent(t, canaries)
+			for _, p := range []*process{s.server, s.collector} {
+				require.NotContains(t, p.stderr.String(), "canary", "the log has no header of the receiver")
+			}
+		})
+	}
+}
+
+// requireRequestSpans checks the spans of POST /videos, which the caller has sent with a traceparent.
+func requireRequestSpans(t *testing.T, s *stack, all spanTree, system string) {
+	t.Helper()
+	roots := all.named("POST /videos")
+	require.Len(t, roots, 1, all.names())
+	root := roots[0]
+	require.Equal(t, callerTrace, root.traceID(), "the span belongs to the trace of the caller")
+	require.Equal(t, callerSpan, root.parent())
+	require.Empty(t, root.TraceState)
+	require.Equal(t, "reeltally-server", root.service)
+	require.Equal(t, "SPAN_KIND_SERVER", root.Kind.String())
+	require.Equal(t, "request-1", root.attrs["reeltally.request_id"])
+	require.Equal(t, "200", root.attrs["http.response.status_code"])
+	require.Equal(t, "POST", root.attrs["http.request.method"])
+	require.Equal(t, "/videos", root.attrs["http.route"])
+	require.Len(t, root.attrs["reeltally.organisation_id"], 36)
+	statements := all.below(root)
+	for _, want := range []string{"BEGIN", "COMMIT"} {
+		require.Len(t, statements.named(want), 1, "%s: %v", want, statements.names())
+	}
+	require.True(t, slices.ContainsFunc(statements.names(), func(name string) bool { return strings.HasPrefix(name, "INSERT ") }), statements.names())
+	for _, span := range statements {
+		require.Equal(t, system, span.attrs["db.system.name"], span.Name)
+		require.NotEmpty(t, span.attrs["db.query.text"])
+		require.Equal(t, "SPAN_KIND_CLIENT", span.Kind.String())
+	}
+	line := s.server.stderr.Await(t, waitTimeout, `"msg":"request"`, `"request_id":"request-1"`)
+	require.Contains(t, line, `"trace_id":"`+callerTrace+`"`)
+	require.NotEmpty(t, all.named("GET"), "a path without a route has a span without the path")
+}
+
+// requireFetchSpans checks the spans of one round of a worker of the collector.
+func requireFetchSpans(t *testing.T, all spanTree, system string) {
+	t.Helper()
+	rounds := slices.DeleteFunc(all.named("collect youtube"), func(s receivedSpan) bool { return len(all.below(s).named("call youtube")) == 0 })
+	require.NotEmpty(t, rounds, all.names())
+	round := rounds[0]
+	require.Empty(t, round.parent())
+	require.Equal(t, "reeltally-collector", round.service)
+	require.Equal(t, "1", round.attrs["reeltally.targets"])
+	below := all.below(round)
+	claim, fetched, stored := below.named("claim"), below.named("call youtube"), below.named("store")
+	require.Len(t, claim, 1)
+	require.Len(t, fetched, 1)
+	require.Len(t, stored, 1)
+	for _, child := range []receivedSpan{claim[0], fetched[0], stored[0]} {
+		require.Equal(t, round.id(), child.parent(), child.Name)
+	}
+	require.LessOrEqual(t, claim[0].EndTimeUnixNano, fetched[0].StartTimeUnixNano)
+	require.LessOrEqual(t, fetched[0].EndTimeUnixNano, stored[0].StartTimeUnixNano)
+	require.Equal(t, "1", fetched[0].attrs["reeltally.results.ok"])
+	require.Equal(t, "youtube", fetched[0].attrs["reeltally.platform"])
+	requests := all.below(fetched[0]).named("GET")
+	require.NotEmpty(t, requests, all.below(fetched[0]).names())
+	require.Equal(t, "127.0.0.1", requests[0].attrs["server.address"])
+	require.Equal(t, "200", requests[0].attrs["http.response.status_code"])
+	for _, step := range []receivedSpan{claim[0], stored[0]} {
+		commits := all.below(step).named("COMMIT")
+		require.NotEmpty(t, commits, "%s: %v", step.Name, all.below(step).names())
+		require.Equal(t, system, commits[0].attrs["db.system.name"])
+	}
+}
+
+// requireSpansOfToolAndWebhook checks that the request of a tool call is below the request to /mcp, and that an event that is sent to a webhook has a
+// trace.
+func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
+	t.Helper()
+	mcp := all.named("POST /mcp")
+	require.Len(t, mcp, 1)
+	inner := all.below(mcp[0]).named("GET /videos/:ad_id")
+	require.Len(t, inner, 1, all.below(mcp[0]).names())
+	require.Equal(t, "SPAN_KIND_INTERNAL", inner[0].Kind.String())
+	require.True(t, slices.ContainsFunc(all.below(inner[0]).names(), func(name string) bool { return strings.HasPrefix(name, "SELECT ") }))
+	sent := all.named("send to webhook")
+	require.NotEmpty(t, sent)
+	posts := all.below(sent[0]).named("POST")
+	require.Len(t, posts, 1)
+	require.Equal(t, "127.0.0.1", posts[0].attrs["server.address"])
+}
+
+// A receiver that is down or never answers delays no request and no shutdown, and is logged once.
+func TestTraces_receiverThatFailsDelaysNothing(t *testing.T) {
+	t.Parallel()
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // the system accepts connections, and the test never reads from them
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	down, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, down.Close())
+	for name, c := range map[string]struct {
+		address net.Addr
+		env     []string
+		logged  string
+	}{
+		"down":    {down.Addr(), nil, "spans could not be sent"},
+		"hangs":   {silent.Addr(), []string{"OTEL_EXPORTER_OTLP_TIMEOUT=100"}, "spans could not be sent"},
+		"cut off": {silent.Addr(), nil, "the last spans were not sent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &stack{}
+			s.env = append(c.env, "REELTALLY_DATABASE_URL="+storetest.NewURL(t, "sqlite"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off",
+				"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+c.address.String(), "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_MAX_QUEUE_SIZE=8", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=4")
+			s.token = s.newOrganisation(t)
+			s.startServer(t)
+			for range 200 { // far more spans than the queue can hold
+				started := time.Now()
+				require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/videos", s.token, nil).status)
+				require.Less(t, time.Since(started), 2*time.Second)
+			}
+			if c.logged == "spans could not be sent" {
+				s.server.stderr.Await(t, waitTimeout, c.logged)
+			}
+			stopping := time.Now()
+			s.server.stop(t, syscall.SIGTERM)
+			require.Less(t, time.Since(stopping), 10*time.Second)
+			require.Equal(t, 1, strings.Count(s.server.stderr.String(), c.logged), s.server.stderr.String())
+		})
+	}
+}
+
+// `reeltally up` sends spans of requests and of fetches as one program. Without a receiver, it sends none.
+func TestTraces_areSentOnlyToAConfiguredReceiver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		variables []string
+		sent      bool
+	}{
+		"a receiver":          {nil, true},
+		"another name":        {[]string{"OTEL_SERVICE_NAME=numbers"}, true},
+		"the SDK is disabled": {[]string{"OTEL_SDK_DISABLED=true"}, false},
+		"nothing is sampled":  {[]string{"OTEL_TRACES_SAMPLER=always_off"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			receiver, data := newTraceReceiver(t), t.TempDir()
+			p := start(t, "reeltally", append([]string{"REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_DATA_DIR=" + data, "REELTALLY_LOG_LEVEL=info",
+				"OTEL_EXPORTER_OTLP_ENDPOINT=" + receiver.URL + "/"}, c.variables...), "up")
+			p.stdout.Await(t, waitTimeout, "Ctrl-C stops.")
+			base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(p.stdout.String())
+			token, err := os.ReadFile(filepath.Join(data, "demo-token"))
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, call(t, http.MethodGet, base+"/videos", strings.TrimSpace(string(token)), nil).status)
+			line := p.stderr.Await(t, waitTimeout, `"msg":"request"`, `"route":"/videos"`)
+			require.Equal(t, c.sent, strings.Contains(line, `"trace_id"`), line)
+			p.stop(t, syscall.SIGTERM)
+			all := spanTree(receiver.received(t))
+			if !c.sent {
+				require.Empty(t, all.names())
+				return
+			}
+			require.NotEmpty(t, all.named("GET /videos"))
+			for _, s := range all {
+				require.Equal(t, map[bool]string{true: "numbers", false: "reeltally"}[name == "another name"], s.service)
+			}
+		})
+	}
+}

@@ -1,0 +1,220 @@
+package boot
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/net/http/httpguts"
+)
+
+const (
+	// flushTimeout is how long Traces.Stop waits until the last spans are sent. The services of a program may take 21 seconds to stop, and
+	// docker-compose.yml kills a program after 30 seconds.
+	flushTimeout = 3 * time.Second
+	// traceErrorInterval is the shortest time between two log lines about spans that could not be sent.
+	traceErrorInterval = time.Minute
+)
+
+// Traces sends the traces of a program to a receiver of OpenTelemetry. The zero value sends nothing.
+type Traces struct {
+	// Provider starts spans. It is nil if traces are off.
+	Provider trace.TracerProvider
+
+	provider *sdktrace.TracerProvider
+	exporter sdktrace.SpanExporter
+	logger   *slog.Logger
+}
+
+// On returns true if traces are sent.
+func (t *Traces) On() bool { return t.Provider != nil }
+
+// StartTraces begins to send traces if the environment names a receiver: OTEL_EXPORTER_OTLP_ENDPOINT or
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT. The SDK of OpenTelemetry itself reads its other variables, for example OTEL_TRACES_SAMPLER. It would
+// ignore invalid values, so StartTraces checks the important ones and returns a UsageError. The returned logger adds the id of the trace to
+// each line that belongs to a trace. The caller must call Stop.
+func StartTraces(ctx context.Context, p Process, logger *slog.Logger) (*Traces, *slog.Logger, error) {
+	env := func(name string) string {
+		value, _ := p.Env(name)
+		return strings.TrimSpace(value)
+	}
+	endpoint, err := traceEndpoint(env)
+	if err != nil || endpoint == "" {
+		return &Traces{}, logger, err
+	}
+	if err := checkTraceVariables(env); err != nil {
+		return nil, nil, err
+	}
+	name := p.Name
+	if name != "reeltally" {
+		name = "reeltally-" + name
+	}
+	described, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attribute.String("service.name", name),
+		attribute.String("service.version", Version()), attribute.String("service.instance.id", uuid.NewString())),
+		resource.WithFromEnv()) // the last one has priority: OTEL_SERVICE_NAME replaces the name
+	if err != nil {
+		return nil, nil, UsageError{fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)}
+	}
+	otel.SetLogger(logr.FromSlogHandler(logger.Handler())) // the SDK would write warnings to standard error otherwise
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
+	if err != nil {
+		return nil, nil, err
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(described), sdktrace.WithBatcher(&quietExporter{SpanExporter: exporter, logger: logger}))
+	host, _ := url.Parse(endpoint)
+	logger.InfoContext(ctx, "sending traces", "address", host.Scheme+"://"+host.Host+host.Path, "service", name)
+	return &Traces{Provider: provider, provider: provider, exporter: exporter, logger: logger}, slog.New(traceLog{logger.Handler()}), nil
+}
+
+// Stop sends the spans that were not sent yet. If that takes longer than flushTimeout, Stop gives up.
+func (t *Traces) Stop(ctx context.Context) {
+	if !t.On() {
+		return
+	}
+	flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	if err := t.provider.Shutdown(flushing); err != nil {
+		t.logger.WarnContext(ctx, "the last spans were not sent", "error", err)
+	}
+	_ = t.exporter.Shutdown(flushing) // ends a request that is still running; the error only says that the exporter has stopped before
+}
+
+// traceEndpoint returns the URL to which spans are sent, or "" if traces are off.
+func traceEndpoint(env func(string) string) (string, error) {
+	if strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") {
+		return "", nil
+	}
+	variable := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	endpoint := env(variable)
+	if endpoint == "" {
+		variable = "OTEL_EXPORTER_OTLP_ENDPOINT"
+		endpoint = env(variable)
+	}
+	if endpoint == "" {
+		return "", nil
+	}
+	switch exporter := env("OTEL_TRACES_EXPORTER"); exporter {
+	case "", "otlp":
+	case "none":
+		return "", nil
+	default:
+		return "", UsageError{fmt.Errorf("OTEL_TRACES_EXPORTER is %q; it must be otlp or none", exporter)}
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		// The error does not show the value, because the value can contain a password.
+		return "", UsageError{fmt.Errorf("%s must be an http or https URL without user, password and query, for example http://127.0.0.1:4318", variable)}
+	}
+	if variable == "OTEL_EXPORTER_OTLP_ENDPOINT" {
+		u = u.JoinPath("v1", "traces")
+	}
+	return u.String(), nil
+}
+
+// checkTraceVariables returns a UsageError for the first variable of OpenTelemetry with an invalid value.
+func checkTraceVariables(env func(string) string) error {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"} {
+		if v := env(name); v != "" && v != "http/protobuf" && v != "http/json" {
+			return UsageError{fmt.Errorf("%s is %q; it must be http/protobuf or http/json, usually at port 4318 of the receiver", name, v)}
+		}
+	}
+	samplers := []string{"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}
+	if v := env("OTEL_TRACES_SAMPLER"); v != "" && !slices.Contains(samplers, strings.ToLower(v)) {
+		return UsageError{fmt.Errorf("OTEL_TRACES_SAMPLER is %q; it must be one of %s", v, strings.Join(samplers, ", "))}
+	}
+	if v := env("OTEL_TRACES_SAMPLER_ARG"); v != "" {
+		if ratio, err := strconv.ParseFloat(v, 64); err != nil || !(ratio >= 0 && ratio <= 1) {
+			return UsageError{fmt.Errorf("OTEL_TRACES_SAMPLER_ARG is %q; it must be a number from 0 to 1", v)}
+		}
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+		if v := env(name); v != "" && !validTraceHeaders(v) {
+			// The error does not show the value, because headers contain keys. The SDK would log it.
+			return UsageError{fmt.Errorf("%s must have the form NAME=VALUE,NAME=VALUE, with percent-encoded values", name)}
+		}
+	}
+	for _, name := range []string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY", "TRACES_CERTIFICATE", "TRACES_CLIENT_CERTIFICATE", "TRACES_CLIENT_KEY"} {
+		name = "OTEL_EXPORTER_OTLP_" + name
+		if v := env(name); v != "" {
+			if _, err := os.Stat(v); err != nil {
+				return UsageError{fmt.Errorf("%s: %w", name, err)}
+			}
+		}
+	}
+	return nil
+}
+
+// validTraceHeaders returns true if the SDK of OpenTelemetry can read the headers.
+func validTraceHeaders(headers string) bool {
+	for pair := range strings.SplitSeq(headers, ",") {
+		name, value, found := strings.Cut(pair, "=")
+		decoded, err := url.PathUnescape(strings.TrimSpace(value))
+		if !found || err != nil || !httpguts.ValidHeaderFieldName(http.CanonicalHeaderKey(strings.TrimSpace(name))) || !httpguts.ValidHeaderFieldValue(decoded) {
+			return false
+		}
+	}
+	return true
+}
+
+// quietExporter is an exporter whose errors are logged at most once in traceErrorInterval. A receiver that does not answer therefore does not
+// fill the log. The SDK calls ExportSpans in the background, so requests never wait for it, and it drops spans while its queue is full.
+type quietExporter struct {
+	sdktrace.SpanExporter
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	silent time.Time // time before which no error is logged
+	lost   int       // number of spans that could not be sent since the last log line
+}
+
+// ExportSpans sends spans. It always returns nil, because it has logged the error.
+func (e *quietExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := e.SpanExporter.ExportSpans(ctx, spans)
+	if err == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lost += len(spans)
+	if now := time.Now(); now.After(e.silent) {
+		e.logger.WarnContext(ctx, "spans could not be sent", "spans", e.lost, "error", err)
+		e.silent, e.lost = now.Add(traceErrorInterval), 0
+	}
+	return nil
+}
+
+// traceLog is a slog.Handler that adds the id of the trace to each line that belongs to a trace.
+type traceLog struct{ slog.Handler }
+
+// Handle adds the attribute trace_id if ctx has a span that is sent.
+func (l traceLog) Handle(ctx context.Context, r slog.Record) error {
+	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+		r = r.Clone()
+		r.AddAttrs(slog.String("trace_id", span.TraceID().String()))
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+// WithAttrs returns a handler that also adds attrs.
+func (l traceLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return traceLog{l.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup returns a handler that puts later attributes into a group.
+func (l traceLog) WithGroup(name string) slog.Handler { return traceLog{l.Handler.WithGroup(name)} }

@@ -1,0 +1,59 @@
+package collector
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/reeltally/reeltally/collector/quota"
+	"github.com/reeltally/reeltally/collector/source"
+	"github.com/reeltally/reeltally/internal/tracing"
+	"github.com/reeltally/reeltally/store/queue"
+)
+
+// startRound starts the span of a round and returns a context with the span. A round in which no target is due has no span. Otherwise an
+// idle collector would send a trace for each poll.
+func (w *worker) startRound(ctx context.Context) context.Context {
+	ctx, _ = tracing.Root(ctx, w.Traces, "collect "+w.source.Name(), trace.WithAttributes(attribute.String("reeltally.source", w.source.Name())))
+	return ctx
+}
+
+// endRound ends the span that startRound started. It does nothing if ctx has no span.
+func endRound(ctx context.Context, claim queue.Claim, err error) {
+	span := trace.SpanFromContext(ctx)
+	span.SetAttributes(attribute.Int("reeltally.targets", len(claim.Targets)))
+	tracing.End(span, err)
+}
+
+// call asks the source for a batch, and records a span with the number of results of each class, such as reeltally.results.ok.
+func (w *worker) call(ctx context.Context, batch []source.Target) (replies []quota.Reply, err error) {
+	ctx, span := tracing.Start(ctx, "call "+w.source.Name(), attribute.String("reeltally.source", w.source.Name()),
+		attribute.String("reeltally.platform", string(batch[0].Platform)), attribute.String("reeltally.kind", string(batch[0].Kind)),
+		attribute.Int("reeltally.targets", len(batch)))
+	defer func() {
+		for class, n := range classes(replies) {
+			span.SetAttributes(attribute.Int("reeltally.results."+class, n))
+		}
+		tracing.End(span, err)
+	}()
+	return w.quota.Call(ctx, w.source, batch)
+}
+
+// classes returns the number of targets of each class in the replies of a call. The class of a batch that must be divided is "divided", and
+// the class of targets that got no answer because the collector is stopping is "stopped".
+func classes(replies []quota.Reply) map[string]int {
+	n := map[string]int{}
+	for _, reply := range replies {
+		switch {
+		case reply.Divided:
+			n["divided"] += len(reply.Targets)
+		case reply.Stopped:
+			n["stopped"] += len(reply.Targets)
+		}
+		for _, r := range reply.Results {
+			n[string(r.Class)]++
+		}
+	}
+	return n
+}

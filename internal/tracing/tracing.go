@@ -1,0 +1,89 @@
+// Package tracing records spans. A span is one step of a trace: a request, a fetch, a statement, or a call to another server. Only a few
+// places begin a trace, with Root: they get the trace.TracerProvider as an option, which is nil if traces are off. All other places call
+// Start, which finds the trace in the context, and does nothing if there is none.
+//
+// No span contains a parameter of a statement, a token, a URL, or the text of an error, because each of them can be a secret.
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// scope is the name under which all spans of ReelTally are recorded.
+const scope = "github.com/reeltally/reeltally"
+
+// Root starts a span that begins a trace. If ctx has a span, for example the span of a caller, the new span belongs to the trace of that
+// span. If provider is nil, Root returns ctx and a span that records nothing. The caller must end the span with End.
+func Root(ctx context.Context, provider trace.TracerProvider, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	if provider == nil {
+		return ctx, noop.Span{}
+	}
+	return provider.Tracer(scope).Start(ctx, name, options...)
+}
+
+// Start starts a span below the span of ctx. If ctx has no span that is recorded, Start returns ctx and a span that records nothing. The
+// caller must end the span with End.
+func Start(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
+	return start(ctx, name, trace.SpanKindInternal, attributes)
+}
+
+// StartCall starts a span like Start, for a call to another server or to the database.
+func StartCall(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
+	return start(ctx, name, trace.SpanKindClient, attributes)
+}
+
+func start(ctx context.Context, name string, kind trace.SpanKind, attributes []attribute.KeyValue) (context.Context, trace.Span) {
+	above := trace.SpanFromContext(ctx)
+	if !above.IsRecording() {
+		return ctx, noop.Span{}
+	}
+	return above.TracerProvider().Tracer(scope).Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
+}
+
+// End ends a span. If err is not nil, the span gets the status "error" and the kind of the error, but not its text.
+//
+// All spans must be ended with End. A deferred call of the method End of a span would record the value of a panic.
+func End(span trace.Span, err error) {
+	if err != nil {
+		span.SetStatus(codes.Error, "")
+		span.SetAttributes(attribute.String("error.type", errorType(err)))
+	}
+	span.End()
+}
+
+// SetStatus adds the status code of an HTTP response to a span. The span gets the status "error" if code is at least failed: 400 for
+// responses of other servers, 500 for responses of this server, whose client is to blame for the other codes.
+func SetStatus(span trace.Span, code, failed int) {
+	span.SetAttributes(attribute.Int("http.response.status_code", code))
+	if code >= failed {
+		span.SetStatus(codes.Error, "")
+	}
+}
+
+// errorType returns the kind of an error: the class of a source's failure, the SQLSTATE of an error of PostgreSQL, "timeout", "cancelled",
+// or the type in Go.
+func errorType(err error) string {
+	var classified interface{ ErrorType() string }
+	var fromPostgres interface{ SQLState() string }
+	switch {
+	case errors.As(err, &classified):
+		return classified.ErrorType()
+	case errors.As(err, &fromPostgres):
+		return fromPostgres.SQLState()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return fmt.Sprintf("%T", err)
+}

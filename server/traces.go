@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/reeltally/reeltally/internal/tracing"
+)
+
+// traceRequests returns a middleware that records a span for each request, except for requests of health checks. If Options.Traces is nil,
+// the middleware does nothing. The span belongs to the trace of the caller's header traceparent. It has the route, such as /videos/:ad_id,
+// and not the path, because a path can contain a link or the secret of a page.
+func (s *Server) traceRequests() echo.MiddlewareFunc {
+	if s.traces == nil {
+		return func(next echo.HandlerFunc) echo.HandlerFunc { return next }
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r, route := c.Request(), c.Path()
+			if route == "/livez" || route == "/readyz" {
+				return next(c)
+			}
+			method := methodOf(r)
+			ctx, kind := r.Context(), trace.SpanKindInternal // internal for the requests of pages and assistants, which have a span already
+			if !trace.SpanContextFromContext(ctx).IsValid() {
+				ctx, kind = withCaller(ctx, r.Header), trace.SpanKindServer
+			}
+			ctx, span := tracing.Root(ctx, s.traces, strings.TrimSpace(method+" "+route), trace.WithSpanKind(kind), trace.WithAttributes(
+				attribute.String("http.request.method", method), attribute.String("http.route", route), attribute.String("reeltally.request_id", requestID(c))))
+			defer func() { tracing.End(span, nil) }()
+			c.SetRequest(r.WithContext(ctx))
+			err := next(c)
+			tracing.SetStatus(span, c.Response().Status, http.StatusInternalServerError)
+			if caller, ok := c.Request().Context().Value(callerKey{}).(Caller); ok {
+				span.SetAttributes(attribute.String("reeltally.organisation_id", caller.Organisation.ID.String()))
+			}
+			return err
+		}
+	}
+}
+
+// withCaller returns ctx with the span of the caller, which the header traceparent names. It drops the header tracestate, because a caller
+// can write any text into it.
+func withCaller(ctx context.Context, h http.Header) context.Context {
+	caller := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(h)))
+	if !caller.IsValid() {
+		return ctx
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, caller.WithTraceState(trace.TraceState{}))
+}
+
+// methodOf returns the method of a request, or "_OTHER" if it is not a standard one, because a client can send any text as the method.
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return r.Method
+	}
+	return "_OTHER"
+}

@@ -1,0 +1,65 @@
+package db
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/reeltally/reeltally/internal/tracing"
+)
+
+// maxSpanText is the maximum length of the SQL text in a span, in bytes.
+const maxSpanText = 2000
+
+// systems are the names that OpenTelemetry gives to the two engines.
+var systems = map[string]string{"sqlite": "sqlite", "postgres": "postgresql"}
+
+// namedTable matches the first table that a statement names.
+var namedTable = regexp.MustCompile(`(?i)\b(?:FROM|INTO|UPDATE)\s+"?([a-z_]+)`)
+
+// startStatement starts the span of a statement. The span has the SQL text, in which parameters are placeholders, and never the values of
+// the parameters. If ctx has no span, startStatement does nothing.
+func startStatement(ctx context.Context, engine, query string) (context.Context, trace.Span) {
+	if !trace.SpanFromContext(ctx).IsRecording() {
+		return tracing.StartCall(ctx, "")
+	}
+	text := shortened(query)
+	return tracing.StartCall(ctx, summary(text), attribute.String("db.system.name", systems[engine]), attribute.String("db.query.text", text))
+}
+
+// startReads starts one span for SELECT statements that are sent together. On a replica, the parameter replica is true.
+func startReads(ctx context.Context, engine string, replica bool, statements []statement) (context.Context, trace.Span) {
+	queries := make([]string, len(statements))
+	for i, s := range statements {
+		queries[i] = s.query
+	}
+	ctx, span := startStatement(ctx, engine, strings.Join(queries, "; "))
+	if len(statements) > 1 {
+		span.SetAttributes(attribute.Int("db.operation.batch.size", len(statements)))
+	}
+	if replica {
+		span.SetAttributes(attribute.Bool("reeltally.replica", true))
+	}
+	return ctx, span
+}
+
+// shortened returns the first maxSpanText bytes of a SQL text.
+func shortened(query string) string {
+	if len(query) <= maxSpanText {
+		return query
+	}
+	return strings.ToValidUTF8(query[:maxSpanText], "") + "…"
+}
+
+// summary returns the kind of a statement and the first table that it names, such as "SELECT videos".
+func summary(query string) string {
+	kind, _, _ := strings.Cut(strings.TrimSpace(query), " ")
+	kind = strings.ToUpper(kind)
+	if table := namedTable.FindStringSubmatch(query); table != nil {
+		return kind + " " + table[1]
+	}
+	return kind
+}
