@@ -130,8 +130,8 @@ func traceEndpoint(env func(string) string) (string, error) {
 // checkTraceVariables returns a UsageError for the first variable of OpenTelemetry with an invalid value.
 func checkTraceVariables(env func(string) string) error {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"} {
-		if v := env(name); v != "" && v != "http/protobuf" && v != "http/json" {
-			return UsageError{fmt.Errorf("%s is %q; it must be http/protobuf or http/json, usually at port 4318 of the receiver", name, v)}
+		if v := env(name); v != "" && v != "http/protobuf" {
+			return UsageError{fmt.Errorf("%s is %q; it must be http/protobuf, usually at port 4318 of the receiver", name, v)}
 		}
 	}
 	samplers := []string{"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}
