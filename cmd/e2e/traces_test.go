@@ -68,10 +68,10 @@ func TestTraces_showRequestsAndFetchesUntilTheStatement(t *testing.T) {
 				}
 			}))
 			t.Cleanup(events.Close)
-			s := &stack{box: startSandbox(t)}
-			s.env = append(slices.Clone(s.box.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_WEBHOOK_ALLOW_PRIVATE=true",
+			s := &stack{sandboxProcess: startSandbox(t)}
+			s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_WEBHOOK_ALLOW_PRIVATE=true",
 				"OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=canary%20of%20the%20receiver")
-			s.token = s.newOrganisation(t)
+			s.token = s.newAdmin(t)
 			s.startServer(t)
 			s.startCollector(t)
 			var hook struct{ Secret string }
@@ -118,7 +118,7 @@ func TestTraces_showRequestsAndFetchesUntilTheStatement(t *testing.T) {
 			}
 			canaries := map[string]string{"the token": s.token, "the id of the video": v.ID, "the id of the row": tracked.VideoID, "the link": v.url, "the secret of the webhook": hook.Secret,
 				"another canary": "canary"}
-			for _, setting := range s.box.env {
+			for _, setting := range s.sandboxProcess.env {
 				if name, value, _ := strings.Cut(setting, "="); strings.HasSuffix(name, "_KEY") {
 					canaries[name] = value
 				}
