@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -38,6 +37,7 @@ func TestStart_recordsOnlyInATrace(t *testing.T) {
 	require.Equal(t, ended[1].SpanContext().SpanID(), ended[0].Parent().SpanID())
 }
 
+//nolint:paralleltest // testing.AllocsPerRun counts the allocations of the whole process
 func TestStart_allocatesNothingWithoutATrace(t *testing.T) {
 	ctx := t.Context()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -46,12 +46,18 @@ func TestStart_allocatesNothingWithoutATrace(t *testing.T) {
 	}))
 }
 
+// statementError is an error of a statement, with its SQLSTATE and its text, like the errors of pgx.
+type statementError struct{ state, text string }
+
+func (e statementError) Error() string    { return e.text }
+func (e statementError) SQLState() string { return e.state }
+
 func TestEnd_recordsTheKindOfAnErrorAndNotItsText(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret"
 	for want, err := range map[string]error{
 		"rate_limited":        fmt.Errorf("%s: %w", secret, &source.Failure{Class: source.RateLimited, Detail: secret}),
-		"22P02":               fmt.Errorf("%s: %w", secret, &pgconn.PgError{Code: "22P02", Message: secret}),
+		"22P02":               fmt.Errorf("%s: %w", secret, statementError{"22P02", secret}),
 		"timeout":             fmt.Errorf("%s: %w", secret, context.DeadlineExceeded),
 		"cancelled":           fmt.Errorf("%s: %w", secret, context.Canceled),
 		"*errors.errorString": fmt.Errorf("more: %w", errors.New(secret)),

@@ -3,7 +3,6 @@ package boot_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -150,7 +149,7 @@ func TestServe_refusesRequestsWithTooLargeHeaders(t *testing.T) {
 				_, _ = io.Copy(io.Discard, answer.Body)
 				require.NoError(t, answer.Body.Close())
 				require.NoError(t, c.Close())
-				require.Less(t, <-sent, 80<<10, fmt.Sprintf("the server must stop reading before the end of the head, which has %d bytes", len(head)))
+				require.Less(t, <-sent, 80<<10, "the server must stop reading before the end of the head, which has %d bytes", len(head))
 			})
 		})
 	}

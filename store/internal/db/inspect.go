@@ -58,7 +58,7 @@ func (s watchedStatements) QueryContext(ctx context.Context, query string, args 
 	}
 	ctx, span := startStatement(ctx, s.engine, query)
 	defer func() { tracing.End(span, err) }()
-	return s.statements.QueryContext(ctx, query, args...)
+	return s.statements.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // the caller closes the rows
 }
 
 func (s watchedStatements) QueryRowContext(ctx context.Context, query string, args ...any) (row *sql.Row) {
