@@ -243,7 +243,7 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		require.Equal(t, []any{"No configured source can fetch videos of Facebook; the operator can configure one."}, warning)
 		noAccount, warning := s.track("https://www.instagram.com/reel/" + world.Find(link.Instagram, sandbox.Normal) + "/")
 		require.Len(t, warning, 1)
-		require.Contains(t, warning[0], "track the account, or a link that names it")
+		require.Contains(t, warning[0], "track the account, or send a link of the video that contains the handle of the account")
 		s.waitFor(noAccount, "unsupported")
 		ids["private"], warning = s.track(tiktok(private))
 		require.Empty(t, warning)
