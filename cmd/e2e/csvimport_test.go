@@ -256,6 +256,7 @@ commas, and as CSV with semicolons and decimal commas. Gnumeric opens the first 
 
 No cell of the workbooks may be a formula, and the cells of %s must be numbers. The files are then imported into new organisations. The links, captions, counts, lengths and
 times of all videos must be the same as before. The memory of the server may grow by at most %d MiB during the download. The memory of the program includes its code.
+The seconds depend on what else the machine does.
 
 | Format | MiB | Seconds | Server, MiB more | Program, MiB | Cells | Formulas | Numbers | Other cells of columns of numbers | Videos that differ after the import |
 | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |
