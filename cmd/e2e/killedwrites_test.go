@@ -294,7 +294,7 @@ func (k *killedRun) createCollection(t *testing.T, w *killedWriter, name, key st
 	return tryWith(t, http.MethodPost, k.base+"/collections", w.token, map[string]any{"name": name}, map[string]string{"Idempotency-Key": key})
 }
 
-// countCreated counts a collection whose creation was acknowledged.
+// countCreated adds one collection to the count of acknowledged creations.
 func (k *killedRun) countCreated(w *killedWriter, name string) {
 	w.createdNames[name] = true
 	k.counts.requests.Add(1)

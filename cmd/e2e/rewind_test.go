@@ -143,7 +143,7 @@ func newRewound(t *testing.T, url string) *rewound {
 	return r
 }
 
-// track tracks n videos from the number first on, and returns their ids.
+// track tracks n videos of the sandbox, beginning with the video that has the number in the parameter first. It returns their ids.
 func (r *rewound) track(t *testing.T, first, n int) (ids []string) {
 	t.Helper()
 	links := make([]string, n)

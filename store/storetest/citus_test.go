@@ -55,7 +55,7 @@ func TestStore_changesTablesInSequentialMode(t *testing.T) {
 }
 
 // If a statement joins tables of the queue with the reference table organisations, Citus reads the tables of the queue without their indexes.
-// The lane of the video that both organisations track must change as on PostgreSQL.
+// Both organisations track this video. Its lane must change in the same way as on PostgreSQL without Citus.
 func TestStore_readsTheQueueAndTheOrganisationsSeparatelyOnCitus(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "citus")
