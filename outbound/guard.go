@@ -1,8 +1,10 @@
 // Package outbound restricts the hosts and IP addresses to which a program connects.
 //
 // A Guard is a dialer that allows only the hosts and ports that the caller configured. It checks the IP address immediately before it
-// connects, so that neither a redirect nor a name server can lead to another machine. NewTransport returns an HTTP transport that uses a
-// Guard. Start reading in Guard.DialContext; public.go decides which addresses are public.
+// connects. So neither a redirect nor a hostile name server can make the program connect to a different machine.
+//
+// NewTransport returns an HTTP transport that uses a Guard. Start reading in Guard.DialContext. The file public.go decides which addresses
+// are public.
 package outbound
 
 import (
@@ -57,7 +59,7 @@ type Guard struct {
 type RefusedError struct {
 	Host string     // the requested host, or "host:port" if the host or the port is not allowed
 	Addr netip.Addr // the refused IP address of the host; not valid if the host or the port itself is not allowed
-	Why  string     // the reason; if Addr is valid, it completes the sentence "the address is …"
+	Why  string     // the reason for the refusal; if Addr is valid, the words after "the address is", such as "private"
 }
 
 func (e *RefusedError) Error() string {
@@ -143,8 +145,8 @@ func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// dial connects to an allowed address of the host t. The parameter last is true for the last address of the host. For any other address,
-// dial gives up after addressTimeout, so that time is left for the remaining addresses.
+// dial connects to one allowed address of the host t.host. The parameter last is true for the last address of the host. For any other
+// address, dial stops after addressTimeout, so that time is left for the remaining addresses.
 func (g *Guard) dial(ctx context.Context, t target, network, address string, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc

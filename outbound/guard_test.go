@@ -132,7 +132,8 @@ func allowPort443(address string) outbound.Reach {
 	return outbound.Public
 }
 
-// allowOperated returns a function for Guard.Reach that allows only the configured "host:port", as if the operator had configured it.
+// allowOperated returns a function for Guard.Reach. The function allows only the "host:port" in the parameter configured, with the Reach of
+// a host that the operator configured.
 func allowOperated(configured string) func(string) outbound.Reach {
 	return func(address string) outbound.Reach {
 		if address != configured {
@@ -218,7 +219,7 @@ func TestGuard_checksIPAddressBeforeSystemConnects(t *testing.T) {
 	var refused *outbound.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, netip.MustParseAddr("127.0.0.1"), refused.Addr)
-	require.Zero(t, listener.Visits(t))
+	require.Zero(t, listener.CountConnections(t))
 	for _, address := range []string{listener.Address(), "[::1]:443", "[::ffff:127.0.0.1]:443", "vm.tiktok.com:443", ""} {
 		require.ErrorAs(t, outbound.Control("vm.tiktok.com", outbound.Public, "tcp", address, nil), &refused, address)
 	}
@@ -313,5 +314,5 @@ func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // not p
 	_, err = (&http.Client{Transport: transport}).Get("http://" + proxy.Address())
 	var refused *outbound.RefusedError
 	require.ErrorAs(t, err, &refused)
-	require.Zero(t, proxy.Visits(t))
+	require.Zero(t, proxy.CountConnections(t))
 }

@@ -11,11 +11,11 @@ func IsPublic(addr netip.Addr) bool { return nonPublicReason(addr) == "" }
 // from IANA's registries, except one that a cloud provider uses for an internal service.
 var specialRanges = [...]struct {
 	prefix netip.Prefix
-	why    string // the reason for refusing the range, which completes the sentence "the address is …"
+	why    string // the reason for refusing the range: the words after "the address is", such as "reserved"
 }{
-	{netip.MustParsePrefix("0.0.0.0/8"), "of the network 0.0.0.0/8"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "for carrier-grade NAT"},        // 100.100.100.200 is the metadata service of Alibaba Cloud
-	{netip.MustParsePrefix("168.63.129.16/32"), "of a service inside Azure"}, // not in IANA's registries of special addresses
+	{netip.MustParsePrefix("0.0.0.0/8"), "in the network 0.0.0.0/8"},
+	{netip.MustParsePrefix("100.64.0.0/10"), "for carrier-grade NAT"},             // 100.100.100.200 is the metadata service of Alibaba Cloud
+	{netip.MustParsePrefix("168.63.129.16/32"), "used by a service inside Azure"}, // not in IANA's registries of special addresses
 	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
 	{netip.MustParsePrefix("192.0.2.0/24"), "for documentation"},
 	{netip.MustParsePrefix("192.88.99.0/24"), "reserved"},
@@ -52,7 +52,7 @@ func isLocal(addr netip.Addr) bool {
 	return !addr.Is4In6() && addr.Zone() == "" && (addr.IsLoopback() || addr.IsPrivate())
 }
 
-// nonPublicReason returns the reason why addr is not public, which completes the sentence "the address is …". It returns "" if addr is
+// nonPublicReason returns the reason why addr is not public: the words after "the address is", such as "reserved". It returns "" if addr is
 // public.
 func nonPublicReason(addr netip.Addr) string {
 	switch {

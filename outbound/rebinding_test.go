@@ -112,15 +112,15 @@ func TestGuard_refusesDNSRebinding(t *testing.T) {
 		})
 	}
 	work.Wait()
-	t.Logf("%d rounds: %d refused, %d to the public address, %d failed", rounds, refused.Load(), dialed.Load(), failed.Load())
-	require.Zero(t, listener.Visits(t), "number of connections to this machine")
+	t.Logf("of %d dials, the guard refused %d, %d reached the public address, and %d failed", rounds, refused.Load(), dialed.Load(), failed.Load())
+	require.Zero(t, listener.CountConnections(t), "number of connections to this machine")
 	require.Zero(t, counter.others.Load(), "number of connections to addresses other than the public one")
 	require.Equal(t, dialed.Load(), counter.public.Load())
 	require.EqualValues(t, rounds, refused.Load()+dialed.Load()+failed.Load())
 	require.Less(t, failed.Load(), int64(rounds/100), "number of failed look-ups")
 	require.Greater(t, refused.Load(), int64(rounds/10), "number of refused connections")
 	require.Greater(t, dialed.Load(), int64(rounds/10), "number of connections to the public address")
-	if failed.Load() == 0 { // after a failed look-up, the resolver can have repeated its questions, so they are not counted
+	if failed.Load() == 0 { // if a look-up failed, the resolver may have sent its questions again, so the number of questions is not checked
 		for name := range attacks {
 			require.Equal(t, 2*rounds/len(attacks), server.Questions(name+".rebind.example"), "each dial must ask two questions about %s, for IPv4 and IPv6", name)
 		}
@@ -146,7 +146,7 @@ func TestUnsafeDialer_connectsToInternalAddressAfterDNSRebinding(t *testing.T) {
 		}
 	}
 	require.Positive(t, counter.others.Load())
-	require.Positive(t, listener.Visits(t))
+	require.Positive(t, listener.CountConnections(t))
 }
 
 // TestGuard_refusesEveryHostileLink dials the hosts of all hostile links in links.txt. The guard of this test allows every host name. So
@@ -175,5 +175,5 @@ func TestGuard_refusesEveryHostileLink(t *testing.T) {
 	for _, address := range internet.Dialed() {
 		require.True(t, strings.HasPrefix(address, outboundtest.Public.String()+":"), address)
 	}
-	require.Zero(t, internet.Inside.Visits(t))
+	require.Zero(t, internet.Inside.CountConnections(t))
 }

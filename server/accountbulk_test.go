@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// trackAccounts sends POST /accounts/bulk and requires the given status. The parameter members has the names and values of further members
-// of the request body, in turn.
+// trackAccounts sends POST /accounts/bulk and requires the given status. The parameter members contains further members of the request body:
+// a name, its value, the next name, and so on.
 func (c *caller) trackAccounts(status int, links []string, members ...any) client.TrackAccountsResult {
 	c.t.Helper()
 	body := map[string]any{"links": links}
@@ -182,7 +182,7 @@ func TestBulkTrackAccounts_fetchesUpTo50AccountsImmediately(t *testing.T) {
 		got = c.trackAccounts(http.StatusOK, accountURLs(101, 151))
 		require.False(t, got.TrackingEnqueued)
 		require.Len(t, got.Warnings, 1)
-		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "a request with more than 50 links is due at once, in the lane of the tier and not in the interactive lane")
+		require.Equal(t, map[queue.Lane]int{queue.LanePremium: 51}, a.claimDueAccounts(), "the accounts of a request with more than 50 links are due at once, in the lane of the tier and not in the interactive lane")
 		a.Clock.Advance(25 * time.Hour)
 		require.Equal(t, map[queue.Lane]int{queue.LaneInteractive: 50, queue.LanePremium: 51}, a.claimDueAccounts(), "the daily schedule fetches all tracked accounts")
 	})
@@ -269,7 +269,7 @@ func TestBulkStopAccounts_acceptsIDsAndLinks(t *testing.T) {
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "a stopped account, the author of a video, and a video are not tracked accounts")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4", "/ids/5", "/ids/6"}, pointers, "the error must list each id that belongs to no tracked account: that of a stopped account, of an author who is not tracked, and of a video")
 			require.Contains(t, p.Detail, "no account https://www.tiktok.com/@nobody")
 			require.Len(t, c.accounts(""), 4)
 		})

@@ -111,7 +111,7 @@ func TestGetAccount_returnsTheFetchedCountsAndStatistics(t *testing.T) {
 	})
 }
 
-func TestGetAccount_memberEmptyIsTrueIfThePlatformListsNoVideos(t *testing.T) {
+func TestGetAccount_returnsEmptyTrueIfThePlatformListsNoVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)

@@ -63,8 +63,8 @@ func newAddressLimits(rates RateStore, clock func() time.Time, log *slog.Logger)
 // key returns the key under which the rate store counts the requests of an IP address for the limit l.
 func (l addressLimit) key(address string) string { return l.name + ":" + address }
 
-// check returns *limitExceeded if take has already returned this error for the IP address and the limit l, and the minute of that call has
-// not ended. Unlike the method take, check does not count a request.
+// check returns *limitExceeded if the IP address has already reached the limit l in the current minute. It finds this in the results of
+// earlier calls of take. Unlike take, check does not count a request.
 func (a *addressLimits) check(l addressLimit, address string) error {
 	now := a.now()
 	if until, ok := a.exceeded.Get(l.key(address)); ok && now.Before(until) {

@@ -274,7 +274,7 @@ func TestBulkStopVideos_acceptsIDsAndLinks(t *testing.T) {
 			for _, e := range p.Errors {
 				pointers = append(pointers, *e.Pointer)
 			}
-			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "/ids/4 is a stopped video")
+			require.Equal(t, []string{"/ids/1", "/ids/3", "/ids/4"}, pointers, "the error must list the id of the stopped video, at /ids/4")
 			require.Contains(t, p.Detail, videoURL(77))
 			require.Len(t, c.listVideos("").Data, 4)
 		})

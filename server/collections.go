@@ -193,8 +193,8 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 	return &c.UpdatedAt, nil
 }
 
-// collectionChanged returns the error response with status 412. A write gets it if its header If-Match does not contain the ETag of the
-// collection's current version.
+// collectionChanged returns the error response with status 412 to a request that changes or deletes a collection. The cause is a header
+// If-Match that does not contain the ETag of the collection's current version.
 func collectionChanged() *Error {
 	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection, which was changed after it was read. Read it again.")
 }
@@ -217,7 +217,7 @@ func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 	case errors.Is(err, store.ErrTooDeep):
 		return at(problem(CodeCollectionTooDeep, "A collection cannot be put below %s: collections can be nested at most %d levels deep.", parent, store.MaxCollectionDepth), "/parent_id")
 	case errors.Is(err, store.ErrPasswordRequired):
-		how := "send a password of at least 8 characters in the same request, or set it before."
+		how := "send a password of at least 8 characters in the same request, or set a password in an earlier request."
 		if id == uuid.Nil {
 			how = "create the collection private, then PATCH access and password."
 		}

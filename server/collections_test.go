@@ -43,8 +43,8 @@ func (c *caller) readCollection(id uuid.UUID) client.Collection {
 	return decode[client.Collection](c.send(http.MethodGet, "/collections/"+id.String()+"?include_counts=true", nil).requireStatus(http.StatusOK))
 }
 
-// patchCollection sends PATCH /collections/{collection_id} and returns the response. The parameter headers has names and values of headers,
-// in turn.
+// patchCollection sends PATCH /collections/{collection_id} and returns the response. The parameter headers contains the name of a header,
+// its value, the name of the next header, and so on.
 func (c *caller) patchCollection(id uuid.UUID, body any, headers ...string) response {
 	c.t.Helper()
 	return c.send(http.MethodPatch, "/collections/"+id.String(), body, headers...)

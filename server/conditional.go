@@ -54,8 +54,9 @@ func (b *bufferedResponse) send(c echo.Context) error {
 // 304.
 var errNotModified = errors.New("not modified")
 
-// conditionalResponse is the http.ResponseWriter for GET requests. It buffers the response body and computes the ETag from the body. If the
-// operation has already set the ETag by calling Server.checkNotModified, conditionalResponse sends the body without buffering it.
+// conditionalResponse is the http.ResponseWriter for GET and HEAD requests. If the operation sets the ETag before it reads the data,
+// conditionalResponse sends the body without buffering it. Otherwise conditionalResponse buffers the body, and answerConditionally computes
+// the ETag from the body.
 type conditionalResponse struct {
 	bufferedResponse
 	original    http.ResponseWriter
@@ -64,7 +65,7 @@ type conditionalResponse struct {
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
 	later       func()   // function that computes tag just before the status is sent; nil if tag is known before the data is read
 	matched     string   // the ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
-	unbuffered  bool     // true if the status was sent already, so that the body is sent without buffering
+	unbuffered  bool     // true if the status has been sent, so that the body is not buffered
 }
 
 type conditionalKey struct{}
@@ -93,10 +94,12 @@ func (k *conditionalResponse) Write(b []byte) (int, error) {
 	return k.bufferedResponse.Write(b)
 }
 
-// answerConditionally is a middleware that adds a strong ETag to every response with status 200 to a GET or HEAD. It answers with status
-// 304 if If-None-Match contains the ETag. The ETag is computed from the response body, or by checkNotModified from the version of the
-// organisation's data: a number that rises with every change. If metrics are masked (replaced by null), the ETag is always computed from
-// the body. An ETag from the version would change with the masked metrics, and so reveal when they change.
+// answerConditionally is a middleware that adds a strong ETag to every response with status 200 to a GET or HEAD. It answers with status 304
+// if If-None-Match contains the ETag.
+//
+// There are two kinds of ETags. The ETag that checkNotModified sets is computed from the version of the organisation's data, a number that
+// rises with every change. All other ETags are computed from the response body. If metrics are masked (replaced by null), only the second
+// kind is used: a new ETag of the first kind would reveal that a masked metric has changed.
 func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -140,8 +143,8 @@ func (s *Server) answerConditionally(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answerNotModified answers with status 304 and with tag as the ETag. It returns an *Error with status 429 if the organisation has reached
-// its limit of responses with status 304.
+// answerNotModified answers with status 304. The parameter tag is the ETag of the response. If the organisation has reached its limit of
+// responses with status 304, answerNotModified returns an *Error with status 429.
 func (s *Server) answerNotModified(c echo.Context, tag string) error {
 	h := c.Response().Header()
 	for _, name := range []string{"Link", echo.HeaderContentType, echo.HeaderContentLength} {
@@ -157,12 +160,12 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 // checkNotModified sets the ETag of a response before the operation reads its data. If If-None-Match contains the ETag, checkNotModified
 // returns errNotModified.
 //
-// The ETag is computed from the version of the organisation's data, which rises with every change of the data, and from everything else
-// that the response depends on: the operation, the parsed request, the current day and the version of the OpenAPI contract. If the
+// The ETag is computed from all values on which the response depends: the operation, the parsed request, the current day, the version of the
+// OpenAPI contract, and the version of the organisation's data. The last one is a number that rises with every change of the data. If the
 // organisation's metrics are masked, checkNotModified sets no ETag, because a new ETag would reveal that masked metrics changed.
 //
-// checkNotModified returns the caller's organisation. The query for the version also reads the total numbers of the organisation's videos
-// and accounts. The returned Org keeps these totals, so that a list does not query them again.
+// The result is the caller's organisation. The query for the version also reads the total numbers of the organisation's videos and accounts.
+// The returned Org keeps these totals, so that a list does not query them again.
 func (s *Server) checkNotModified(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	if _, ok := ctx.Value(conditionalKey{}).(*conditionalResponse); !ok || caller.facts.masked {
@@ -181,17 +184,18 @@ func (s *Server) checkNotModified(ctx context.Context, operation string, request
 	return caller.Org.At(version), setTag(ctx, s.versionTag(version, facts))
 }
 
-// checkNotModifiedTogether does the same as checkNotModified, but saves a database query if the request has no If-None-Match. The ETag is
-// then needed only when the response is sent, so the first query of the returned Org reads the version together with the data. Use it only
-// for an operation whose first query reads the version and the data together. Other operations would read their data before the version,
-// and the ETag would be newer than the data.
+// checkNotModifiedTogether does the same as checkNotModified with one database query less. If the request has no If-None-Match, the first
+// query of the returned Org reads the version together with the data, and the ETag is computed after this query.
+//
+// Use it only for an operation whose first query reads the version and the data together. Any other operation would read its data before the
+// version, and the ETag would be newer than the data.
 func (s *Server) checkNotModifiedTogether(ctx context.Context, operation string, request ...any) (*store.Org, error) {
 	caller := CallerFrom(ctx)
 	k, ok := ctx.Value(conditionalKey{}).(*conditionalResponse)
 	if !ok || caller.facts.masked || len(k.ifNoneMatch) > 0 {
 		return s.checkNotModified(ctx, operation, request...)
 	}
-	facts, err := s.tagFacts(caller, operation, request) // computed first, because a new day can begin while the data is read
+	facts, err := s.tagFacts(caller, operation, request) // the facts contain the current day, and a new day can begin while the data is read
 	if err != nil {
 		return nil, err
 	}
@@ -247,8 +251,8 @@ func entityTag(body []byte) string {
 // tagOf converts a hash to an ETag: the first 18 bytes of the hash in base64, in quotes.
 func tagOf(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"` }
 
-// encodingSuffixes are the suffixes that the compression middleware adds to the ETag of a compressed response. The function matching
-// ignores these suffixes, because they do not change the content.
+// encodingSuffixes are the suffixes that the compression middleware adds to the ETag of a compressed response. The function findTag ignores
+// these suffixes, because they do not change the content.
 var encodingSuffixes = []string{"-gzip", "-zstd"}
 
 // withoutEncoding returns an ETag without the suffix of the compression middleware.
@@ -261,9 +265,9 @@ func withoutEncoding(tag string) string {
 	return tag
 }
 
-// findTag searches fields, the values of If-Match or If-None-Match, for one of the ETags in tags. It returns the ETag that it found,
-// without the prefix W/ of a weak ETag, but with an encoding suffix such as -gzip. If a value is *, it returns the first ETag in tags. The
-// second result is false if no ETag was found.
+// findTag returns the first ETag in the header lines that equals one of the ETags in tags. The parameter fields contains the header lines,
+// which are the values of If-Match or If-None-Match. The result has no prefix W/ of a weak ETag, but keeps an encoding suffix such as -gzip.
+// If the header contains *, findTag returns the first ETag in tags. The second result is false if no ETag was found.
 func findTag(fields []string, tags ...string) (string, bool) {
 	for _, field := range fields {
 		for listed := range strings.SplitSeq(field, ",") {

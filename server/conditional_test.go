@@ -62,7 +62,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 		for _, user := range []*caller{c, otherToken} {
 			user.send(http.MethodGet, "/authenticate", nil).requireStatus(http.StatusOK)
 		}
-		a.server.Close() // waits until the last use of both tokens is stored, because the last use changes the ETag of GET /tokens
+		a.server.Close() // Close waits until the last use of both tokens is stored; a later write would change the ETag of GET /tokens
 		for path, item := range sharedContract().doc.Paths.Map() {
 			if item.Get == nil {
 				continue
@@ -81,7 +81,7 @@ func TestConditionalRequest_everyGETResponseHasAnETag(t *testing.T) {
 			c.send(http.MethodGet, target, nil, "If-None-Match", `"another"`).requireStatus(http.StatusOK)
 			head := c.send(http.MethodHead, target, nil).requireStatus(http.StatusOK)
 			require.Equal(t, tag, head.Header.Get("ETag"), path)
-			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // otherToken lacks the scope admin; GET /authenticate returns the token, so its ETag differs between tokens
+			if path != "/authenticate" && item.Get.Extensions["x-scope"] != "admin" { // otherToken may not call admin operations, and GET /authenticate returns different data for each token
 				require.Equal(t, tag, otherToken.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "%s: two tokens of one organisation get the same ETag", path)
 			}
 		}

@@ -263,7 +263,7 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 	t.Parallel()
 	for _, op := range sharedContract().operations {
 		if masked, _ := op.Operation.Extensions["x-tier-masked"].(bool); !masked || op.id == "listEvents" {
-			continue // TestWebhooks_maskMetricsForTiersThatDoNotShowThem tests this operation, which returns all events to every tier
+			continue // listEvents returns all events to every tier; TestWebhooks_maskMetricsForTiersThatDoNotShowThem tests it
 		}
 		t.Run(op.id, func(t *testing.T) {
 			t.Parallel()
@@ -305,7 +305,7 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				for _, o := range objects {
 					for name, value := range o {
 						if isMetric(name) {
-							require.Equal(t, tier == store.TierPremium, value != nil, "%s for %s is %v", name, tier, value)
+							require.Equal(t, tier == store.TierPremium, value != nil, "the metric %s is %v in the response for the tier %s; only the tier premium may see metrics", name, value, tier)
 						}
 					}
 					require.Equal(t, tier != store.TierPremium, o["metrics_masked"] == true)

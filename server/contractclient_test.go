@@ -169,8 +169,8 @@ func absoluteURI(s string) error {
 // without https.
 func anyText(string) error { return nil }
 
-// contractOptions returns options for validating requests and responses. The function uri returns an error if a text with the format "uri"
-// is invalid.
+// contractOptions returns options for validating requests and responses. The parameter uri is the function that validates texts with the
+// format "uri". It returns an error if a text is invalid.
 func contractOptions(uri func(string) error) *openapi3filter.Options {
 	return &openapi3filter.Options{
 		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, IncludeResponseStatus: true,
@@ -228,8 +228,8 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	return faults
 }
 
-// checkHeaders calls the function fail for each rate limit, Retry-After or WWW-Authenticate header that is missing, wrong or not allowed
-// with the status.
+// checkHeaders checks the RateLimit headers and the headers Retry-After and WWW-Authenticate. It calls the function fail for each header
+// that is wrong, missing, or not allowed in a response with this status.
 func checkHeaders(resp *http.Response, fail func(string, ...any)) {
 	status := resp.StatusCode
 	if status < 500 && status != http.StatusUnauthorized {
@@ -262,16 +262,16 @@ func checkProblem(resp *http.Response, body []byte, fail func(string, ...any)) {
 		fail("the body is not a problem: %w", err)
 		return
 	}
-	replayed := resp.Header.Get("Idempotent-Replayed") != "" // a stored response is sent again, with the request id of the first request
+	replayed := resp.Header.Get("Idempotent-Replayed") != "" // true if the response to an earlier request with the same Idempotency-Key is sent again, with the request id of the earlier request
 	if p.Status != resp.StatusCode || !replayed && p.RequestID != resp.Header.Get("X-Request-Id") || p.Type != "/errors#"+p.Code ||
 		p.Title == "" || p.Detail == "" || p.Error != p.Detail || p.Instance == "" {
 		fail("the problem contradicts the status or the headers of its response: %+v", p)
 	}
 }
 
-// internalTexts has texts that reveal internals of the server, such as SQL, names of drivers, errors of Go and file paths. The key is a
-// text, and the value is a pattern or nil. If the value is nil, no response may contain the text. Otherwise, a response may contain the
-// text, but must not match the pattern. The text is searched first, because this is much faster than matching the pattern.
+// internalTexts contains texts that reveal internals of the server, such as SQL, names of drivers, errors of Go and file paths. If the value
+// of a text is nil, no response may contain the text. Otherwise, the value is a pattern, and a response may contain the text if it does not
+// match the pattern. The text is searched first, because this is much faster than matching the pattern.
 var internalTexts = map[string]*regexp.Regexp{
 	"SELECT": regexp.MustCompile(`\bSELECT\b`), "INSERT INTO": regexp.MustCompile(`\bINSERT INTO\b`), "UPDATE ": regexp.MustCompile(`\bUPDATE \w+ SET\b`),
 	"DELETE FROM": regexp.MustCompile(`\bDELETE FROM\b`), "WHERE": regexp.MustCompile(`\bWHERE\b`), "JOIN": regexp.MustCompile(`\bJOIN\b`),

@@ -129,7 +129,7 @@ func answerConverted(c echo.Context, format *converter, row *openapi3.Schema, ne
 	err = next(c)
 	finished = true
 	if failed := w.finish(err); err == nil && failed != nil {
-		panic(http.ErrAbortHandler) // aborts the connection: nothing else tells the client that the rest of the response is missing
+		panic(http.ErrAbortHandler) // ErrAbortHandler aborts the connection, which tells the client that the response is incomplete
 	}
 	return err
 }
@@ -144,7 +144,7 @@ type convertedResponse struct {
 	to       *converter
 	row      *openapi3.Schema
 	json     *io.PipeWriter // pipe to which the operation writes JSON; nil if the response is not converted
-	done     chan error     // receives the result of the conversion when it ends: its error, or nil
+	done     chan error     // receives the error of the conversion, or nil, when the conversion ends
 }
 
 // Header returns the headers of the response.

@@ -228,13 +228,13 @@ func toError(err error) *Error {
 		return &Error{Code: CodeTooManyCollections, Cause: err, Detail: fmt.Sprintf(
 			"Your organisation has %d collections, and this request makes %d more; at most %d are allowed.", tooMany.Have, tooMany.New, tooMany.Limit)}
 	case errors.As(err, &videos):
-		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The collection has more than %d videos; the counts of at most %[1]d can be added up.", videos.Limit)}
+		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The collection has more than %d videos; the counts of at most %[1]d videos can be added up.", videos.Limit)}
 	case errors.As(err, &days):
 		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf(
-			"The collection has %d videos, and the period %d days; for so many videos, at most %d days are allowed.", days.Videos, days.Days, days.Allowed)}
+			"The collection has %d videos, and the period has %d days; for so many videos, the period can have at most %d days.", days.Videos, days.Days, days.Allowed)}
 	case errors.As(err, &points):
 		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf(
-			"The videos of the collection have more than %d stored points; a report may rest on at most %[1]d. Make one report for each of several smaller collections.", points.Limit)}
+			"The videos of the collection have more than %d stored points; a report can contain at most %[1]d points. Make one report for each of several smaller collections.", points.Limit)}
 	case errors.As(err, &reports):
 		return &Error{Code: CodeTooManyReports, Cause: err, Detail: fmt.Sprintf("Your organisation has %d reports, and at most %[1]d are allowed.", reports.Limit)}
 	case errors.As(err, &tokens):
@@ -349,11 +349,11 @@ func wholeSeconds(d time.Duration) int {
 	return max(1, int(math.Ceil(d.Seconds())))
 }
 
-// inSeconds returns wholeSeconds as text, such as "1 second".
+// inSeconds returns d in whole seconds as text, such as "1 second". It rounds d in the same way as wholeSeconds.
 func inSeconds(d time.Duration) string { return counted(wholeSeconds(d), "second", "") }
 
-// counted returns n with a noun, for example "1 entry" or "2048 characters". If plural is empty, the plural is formed by the regular rules
-// of English. The parameter n has no thousands separators, so that programs can read it.
+// counted returns a number with its noun, for example "1 entry" or "2048 characters". If the parameter plural is empty, counted forms the
+// plural by the regular rules of English. The number has no thousands separators, so that programs can read it.
 func counted(n int, singular, plural string) string {
 	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, plural)
 }

@@ -54,9 +54,9 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	return list, err
 }
 
-// checkFeedPosition returns an error if the caller would miss events. The parameter cursor is the position in the feed after which the
-// caller wants to read, or nil if the request has no cursor. The events up to the position lastMissing were deleted or never recorded. So a
-// cursor before lastMissing is refused.
+// checkFeedPosition returns an error if the caller would miss events after the cursor, because they were deleted or never recorded. The last
+// of the missing events is at the position lastMissing. So a cursor before lastMissing is refused. If the request has no cursor, the
+// parameter cursor is nil.
 func checkFeedPosition(cursor *store.Position, lastMissing int64) error {
 	if cursor == nil {
 		return nil

@@ -30,7 +30,7 @@ func TestFetchStatus_filtersListsAndChangesTheirETags(t *testing.T) {
 		require.Len(t, list("pending").Data, 1)
 		require.Equal(t, id, list("pending").Data[0].AdID)
 		require.Contains(t, *list("pending").Data[0].FetchDetail, "it is due on")
-		require.Equal(t, stopped, list("stopped").Data[0].AdID, "stopped videos are listed without include_removed")
+		require.Equal(t, stopped, list("stopped").Data[0].AdID, "with fetch_status=stopped, stopped videos are listed although include_removed is not set")
 		require.Empty(t, list("ok").Data)
 
 		tag := func(target string) string {
@@ -90,7 +90,7 @@ func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
 		warnings := func(raw string) []string {
 			return decode[client.TrackVideoResult](c.send(http.MethodPost, "/videos", map[string]any{"link": raw}).requireStatus(http.StatusOK)).Warnings
 		}
-		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123456"), "without a running collector, the server does not know which links can be fetched, and warns of none")
+		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123456"), "without a running collector, the server does not know which links can be fetched, so it must not warn")
 		a.Clock.Advance(time.Minute)
 		_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute, nil,
 			queue.Form{Platform: link.TikTok, Kind: queue.KindVideo}, queue.Form{Platform: link.TikTok, Kind: queue.KindVideo, ByHandle: true},
@@ -110,6 +110,6 @@ func TestTracking_warnsOfLinksThatNoConfiguredSourceCanFetch(t *testing.T) {
 		require.Equal(t, []string{"No configured source can fetch accounts of TikTok; the operator can configure one."}, accounts.Warnings)
 
 		a.Clock.Advance(time.Minute)
-		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123460"), "after the only collector has ended, the server does not know which links can be fetched, and warns of none")
+		require.Empty(t, warnings("https://www.facebook.com/reel/1234567890123460"), "after the only collector has ended, the server does not know which links can be fetched, so it must not warn")
 	})
 }

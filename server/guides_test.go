@@ -70,7 +70,7 @@ func TestGuides_allLinksLeadToPagesThatExist(t *testing.T) {
 						files++
 						file, _, _ = strings.Cut(file, "#")
 						_, err := os.Stat(filepath.Join("..", filepath.FromSlash(file)))
-						require.NoError(t, err, "%s links to %s", at.Path, link)
+						require.NoError(t, err, "the guide %s links to %s, which is not a file of the repository", at.Path, link)
 					} else if target.Host == "" {
 						waiting = append(waiting, target)
 					}
@@ -78,7 +78,7 @@ func TestGuides_allLinksLeadToPagesThatExist(t *testing.T) {
 			}
 		}
 		if at.Fragment != "" {
-			require.True(t, page.ids[at.Fragment], "%s has no %s", at.Path, at.Fragment)
+			require.True(t, page.ids[at.Fragment], "a link leads to the section #%[2]s of the page %[1]s, but the page has no such section", at.Path, at.Fragment)
 		}
 	}
 	require.Positive(t, files)

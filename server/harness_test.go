@@ -138,7 +138,7 @@ func (a *app) breakDatabase(err error) {
 	a.databaseError.Store(&err)
 }
 
-// eachDatabase calls run twice: with a new server on SQLite, and with a new server on PostgreSQL.
+// eachDatabase calls the function run two times: with a new server on SQLite, and with a new server on PostgreSQL.
 func eachDatabase(t *testing.T, run func(t *testing.T, a *app)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) { run(t, newApp(t, db)) })
@@ -261,15 +261,15 @@ type response struct {
 	body []byte
 }
 
-// send sends a request with the token of c. The parameter target is the encoded path and query. The parameter headers has names and values
-// of headers, in turn.
+// send sends a request with the token of c. The parameter target is the encoded path and query. The parameter headers contains the name of a
+// header, its value, the name of the next header, and so on.
 func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
 	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
-// send sends a request without a token. The parameter headers has names and values of headers, in turn. A header whose value is "" is not
-// sent.
+// send sends a request without a token. The parameter headers contains the name of a header, its value, the name of the next header, and so
+// on. A header whose value is "" is not sent.
 func (a *app) send(t *testing.T, method, target string, body any, headers ...string) response {
 	t.Helper()
 	got, err := a.exchange(t, method, target, body, headers...)

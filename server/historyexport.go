@@ -12,8 +12,9 @@ import (
 const (
 	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
 	maxExportVideos = 200
-	// exportDelay is the minimum age of the points in an export. The points of a fetch can become visible in the database up to this long
-	// after the fetch, when their transaction ends. An export also ends at a whole minute, so that its ETag stays valid for a minute.
+	// exportDelay is the minimum age of the points in an export. It must be longer than the transaction that stores the points of a fetch,
+	// because these points become visible only when the transaction ends. An export also ends at a whole minute, so that its ETag stays valid
+	// for a minute.
 	exportDelay = 2 * time.Minute
 )
 

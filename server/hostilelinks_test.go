@@ -76,5 +76,5 @@ func TestHostileLinks_causeNoConnectionToInternalAddresses(t *testing.T) {
 			require.Equal(t, hostileResponses[callers[e.URL].Caller].failure, *e.Code, "%q: %s", e.URL, *e.Error)
 		}
 	}
-	internet.RequireUntouched(t, isPlatforms)
+	internet.RequireOnlyAllowedConnections(t, isPlatforms)
 }

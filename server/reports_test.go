@@ -268,7 +268,7 @@ func TestCollectionStatisticsAndReports_refuseTooManyVideosDaysOrPoints(t *testi
 		for _, read := range []string{"/history", "/statistics"} {
 			c.send(http.MethodGet, path+read, nil).requireStatus(http.StatusOK)
 			p := c.send(http.MethodGet, path+read+"?start_date="+a.daysAgo(31), nil).requireProblem(http.StatusConflict, server.CodeCollectionTooLarge)
-			require.Equal(t, "The collection has 5000 videos, and the period 32 days; for so many videos, at most 31 days are allowed.", p.Detail)
+			require.Equal(t, "The collection has 5000 videos, and the period has 32 days; for so many videos, the period can have at most 31 days.", p.Detail)
 		}
 		today := store.DateOf(a.Clock.Now())
 		for back := range 16 { // adds 80,000 history points: 5,000 videos have one on each of 16 days
@@ -283,6 +283,6 @@ func TestCollectionStatisticsAndReports_refuseTooManyVideosDaysOrPoints(t *testi
 		c.track(videoURL(9_999_999))
 		member(store.MaxCampaignVideos + 1)
 		p = c.send(http.MethodGet, path+"/statistics", nil).requireProblem(http.StatusConflict, server.CodeCollectionTooLarge)
-		require.Equal(t, "The collection has more than 5000 videos; the counts of at most 5000 can be added up.", p.Detail)
+		require.Equal(t, "The collection has more than 5000 videos; the counts of at most 5000 videos can be added up.", p.Detail)
 	})
 }

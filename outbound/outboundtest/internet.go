@@ -23,9 +23,8 @@ var Public = netip.MustParseAddr("93.184.215.14")
 
 var errUnreachable = errors.New("no server listens at this address")
 
-// Internet simulates the internet. One address, Public, belongs to a simulated server at port 443, which answers the requests for all
-// hosts. Dial connects any other address on the real network. A forbidden connection to this machine is therefore not prevented, and Inside
-// counts it.
+// Internet simulates the internet. At the address PublicAddress(), a simulated server answers the requests for all hosts. Dial connects to
+// all other addresses over the real network. So a forbidden connection to this machine really happens, and Inside counts it.
 type Internet struct {
 	*NameServer
 
@@ -85,9 +84,9 @@ func (n *Internet) Connections() int {
 	return len(n.dialed)
 }
 
-// RequireUntouched requires that only the simulated server was dialled, and that no connection to this machine was made. It also requires
-// that the function allowed returns true for every host that was looked up.
-func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool) {
+// RequireOnlyAllowedConnections requires that only the simulated server was dialled, and that no connection to this machine was made. It
+// also requires that the function allowed returns true for every host that was looked up.
+func (n *Internet) RequireOnlyAllowedConnections(t *testing.T, allowed func(host string) bool) {
 	t.Helper()
 	for _, address := range n.Dialed() {
 		require.Equal(t, PublicAddress(), address)
@@ -95,7 +94,7 @@ func (n *Internet) RequireUntouched(t *testing.T, allowed func(host string) bool
 	for _, host := range n.Asked() {
 		require.True(t, allowed(host), "%q must not be looked up", host)
 	}
-	require.Zero(t, n.Inside.Visits(t), "number of connections to this machine")
+	require.Zero(t, n.Inside.CountConnections(t), "number of connections to this machine")
 }
 
 // LocalListener is a TCP listener at all addresses of this machine. It counts the connections that it accepts, and closes each of them
@@ -127,16 +126,17 @@ func NewLocalListener(t *testing.T) *LocalListener {
 			_ = conn.Close()
 		}
 	})
-	t.Cleanup(func() { c.Visits(t) })
+	t.Cleanup(func() { c.CountConnections(t) })
 	return c
 }
 
 // Address returns the "ip:port" of the listener at 127.0.0.1.
 func (c *LocalListener) Address() string { return net.JoinHostPort("127.0.0.1", c.Port) }
 
-// Visits stops the listener and returns how many connections to it were made. To be sure that all of them are counted, Visits first makes a
-// connection itself and waits until the listener has closed it. Its own connection is not included in the result.
-func (c *LocalListener) Visits(t *testing.T) int {
+// CountConnections stops the listener and returns how many connections to it were made. Before that, CountConnections makes one connection
+// itself and waits until the listener has closed it. All earlier connections are then counted. The result does not include this last
+// connection.
+func (c *LocalListener) CountConnections(t *testing.T) int {
 	t.Helper()
 	c.stop.Do(func() {
 		conn, err := net.Dial("tcp", c.Address()) //nolint:noctx // no context is needed, because this machine answers without delay
