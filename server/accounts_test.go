@@ -189,9 +189,9 @@ func TestGetAccount_returns404ForUnknownAccounts(t *testing.T) {
 	require.Empty(t, c.accounts("link=https://vm.tiktok.com/ZMdead0001/"))
 }
 
-// withFiveAccounts creates an organisation that tracks five accounts. Four of them were fetched, and two of these have equal counts. The
+// newCallerWithFiveAccounts creates an organisation that tracks five accounts. Four of them were fetched, and two of these have equal counts. The
 // Instagram account was never fetched.
-func withFiveAccounts(t *testing.T, a *app) *caller {
+func newCallerWithFiveAccounts(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	for n, raw := range []string{"https://www.tiktok.com/@cora", "https://www.tiktok.com/@anna", "https://www.tiktok.com/@bert", "https://www.tiktok.com/@dora"} {
@@ -210,7 +210,7 @@ func withFiveAccounts(t *testing.T, a *app) *caller {
 func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := withFiveAccounts(t, a)
+		c := newCallerWithFiveAccounts(t, a)
 		require.Equal(t, "emil dora bert anna cora", joinHandles(c.accounts("")), "newest first")
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
@@ -250,7 +250,7 @@ func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 func TestListAccounts_appliesFilters(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := withFiveAccounts(t, a)
+		c := newCallerWithFiveAccounts(t, a)
 		c.send(http.MethodDelete, "/accounts", map[string]any{"id": "https://www.tiktok.com/@dora"}).requireStatus(http.StatusOK)
 		c.track(tiktokLink)
 		odd := c.account("https://www.tiktok.com/@anna").LabelIds[0].String()
@@ -283,7 +283,7 @@ func TestListAccounts_appliesFilters(t *testing.T) {
 func TestListAccounts_returnsAPageOnlyIfPaginatedIsTrue(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := withFiveAccounts(t, a)
+		c := newCallerWithFiveAccounts(t, a)
 		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts", nil).requireStatus(http.StatusOK).body[0])
 		require.Equal(t, byte('['), c.send(http.MethodGet, "/accounts?paginated=false&page=1", nil).requireStatus(http.StatusOK).body[0])
 		require.Equal(t, "[]\n", string(c.send(http.MethodGet, "/accounts?username=nobody", nil).requireStatus(http.StatusOK).body))
@@ -306,7 +306,7 @@ func TestListAccounts_returnsAPageOnlyIfPaginatedIsTrue(t *testing.T) {
 func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c := withFiveAccounts(t, a)
+	c := newCallerWithFiveAccounts(t, a)
 	cursor := *c.accountPage("limit=1&order_by=username").Pagination.NextCursor
 	for query, name := range map[string]string{
 		"page=2":                      "page",
@@ -339,7 +339,7 @@ func TestListAccounts_refusesInvalidParameters(t *testing.T) {
 func TestListAccounts_returnsOnlyOneAccountWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := withFiveAccounts(t, a)
+		c := newCallerWithFiveAccounts(t, a)
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := c.accounts("order_by=username&order_direction=asc&limit=3")

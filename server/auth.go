@@ -67,7 +67,7 @@ func (s *Server) identify(c echo.Context) (store.Identity, error) {
 	token, err := bearerToken(c.Request())
 	var id store.Identity
 	if err == nil {
-		id, err = s.identities.find(c.Request().Context(), token, address)
+		id, err = s.identities.findToken(c.Request().Context(), token, address)
 	}
 	if err == nil {
 		return id, nil

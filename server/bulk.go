@@ -94,11 +94,11 @@ func (r bulkResponse) write(w http.ResponseWriter) error {
 // trackAll tracks the videos or accounts to which the links in urls lead. If some links are refused, trackAll still tracks the videos or
 // accounts of the accepted links.
 func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r trackRequest) (bulkResult, error) {
-	parsed, err := s.linksOf(ctx, res.kind, urls)
+	parsed, err := s.parseLinks(ctx, res.kind, urls)
 	if err != nil {
 		return bulkResult{}, err
 	}
-	entries := distinct(urls, parsed)
+	entries := mergeDuplicates(urls, parsed)
 	plan := s.planFetches(CallerFrom(ctx).Organisation, entries)
 	if plan.accepted > 0 {
 		if r.served, err = s.served.read(ctx); err != nil {
@@ -116,14 +116,14 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 		}
 		entries, plan = assignItems(entries, items, plan)
 	}
-	done := s.summarise(entries, plan)
+	done := s.summariseBulk(entries, plan)
 	done.warnings = append(done.warnings, linkWarnings(r.served, r.links)...)
 	return done, nil
 }
 
-// distinct converts the links of a bulk request to entries without duplicates. The slice parsed has the result of parsing each link, in the
+// mergeDuplicates converts the links of a bulk request to entries without duplicates. The slice parsed has the result of parsing each link, in the
 // order of urls. All links to the same video or account become one entry. All refused links with the same text also become one entry.
-func distinct(urls []string, parsed []parsedLink) []bulkEntry {
+func mergeDuplicates(urls []string, parsed []parsedLink) []bulkEntry {
 	entries := make([]bulkEntry, 0, len(urls))
 	seen := make(map[[2]string]int, len(urls)) // index in the slice entries, by platform and id, or by the text of a refused link
 	for i, r := range parsed {
@@ -194,9 +194,9 @@ func (s *Server) planFetches(o store.Organisation, entries []bulkEntry) fetchPla
 	return p
 }
 
-// summarise returns the result of a bulk request: its entries, their counts by status, the warnings, and the newly tracked videos or
+// summariseBulk returns the result of a bulk request: its entries, their counts by status, the warnings, and the newly tracked videos or
 // accounts that are not fetched.
-func (s *Server) summarise(entries []bulkEntry, plan fetchPlan) bulkResult {
+func (s *Server) summariseBulk(entries []bulkEntry, plan fetchPlan) bulkResult {
 	r := bulkResult{entries: entries, enqueued: plan.accepted > 0 && plan.immediate == plan.accepted, warnings: s.warnings(entries, plan),
 		pending: []api.PendingItem{}}
 	accepted := 0

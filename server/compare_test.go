@@ -17,7 +17,7 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		_, videos := createDashboardData(a, c)
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		require.Contains(t, string(v.visit("/compare").requireStatus(http.StatusOK).body), "Choose videos in the list")
 		chosen := url.Values{"video": {videos[0].String(), videos[1].String(), videos[0].String()}}
 		points := v.visit("/compare?" + chosen.Encode() + "&csv=history").table()
@@ -47,7 +47,7 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 			require.Contains(t, string(v.visit("/compare?"+query).requireStatus(http.StatusBadRequest).body), reason)
 		}
 		v.visit("/compare?video=" + uuid.NewString()).requireStatus(http.StatusNotFound)
-		other := a.newCaller(t, store.TierPremium).signedIn(t)
+		other := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
 		require.Equal(t, string(other.visit("/compare?video="+uuid.NewString()).requireStatus(http.StatusNotFound).body), string(other.visit("/compare?video="+videos[0].String()).requireStatus(http.StatusNotFound).body))
 	})
 }
@@ -57,7 +57,7 @@ func TestVideoLists_selectedVideosCanBeStoppedOrAddedToACollection(t *testing.T)
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		collection, videos := createDashboardData(a, c)
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		first, second := videos[0].String(), videos[1].String()
 		list := "/video?order_by=latest_likes&q=&page=1"
 		for _, page := range []string{list, "/collection/" + collection.String()} {
@@ -73,7 +73,7 @@ func TestVideoLists_selectedVideosCanBeStoppedOrAddedToACollection(t *testing.T)
 		require.Contains(t, string(v.visit(stopped).requireStatus(http.StatusOK).body), "Tracking of the chosen videos was stopped")
 		require.True(t, decode[client.Video](c.send(http.MethodGet, "/videos/"+first, nil).requireStatus(http.StatusOK)).Removed)
 
-		other := a.newCaller(t, store.TierPremium).signedIn(t)
+		other := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
 		require.Contains(t, string(other.post("/video/chosen/stop", "video", second, "back", list).requireStatus(http.StatusUnprocessableEntity).body), "0 of the 1")
 		require.False(t, decode[client.Video](c.send(http.MethodGet, "/videos/"+second, nil).requireStatus(http.StatusOK)).Removed)
 		require.Contains(t, string(v.post("/video/chosen/stop", "back", list).requireStatus(http.StatusBadRequest).body), "Choose at least one video")

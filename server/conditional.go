@@ -222,7 +222,7 @@ func (s *Server) versionTag(v store.Version, facts []byte) string {
 	if v.Late != nil {
 		_, _ = fmt.Fprint(mac, int64(*v.Late))
 	}
-	return tagOf(mac.Sum(nil))
+	return hashToETag(mac.Sum(nil))
 }
 
 // setTag sets the ETag of a response before the operation reads the response's data. If If-None-Match contains the ETag, setTag
@@ -245,11 +245,11 @@ func setTag(ctx context.Context, tag string) error {
 // entityTag returns the strong ETag of a response body. It is computed from the body's SHA-256 hash.
 func entityTag(body []byte) string {
 	sum := sha256.Sum256(body)
-	return tagOf(sum[:])
+	return hashToETag(sum[:])
 }
 
-// tagOf converts a hash to an ETag: the first 18 bytes of the hash in base64, in quotes.
-func tagOf(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"` }
+// hashToETag converts a hash to an ETag: the first 18 bytes of the hash in base64, in quotes.
+func hashToETag(sum []byte) string { return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"` }
 
 // encodingSuffixes are the suffixes that the compression middleware adds to the ETag of a compressed response. The function findTag ignores
 // these suffixes, because they do not change the content.

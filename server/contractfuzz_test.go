@@ -296,14 +296,15 @@ func TestContract_everyTextFieldHasATestDataGenerator(t *testing.T) {
 	t.Parallel()
 	for _, op := range sharedContract().operations {
 		for _, s := range textFields(op) {
-			require.NotNil(t, kindsOf(op, s.name), "%s: add an entry for the %s field %s to kindsByField", op.id, s.in, s.name)
+			require.NotNil(t, kindsOfField(op, s.name), "%s: add an entry for the %s field %s to kindsByField", op.id, s.location, s.name)
 		}
 	}
 }
 
 // textField is a path parameter, query parameter, header or body member whose value is a text.
 type textField struct {
-	in, name string   // in is the location of the field: "path", "query", "header" or "body"
+	location string // "path", "query", "header" or "body"
+	name     string
 	pointer  []string // member names from the root of the body to the field; nil for a parameter or header
 	schema   *openapi3.Schema
 }
@@ -321,7 +322,7 @@ func textFields(op *contractOperation) []textField {
 	}
 	for _, in := range []string{"path", "query", "header"} {
 		for _, p := range op.parameters(in) {
-			add(textField{in: in, name: p.Name, schema: p.Schema.Value})
+			add(textField{location: in, name: p.Name, schema: p.Schema.Value})
 		}
 	}
 	var walk func(s *openapi3.Schema, at []string)
@@ -329,7 +330,7 @@ func textFields(op *contractOperation) []textField {
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			member := s.Properties[name].Value
 			pointer := append(slices.Clone(at), name)
-			add(textField{in: "body", name: name, pointer: pointer, schema: member})
+			add(textField{location: "body", name: name, pointer: pointer, schema: member})
 			walk(member, pointer)
 		}
 	}

@@ -30,7 +30,7 @@ type rowWriter interface {
 // are the required members of an entry and the optional members that the first entry has. They are sorted by name.
 func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	decoder := json.NewDecoder(from)
-	if err := toFirstEntry(decoder); err != nil {
+	if err := skipToFirstEntry(decoder); err != nil {
 		return err
 	}
 	var columns []string
@@ -40,7 +40,7 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 			return err
 		}
 		if columns == nil {
-			columns = columnsOf(row, entry)
+			columns = columnNames(row, entry)
 			if err := writeNames(to, columns); err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 		cells := make([]any, len(columns))
 		for i, name := range columns {
 			var err error
-			if cells[i], err = cellOf(entry[name]); err != nil {
+			if cells[i], err = toCell(entry[name]); err != nil {
 				return err
 			}
 			if text, ok := cells[i].(string); ok && row.Properties[name].Value.Pattern == decimalPattern {
@@ -60,7 +60,7 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 		}
 	}
 	if columns == nil {
-		if err := writeNames(to, columnsOf(row, nil)); err != nil {
+		if err := writeNames(to, columnNames(row, nil)); err != nil {
 			return err
 		}
 	}
@@ -74,9 +74,9 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 // cells are numbers. If the cell were a text, a spreadsheet that writes decimals with a comma would read 12.5 as a date: the 12th of May.
 const decimalPattern = `^\d+(\.\d+)?$`
 
-// cellOf returns the cell for a JSON value. The parameter value is empty if the list entry lacks the member. The cell of an absent or null
+// toCell returns the cell for a JSON value. The parameter value is empty if the list entry lacks the member. The cell of an absent or null
 // member is nil.
-func cellOf(value json.RawMessage) (any, error) {
+func toCell(value json.RawMessage) (any, error) {
 	if len(value) == 0 {
 		return nil, nil //nolint:nilnil // nil is the cell of an absent member
 	}
@@ -162,7 +162,7 @@ func (w csvRows) finish() error {
 func convertToNDJSON(to io.Writer, from io.Reader, _ *openapi3.Schema) error {
 	decoder := json.NewDecoder(from)
 	out := bufio.NewWriter(to)
-	if err := toFirstEntry(decoder); err != nil {
+	if err := skipToFirstEntry(decoder); err != nil {
 		return err
 	}
 	for decoder.More() {
@@ -187,8 +187,8 @@ func readRest(decoder *json.Decoder, from io.Reader) error {
 	return err
 }
 
-// toFirstEntry reads the JSON up to the beginning of the list's first entry.
-func toFirstEntry(decoder *json.Decoder) error {
+// skipToFirstEntry reads the JSON up to the beginning of the list's first entry.
+func skipToFirstEntry(decoder *json.Decoder) error {
 	for depth := 0; ; {
 		token, err := decoder.Token()
 		if err != nil {
@@ -216,9 +216,9 @@ func toFirstEntry(decoder *json.Decoder) error {
 	}
 }
 
-// columnsOf returns the sorted names of the columns of a table: the required members in the schema row, and the optional members that the
+// columnNames returns the sorted names of the columns of a table: the required members in the schema row, and the optional members that the
 // first entry of the list has. The parameter firstEntry is nil if the list is empty.
-func columnsOf(row *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
+func columnNames(row *openapi3.Schema, firstEntry map[string]json.RawMessage) []string {
 	var columns []string
 	for name := range row.Properties {
 		if _, has := firstEntry[name]; has || slices.Contains(row.Required, name) {

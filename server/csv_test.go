@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// csvOf requests a list as CSV and returns its rows. The first row has the names of the columns.
-func (c *caller) csvOf(target string) [][]string {
+// requestCSV requests a list as CSV and returns its rows. The first row has the names of the columns.
+func (c *caller) requestCSV(target string) [][]string {
 	c.t.Helper()
 	got := c.send(http.MethodGet, target, nil, "Accept", "text/csv").requireStatus(http.StatusOK)
 	require.Equal(c.t, "text/csv; charset=utf-8; header=present", got.Header.Get("Content-Type"))
@@ -29,8 +29,8 @@ func (c *caller) csvOf(target string) [][]string {
 	return rows
 }
 
-// entriesOf returns the entries of a JSON list. The list is an array, or the array in the member data of an object.
-func entriesOf(t *testing.T, body []byte) []map[string]any {
+// decodeEntries returns the entries of a JSON list. The list is an array, or the array in the member data of an object.
+func decodeEntries(t *testing.T, body []byte) []map[string]any {
 	t.Helper()
 	var list struct {
 		Data json.RawMessage `json:"data"`
@@ -45,8 +45,8 @@ func entriesOf(t *testing.T, body []byte) []map[string]any {
 	return entries
 }
 
-// cellOf returns the text of a CSV cell that contains a JSON value.
-func cellOf(t *testing.T, value any) string {
+// csvCell returns the text of a CSV cell that contains a JSON value.
+func csvCell(t *testing.T, value any) string {
 	t.Helper()
 	switch value := value.(type) {
 	case nil:
@@ -61,21 +61,21 @@ func cellOf(t *testing.T, value any) string {
 	return string(text)
 }
 
-// foreignTexts are video captions that are dangerous in a spreadsheet: the spreadsheet could run some of them as formulas, or split them
+// dangerousCaptions are video captions that are dangerous in a spreadsheet: the spreadsheet could run some of them as formulas, or split them
 // into several cells.
-var foreignTexts = []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted", "x;=1+1", "_x0041_ & <b>", " 1.5 ", "12,5"}
+var dangerousCaptions = []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted", "x;=1+1", "_x0041_ & <b>", " 1.5 ", "12,5"}
 
-// withForeignTexts returns a caller with a video for each of foreignTexts, and the paths of all lists and histories.
-func withForeignTexts(t *testing.T, a *app) (c *caller, lists []string) {
+// newCallerWithDangerousCaptions returns a caller with a video for each of dangerousCaptions, and the paths of all lists and histories.
+func newCallerWithDangerousCaptions(t *testing.T, a *app) (c *caller, lists []string) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
-	for n := range foreignTexts {
+	for n := range dangerousCaptions {
 		c.track(videoURL(n))
 	}
 	n := 0
 	a.fetch(func(queue.Target) ingest.VideoFacts {
 		n++
-		return ingest.VideoFacts{Views: new(int64(n)), Likes: new(int64(0)), Title: &foreignTexts[n-1], Username: new("northwind.studio"), LengthSeconds: new(12.5)}
+		return ingest.VideoFacts{Views: new(int64(n)), Likes: new(int64(0)), Title: &dangerousCaptions[n-1], Username: new("northwind.studio"), LengthSeconds: new(12.5)}
 	})
 	id := c.track(videoURL(0))
 	collection := c.createCollection(map[string]any{"name": "=Launch", "access": "public", "hashtags": []string{"spring", "sale"}})
@@ -91,26 +91,26 @@ func withForeignTexts(t *testing.T, a *app) (c *caller, lists []string) {
 	}
 }
 
-// jsonOf requests a list as JSON and returns its entries.
-func (c *caller) jsonOf(target string) []map[string]any {
+// requestJSON requests a list as JSON and returns its entries.
+func (c *caller) requestJSON(target string) []map[string]any {
 	c.t.Helper()
 	got := c.send(http.MethodGet, target, nil, "Accept", "application/json; charset=utf-8").requireStatus(http.StatusOK)
 	require.Equal(c.t, "application/json", strings.Split(got.Header.Get("Content-Type"), ";")[0])
-	return entriesOf(c.t, got.body)
+	return decodeEntries(c.t, got.body)
 }
 
 func TestCSV_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c, lists := withForeignTexts(t, a)
+		c, lists := newCallerWithDangerousCaptions(t, a)
 		for _, target := range lists {
-			entries, rows := c.jsonOf(target), c.csvOf(target)
+			entries, rows := c.requestJSON(target), c.requestCSV(target)
 			require.Len(t, rows, 1+len(entries), target)
 			require.True(t, slices.IsSorted(rows[0]), target)
 			for i, entry := range entries {
 				require.Len(t, rows[0], len(entry), "%s: the columns are the members of the entries", target)
 				for column, name := range rows[0] {
-					require.Equal(t, strings.ReplaceAll(cellOf(t, entry[name]), "\r\n", "\n"), rows[i+1][column], "%s: %s", target, name)
+					require.Equal(t, strings.ReplaceAll(csvCell(t, entry[name]), "\r\n", "\n"), rows[i+1][column], "%s: %s", target, name)
 				}
 			}
 		}
@@ -121,10 +121,10 @@ func TestCSV_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 func TestCSV_hasSemicolonsAndDecimalCommasOnRequest(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c, lists := withForeignTexts(t, a)
+	c, lists := newCallerWithDangerousCaptions(t, a)
 	const accept = "text/csv; delimiter=semicolon"
 	for _, target := range lists {
-		entries := c.jsonOf(target)
+		entries := c.requestJSON(target)
 		got := c.send(http.MethodGet, target, nil, "Accept", accept).requireStatus(http.StatusOK)
 		require.Equal(t, "text/csv; charset=utf-8; header=present; delimiter=semicolon", got.Header.Get("Content-Type"))
 		text, marked := strings.CutPrefix(string(got.body), "\ufeff")
@@ -136,7 +136,7 @@ func TestCSV_hasSemicolonsAndDecimalCommasOnRequest(t *testing.T) {
 		require.Len(t, rows, 1+len(entries), target)
 		for i, entry := range entries {
 			for column, name := range rows[0] {
-				want := cellOf(t, entry[name])
+				want := csvCell(t, entry[name])
 				if _, number := entry[name].(json.Number); number || name == "video_length" {
 					want = strings.ReplaceAll(want, ".", ",")
 				}
@@ -184,7 +184,7 @@ func TestCSV_hidesNumbersFromLowerTiers(t *testing.T) {
 		c.track(videoURL(1))
 		c.track(videoURL(2))
 		a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: new(int64(987654))} })
-		rows := c.csvOf("/videos")
+		rows := c.requestCSV("/videos")
 		require.Len(t, rows, 2, "the limited tier gets one result")
 		require.NotContains(t, fmt.Sprint(rows), "987654")
 		require.Equal(t, "true", rows[1][slices.Index(rows[0], "metrics_masked")])

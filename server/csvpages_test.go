@@ -30,7 +30,7 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		collection, videos := createDashboardData(a, c)
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		rows := v.visit("/video?csv=videos&order_by=latest_likes&columns=likes&columns=views&columns=fetch_status").table()
 		require.Equal(t, []string{"link", "platform", "username", "title", "views", "likes", "fetch_status"}, rows[0])
 		want := decode[client.VideoPage](c.send(http.MethodGet, "/videos?order_by=latest_likes", nil).requireStatus(http.StatusOK)).Data
@@ -73,7 +73,7 @@ func TestDashboardCSV_textsAreNotRunAsFormulas(t *testing.T) {
 		return ingest.VideoFacts{Title: &titles[target.ExternalID[len(target.ExternalID)-1]-'0'], Username: new("northwind"), Views: new(int64(5))}
 	})
 	var got []string
-	for _, row := range c.signedIn(t).visit("/video?csv=videos&order_by=created_at&order_direction=asc").table()[1:] {
+	for _, row := range c.newSignedInVisitor(t).visit("/video?csv=videos&order_by=created_at&order_direction=asc").table()[1:] {
 		got = append(got, row[3])
 	}
 	require.ElementsMatch(t, []string{"'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "a=1", "\"quoted\", twice"}, got)

@@ -24,9 +24,9 @@ func (c *caller) videoHistory(ref, query string) []client.VideoHistoryPoint {
 // daysAgo returns the date n days before the current time of the test clock, as YYYY-MM-DD.
 func (a *app) daysAgo(n int) string { return a.Clock.Now().AddDate(0, 0, -n).Format(time.DateOnly) }
 
-// withVideoHistory creates an organisation that tracks one video. The video was fetched once a day; the last fetch was today. The parameter
+// newCallerWithVideoHistory creates an organisation that tracks one video. The video was fetched once a day; the last fetch was today. The parameter
 // days is the number of fetches. The second result is the video id.
-func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
+func newCallerWithVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller, string) {
 	t.Helper()
 	c := a.newCaller(t, tier)
 	id := c.track(tiktokLink)
@@ -45,7 +45,7 @@ func withVideoHistory(t *testing.T, a *app, tier store.Tier, days int) (*caller,
 func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c, id := withVideoHistory(t, a, store.TierPremium, 40)
+		c, id := newCallerWithVideoHistory(t, a, store.TierPremium, 40)
 		points := c.videoHistory(id, "")
 		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
 		for i, p := range points {
@@ -121,7 +121,7 @@ func TestVideoHistory_returnsOnlyOnePointWithoutMetricsToLowerTiers(t *testing.T
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
-			c, id := withVideoHistory(t, a, tier, 3)
+			c, id := newCallerWithVideoHistory(t, a, tier, 3)
 			got := c.videoHistory(id, "")
 			require.Len(t, got, 1)
 			require.Equal(t, a.daysAgo(0), got[0].Date.String())
@@ -184,7 +184,7 @@ func TestVideoHistory_includesTheQualityOfEachPointIfRequested(t *testing.T) {
 func TestVideoHistory_omitsTheQualityOfEachPointForLowerTiers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c, id := withVideoHistory(t, a, store.TierBasic, 3)
+	c, id := newCallerWithVideoHistory(t, a, store.TierBasic, 3)
 	withoutQuality, withQuality := c.videoHistory(id, ""), c.videoHistory(id, "include=quality")
 	require.Equal(t, withoutQuality, withQuality)
 	require.True(t, *withQuality[0].MetricsMasked)

@@ -90,7 +90,7 @@ func TestHistoryExport_returnsAllStoredPointsAndThenOnlyNewOnes(t *testing.T) {
 func TestHistoryExport_hasTheSameEntriesInEachFormat(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c, id := withVideoHistory(t, a, store.TierPremium, 4)
+		c, id := newCallerWithVideoHistory(t, a, store.TierPremium, 4)
 		a.Clock.Advance(3 * time.Minute)
 		asJSON := c.send(http.MethodGet, "/history/export", nil).requireStatus(http.StatusOK)
 		page := decode[client.HistoryExport](asJSON)
@@ -110,7 +110,7 @@ func TestHistoryExport_hasTheSameEntriesInEachFormat(t *testing.T) {
 		require.Equal(t, page.Data, entries)
 		c.send(http.MethodGet, "/history/export", nil, "Accept", "application/x-ndjson", "If-None-Match", lines.Header.Get("ETag")).requireStatus(http.StatusNotModified)
 
-		rows := c.csvOf("/history/export")
+		rows := c.requestCSV("/history/export")
 		require.Len(t, rows, 5)
 		require.Equal(t, []string{"ad_id", "ad_link", "bookmarks", "comments", "date", "fetched_at", "likes", "platform", "rounded", "shares", "source", "views"}, rows[0])
 		c.send(http.MethodGet, "/videos", nil, "Accept", "application/x-ndjson").requireProblem(http.StatusNotAcceptable, server.CodeNotAcceptable)

@@ -78,23 +78,23 @@ func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 	return cache
 }
 
-// find returns the identity of a token, or the error store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. It returns *limitExceeded
+// findToken returns the identity of a token, or the error store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. It returns *limitExceeded
 // if the cache does not know the token and the IP address has sent too many unknown tokens. Concurrent calls for the same token and address
 // share one database look-up.
-func (i *identities) find(ctx context.Context, token, address string) (store.Identity, error) {
+func (i *identities) findToken(ctx context.Context, token, address string) (store.Identity, error) {
 	hash := tokenHash(sha256.Sum256([]byte(token)))
-	if id, known, err := i.cached(hash); known {
+	if id, known, err := i.findCached(hash); known {
 		return id, err
 	}
 	result := i.inFlight.DoChan(string(hash[:])+address, func() (any, error) {
-		if id, known, err := i.cached(hash); known { // a second check of the cache, because another call can have finished its look-up since the first check
+		if id, known, err := i.findCached(hash); known { // a second check of the cache, because another call can have finished its look-up since the first check
 			return id, err
 		}
 		return i.lookUp(ctx, hash, token, address)
 	})
 	select {
 	case <-ctx.Done():
-		i.later.running.Go(func() { <-result }) // the look-up continues after the caller has left, and Server.Close waits for it
+		i.later.running.Go(func() { <-result }) // the look-up continues after the caller has closed the connection, and Server.Close waits for it
 		return store.Identity{}, ctx.Err()
 	case f := <-result:
 		if f.Err != nil {
@@ -104,9 +104,9 @@ func (i *identities) find(ctx context.Context, token, address string) (store.Ide
 	}
 }
 
-// cached returns the cached result of the last look-up of a token. The result known is false if no look-up is cached, or if the cached
+// findCached returns the cached result of the last look-up of a token. The result known is false if no look-up is cached, or if the cached
 // look-up is too old.
-func (i *identities) cached(hash tokenHash) (id store.Identity, known bool, err error) {
+func (i *identities) findCached(hash tokenHash) (id store.Identity, known bool, err error) {
 	now := i.now()
 	within := func(at time.Time, life time.Duration) bool { return !now.Before(at) && now.Sub(at) < life }
 	if k, ok := i.known.Get(hash); ok && within(k.at, identityTTL) && (k.Token.ExpiresAt == nil || k.Token.ExpiresAt.Time().After(now)) {
@@ -156,8 +156,8 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 	return id, err
 }
 
-// forget removes a secret from the cache of valid secrets.
-func (i *identities) forget(secret string) { i.known.Remove(sha256.Sum256([]byte(secret))) }
+// forgetToken removes a token or the secret of a session from the cache of valid secrets.
+func (i *identities) forgetToken(secret string) { i.known.Remove(sha256.Sum256([]byte(secret))) }
 
 // refusesToken returns true if err says that the token is unknown, expired or revoked. It returns false for any other error and for nil.
 func refusesToken(err error) bool {
@@ -170,6 +170,6 @@ func (i *identities) recordUse(ctx context.Context, token uuid.UUID, now time.Ti
 		return
 	}
 	i.used.Add(token, now)
-	i.later.add(ctx, "last use of a token",
+	i.later.start(ctx, "last use of a token",
 		func(ctx context.Context) error { return i.store.TokenUsed(ctx, token, now) }, "token_id", token)
 }

@@ -65,8 +65,8 @@ var kindsByField = map[string][]textKind{
 	"accounts link": {accountLinks}, "accounts links": {accountLinks}, "accounts id": {accountID, accountLinks}, "accounts ids": {accountID, accountLinks},
 }
 
-// kindsOf returns the kinds of text that the field with the given name accepts, or nil if kindsByField has no entry for the field.
-func kindsOf(op *contractOperation, name string) []textKind {
+// kindsOfField returns the kinds of text that the field with the given name accepts, or nil if kindsByField has no entry for the field.
+func kindsOfField(op *contractOperation, name string) []textKind {
 	if found, ok := kindsByField[name]; ok {
 		return found
 	}
@@ -82,8 +82,8 @@ func kindsOf(op *contractOperation, name string) []textKind {
 // kind of text.
 type inventory map[textKind][]string
 
-// videoLinkOf returns a video link that contains the number n. n%4 selects the platform.
-func videoLinkOf(n int) string {
+// numberedVideoLink returns a video link that contains the number n. n%4 selects the platform.
+func numberedVideoLink(n int) string {
 	switch n % 4 {
 	case 0:
 		return videoURL(n)
@@ -95,8 +95,8 @@ func videoLinkOf(n int) string {
 	return fmt.Sprintf("https://www.facebook.com/reel/%d", 1139247760000000+n)
 }
 
-// accountLinkOf returns an account link that contains the number n. n%4 selects the platform.
-func accountLinkOf(n int) string {
+// numberedAccountLink returns an account link that contains the number n. n%4 selects the platform.
+func numberedAccountLink(n int) string {
 	switch n % 4 {
 	case 0:
 		return fmt.Sprintf("https://www.tiktok.com/@user%d", n)
@@ -144,10 +144,10 @@ func (c *caller) createCallerItems(first int) {
 	}
 	c.send(http.MethodPatch, "/collections/"+collections[1], map[string]any{"access": "public"}).requireStatus(http.StatusNoContent)
 	for i := range 6 {
-		c.send(http.MethodPost, "/videos", map[string]any{"link": videoLinkOf(first + i), "collection_ids": collections[i%3 : i%3+1]}).requireStatus(http.StatusOK)
+		c.send(http.MethodPost, "/videos", map[string]any{"link": numberedVideoLink(first + i), "collection_ids": collections[i%3 : i%3+1]}).requireStatus(http.StatusOK)
 	}
 	for i := range 3 {
-		c.send(http.MethodPost, "/accounts", map[string]any{"link": accountLinkOf(first + i), "collection_ids": collections[:1]}).requireStatus(http.StatusOK)
+		c.send(http.MethodPost, "/accounts", map[string]any{"link": numberedAccountLink(first + i), "collection_ids": collections[:1]}).requireStatus(http.StatusOK)
 	}
 }
 
@@ -157,10 +157,10 @@ func (c *caller) inventory(first int) inventory {
 	c.t.Helper()
 	items := inventory{organisationID: {c.org.ID.String()}}
 	for i := range 6 {
-		items[videoLink] = append(items[videoLink], videoLinkOf(first+i))
+		items[videoLink] = append(items[videoLink], numberedVideoLink(first+i))
 	}
 	for i := range 3 {
-		items[accountLinks] = append(items[accountLinks], accountLinkOf(first+i))
+		items[accountLinks] = append(items[accountLinks], numberedAccountLink(first+i))
 	}
 	for _, v := range decode[client.VideoPage](c.send(http.MethodGet, "/videos?order_by=created_at", nil).requireStatus(http.StatusOK)).Data {
 		items[videoID], items[username] = append(items[videoID], v.AdID.String()), append(items[username], v.Username)
@@ -190,7 +190,7 @@ func (c *caller) inventory(first int) inventory {
 	}
 	for _, op := range sharedContract().operations {
 		if op.Operation.Parameters.GetByInAndName("query", "cursor") != nil {
-			items[pageCursor] = append(items[pageCursor], c.cursorOf(op, items))
+			items[pageCursor] = append(items[pageCursor], c.requestCursor(op, items))
 		}
 	}
 	for _, m := range itemKinds {
@@ -199,8 +199,8 @@ func (c *caller) inventory(first int) inventory {
 	return items
 }
 
-// cursorOf sends a request with limit=1 to the list operation op and returns next_cursor of the response.
-func (c *caller) cursorOf(op *contractOperation, items inventory) string {
+// requestCursor sends a request with limit=1 to the list operation op and returns next_cursor of the response.
+func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 	c.t.Helper()
 	query := "?limit=1"
 	if op.Operation.Parameters.GetByInAndName(openapi3.ParameterInQuery, "paginated") != nil {
@@ -210,7 +210,7 @@ func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 	for _, p := range op.Operation.Parameters {
 		if p.Value.In == openapi3.ParameterInPath {
 			targets = nil
-			for _, value := range items[kindsOf(op, p.Value.Name)[0]] {
+			for _, value := range items[kindsOfField(op, p.Value.Name)[0]] {
 				targets = append(targets, strings.ReplaceAll(op.Path, "{"+p.Value.Name+"}", value))
 			}
 		}
@@ -226,10 +226,10 @@ func (c *caller) cursorOf(op *contractOperation, items inventory) string {
 
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
-// unknownItems returns an inventory of items that do not exist. It replaces each id by a new id. In each cursor, ETag and share hash, it
-// changes one character. All other texts contain one of the numbers that begin with first. unknownItems replaces this number by a number
-// that begins with newFirst. Each new text has the same form as the text that it replaces, and nearly the same position in every sort
-// order.
+// unknownItems returns an inventory of items that do not exist. Each text has the same form as the text that it replaces, and nearly the
+// same position in every sort order. Ids are replaced by new ids. In cursors, ETags and share hashes, one character is changed. Every other
+// text contains a four-digit number with the same first three digits as the parameter first. These three digits are replaced by those of
+// newFirst.
 func (items inventory) unknownItems(first, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

@@ -13,10 +13,10 @@ type laterWrites struct {
 	running sync.WaitGroup // the writes that have not finished; Server.Close waits for them
 }
 
-// add calls the function write in the background and returns immediately. The write continues if ctx is cancelled, and has a time limit of
-// five seconds. If it fails, the error is logged. The log line also contains the attributes, and the parameter value, which names the data
-// that was not written.
-func (l *laterWrites) add(ctx context.Context, value string, write func(context.Context) error, attributes ...any) {
+// start calls the function write in the background and returns immediately. The write continues if ctx is cancelled, and has a time limit of
+// five seconds. If it fails, the error is logged. The log line also contains the parameter attributes and the parameter value, which says
+// what was to be written.
+func (l *laterWrites) start(ctx context.Context, value string, write func(context.Context) error, attributes ...any) {
 	l.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()

@@ -88,17 +88,17 @@ func (s *Server) parseReference(ctx context.Context, kind link.Kind, idOrLink st
 		}
 		return reference{ID: id}, nil
 	}
-	l, err := s.linkOf(ctx, kind, idOrLink)
+	l, err := s.parseLink(ctx, kind, idOrLink)
 	if permanentFailure(err) != nil {
 		return reference{}, missing
 	}
 	return reference{Link: l}, err
 }
 
-// linkOf parses a link to a video or account. The parameter kind says which of the two is required. A short link is resolved. The error is
+// parseLink parses a link to a video or account. The parameter kind says which of the two is required. A short link is resolved. The error is
 // a *linkFailure or an error of the database.
-func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.Link, error) {
-	read, err := s.linksOf(ctx, kind, []string{raw})
+func (s *Server) parseLink(ctx context.Context, kind link.Kind, raw string) (link.Link, error) {
+	read, err := s.parseLinks(ctx, kind, []string{raw})
 	if err != nil {
 		return link.Link{}, err
 	}
@@ -108,10 +108,10 @@ func (s *Server) linkOf(ctx context.Context, kind link.Kind, raw string) (link.L
 	return read[0].link, nil
 }
 
-// linksOf parses links to videos or accounts and returns the results in the order of urls. The parameter kind says which of the two is
+// parseLinks parses links to videos or accounts and returns the results in the order of urls. The parameter kind says which of the two is
 // required. Short links are resolved: their targets are read from the database, or requested from the platform if a link is new. The error
 // is an error of the database or of ctx.
-func (s *Server) linksOf(ctx context.Context, kind link.Kind, urls []string) ([]parsedLink, error) {
+func (s *Server) parseLinks(ctx context.Context, kind link.Kind, urls []string) ([]parsedLink, error) {
 	out := make([]parsedLink, len(urls))
 	var shorts []link.Link
 	for i, address := range urls {
@@ -230,7 +230,7 @@ func (s *Server) resolveInSlot(ctx context.Context, org uuid.UUID, short link.Li
 	release, err := s.resolves.acquire(ctx, org)
 	if err != nil {
 		return parsedLink{failure: &linkFailure{Code: shortlink.CodeLinkUnresolved, Retryable: true, cause: err,
-			Detail: fmt.Sprintf("Too many short links are being resolved: this one was not reached within %s; try again later.", resolveTimeout)}}
+			Detail: fmt.Sprintf("Too many short links are being resolved. This short link had to wait for more than %s; try again later.", resolveTimeout)}}
 	}
 	defer release()
 	return s.resolveOne(ctx, short)

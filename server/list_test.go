@@ -137,7 +137,7 @@ func TestListVideos_numberOfSQLStatementsDoesNotDependOnTheNumberOfLabels(t *tes
 func TestLists_cutAPageThatIsTooLargeAndLinkToTheNextPage(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := with23Videos(t, a)
+		c := newCallerWith23Videos(t, a)
 		collection := c.createCollection(map[string]any{"name": "Launch"})
 		account := *c.listVideos("limit=1").Data[0].LinkedAccountID
 		c.addAccounts(collection, account)
@@ -184,7 +184,7 @@ func TestLists_cutAPageThatIsTooLargeAndLinkToTheNextPage(t *testing.T) {
 				if strings.Contains(list, "limit=9") && size == 40_000 {
 					continue // an array with as many rows as the parameter limit allows has no Link header
 				}
-				require.Len(t, seen, want, "%s with a maximum page size of %d bytes", list, size)
+				require.Len(t, seen, want, "all pages of %s with a maximum page size of %d bytes must together contain each item once", list, size)
 				if size == 1 {
 					require.Equal(t, want, pages, "each page has one row if the maximum page size is 1 byte")
 				}
@@ -258,7 +258,7 @@ func TestConditionalRequest_unchangedListIsNotReadFromTheDatabase(t *testing.T) 
 		other := a.newCaller(t, store.TierPremium)
 		paths := c.examplePaths()
 		for _, single := range []string{"/authenticate", "/videos/{ad_id}", "/accounts/{account_id}", "/collections/{collection_id}", "/reports/{report_id}", "/tokens", "/webhooks", "/webhooks/{webhook_id}"} {
-			delete(paths, single) // these operations return one object, or few tokens or webhooks: the server reads them to compute the ETag
+			delete(paths, single) // these operations return few rows, and the server reads the rows to compute the ETag
 		}
 		for _, target := range paths {
 			tag := c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag")

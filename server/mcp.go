@@ -41,9 +41,9 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 		r.Header.Set(echo.HeaderXRequestID, requestID(c)) // the HTTP requests of the tool calls then get the same request id
 		response := &mcpResponse{ResponseWriter: c.Response()}
 		handler.ServeHTTP(response, r)
-		if response.refused != 0 {
+		if response.errorStatus != 0 {
 			c.Response().Header().Del(echo.HeaderContentType)
-			return mcpProblem(response.refused, strings.TrimSpace(response.reason.String()), r)
+			return mcpProblem(response.errorStatus, strings.TrimSpace(response.reason.String()), r)
 		}
 		return nil
 	}
@@ -53,9 +53,9 @@ func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 // serveMCP can send an error response in JSON instead.
 type mcpResponse struct {
 	http.ResponseWriter
-	refused int          // status of the error in plain text; 0 if the response is not an error in plain text
-	reason  bytes.Buffer // error message in plain text; empty if refused is 0
-	started bool         // true if WriteHeader was called
+	errorStatus int          // status of the error in plain text; 0 if the response is not an error in plain text
+	reason      bytes.Buffer // error message in plain text; empty if errorStatus is 0
+	started     bool         // true if WriteHeader was called
 }
 
 func (a *mcpResponse) WriteHeader(status int) {
@@ -64,7 +64,7 @@ func (a *mcpResponse) WriteHeader(status int) {
 	}
 	a.started = true
 	if status >= http.StatusBadRequest && strings.HasPrefix(a.Header().Get(echo.HeaderContentType), echo.MIMETextPlain) {
-		a.refused = status
+		a.errorStatus = status
 		return
 	}
 	a.Header().Set("Cache-Control", "no-store")
@@ -73,7 +73,7 @@ func (a *mcpResponse) WriteHeader(status int) {
 
 func (a *mcpResponse) Write(b []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
-	if a.refused != 0 {
+	if a.errorStatus != 0 {
 		return a.reason.Write(b)
 	}
 	return a.ResponseWriter.Write(b)
@@ -124,7 +124,7 @@ func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete
 // mcpProblem converts an error in plain text of the MCP handler into an error response in JSON. The parameters status and text are the
 // status and the body of the error in plain text.
 func mcpProblem(status int, text string, r *http.Request) *Error {
-	text, _, _ = strings.Cut(text, "malformed payload:") // removes the internal error message that the SDK adds at the end
+	text, _, _ = strings.Cut(text, "malformed payload:") // this drops the internal error message that the SDK adds at the end
 	if text == "" {
 		text = "the body is not a message of JSON-RPC 2.0"
 	}

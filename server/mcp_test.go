@@ -85,8 +85,8 @@ func textBlocks(t *testing.T, r *mcp.CallToolResult) []string {
 	return out
 }
 
-// refused requires that r is an error result of an MCP tool with the given HTTP status and error code. It returns the decoded error.
-func (a assistant) refused(r *mcp.CallToolResult, status int, code server.Code) map[string]any {
+// requireRefused requires that r is an error result of an MCP tool with the given HTTP status and error code. It returns the decoded error.
+func (a assistant) requireRefused(r *mcp.CallToolResult, status int, code server.Code) map[string]any {
 	a.t.Helper()
 	require.True(a.t, r.IsError)
 	require.Nil(a.t, r.StructuredContent)
@@ -379,7 +379,7 @@ func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 			require.Len(t, objects, 1, call.operation)
 			require.Equal(t, true, objects[0]["metrics_masked"])
 			for name, value := range objects[0] {
-				require.False(t, isMetric(name) && value != nil, "%s: %s is %v", call.operation, name, value)
+				require.False(t, isMetric(name) && value != nil, "the result of %s must not contain the metric %s, but it is %v", call.operation, name, value)
 			}
 			require.NotContains(t, strings.Join(textBlocks(t, got), "\n"), "7654321", "the text of the result must not contain masked values")
 		}

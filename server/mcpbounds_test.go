@@ -71,19 +71,19 @@ func TestMCP_refusesABatchOfMessagesWithoutRunningThem(t *testing.T) { //nolint:
 func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	// fill repeats the text piece. The result is nearly as long as the longest message that the server accepts.
-	fill := func(piece string) string {
+	// fillMessage repeats the text piece. The result is nearly as long as the longest message that the server accepts.
+	fillMessage := func(piece string) string {
 		return strings.TrimSuffix(strings.Repeat(piece, (2<<20-300)/len(piece)), ",")
 	}
 	for name, body := range map[string]string{
-		"deep arrays":            fill("["),
-		"deep objects":           fill(`{"a":`),
+		"deep arrays":            fillMessage("["),
+		"deep objects":           fillMessage(`{"a":`),
 		"deep arguments":         toolCall("list_videos", `{"q":`+strings.Repeat("[", 1<<20-200)+strings.Repeat("]", 1<<20-200)+`}`),
-		"empty arrays":           toolCall("list_videos", `{"q":[`+fill("[],")+`]}`),
-		"empty objects":          toolCall("list_videos", `{"q":[`+fill("{},")+`]}`),
-		"one member repeated":    toolCall("list_videos", `{`+fill(`"q":1,`)+`}`),
-		"members of _meta":       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` + fill(`"":0,`) + `}}}`,
-		"members of the message": `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + fill(`"x":0,`) + `}`,
+		"empty arrays":           toolCall("list_videos", `{"q":[`+fillMessage("[],")+`]}`),
+		"empty objects":          toolCall("list_videos", `{"q":[`+fillMessage("{},")+`]}`),
+		"one member repeated":    toolCall("list_videos", `{`+fillMessage(`"q":1,`)+`}`),
+		"members of _meta":       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` + fillMessage(`"":0,`) + `}}}`,
+		"members of the message": `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + fillMessage(`"x":0,`) + `}`,
 	} {
 		var got response
 		spent := allocatedBytes(func() { got = a.postMCP(t, body, "Authorization", "Bearer "+c.token) })

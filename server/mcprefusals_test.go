@@ -49,7 +49,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 			t.Parallel()
 			session := assistant{session.ClientSession, t}
 			result := session.call(test.tool, json.RawMessage(test.arguments))
-			p := session.refused(result, http.StatusBadRequest, server.CodeInvalidRequest)
+			p := session.requireRefused(result, http.StatusBadRequest, server.CodeInvalidRequest)
 			faults, ok := p["errors"].([]any)
 			require.True(t, ok)
 			first, ok := faults[0].(map[string]any)
@@ -93,7 +93,7 @@ func TestMCP_hidesDataOfOtherOrganisations(t *testing.T) {
 			hasID = hasID || isID
 		}
 		if hasID && call.operation != "createCollection" {
-			session.refused(session.call(toolName(call.operation), call.toolArguments()), http.StatusNotFound, server.CodeNotFound)
+			session.requireRefused(session.call(toolName(call.operation), call.toolArguments()), http.StatusNotFound, server.CodeNotFound)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestMCP_refusesACallIfTheTokenLacksTheScopeOfTheTool(t *testing.T) {
 	org := a.newCaller(t, store.TierPremium).org
 	session := a.newToken(t, org, store.ScopeRead).assistant()
 	require.False(t, session.call("list_videos", nil).IsError)
-	p := session.refused(session.call("track_video", map[string]any{"link": tiktokLink}), http.StatusForbidden, server.CodeScopeMissing)
+	p := session.requireRefused(session.call("track_video", map[string]any{"link": tiktokLink}), http.StatusForbidden, server.CodeScopeMissing)
 	require.Contains(t, p["detail"], "write")
 }
 
@@ -122,10 +122,10 @@ func TestMCP_toolCallsCountAgainstTheRateLimitsOfTheRESTOperations(t *testing.T)
 	require.True(t, ok)
 	require.Regexp(t, `^"listVideos";r=4;t=\d+$`, headers["RateLimit"])
 	require.Equal(t, 3, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"))
-	session.refused(session.call("list_videos", json.RawMessage(`{"surprise": 1}`)), http.StatusBadRequest, server.CodeInvalidRequest)
+	session.requireRefused(session.call("list_videos", json.RawMessage(`{"surprise": 1}`)), http.StatusBadRequest, server.CodeInvalidRequest)
 	require.Equal(t, 1, headerNumber(t, c.send(http.MethodGet, "/videos", nil), "RateLimit-Remaining"), "a call with invalid arguments counts against the limit")
 	session.call("list_videos", nil)
-	p := session.refused(session.call("list_videos", nil), http.StatusTooManyRequests, server.CodeRateLimited)
+	p := session.requireRefused(session.call("list_videos", nil), http.StatusTooManyRequests, server.CodeRateLimited)
 	require.Contains(t, p["detail"], "Try again in")
 	require.False(t, session.call("get_video_statistics", nil).IsError, "another operation has its own limit")
 }

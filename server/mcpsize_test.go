@@ -18,8 +18,8 @@ import (
 // The real limits are numbers of tokens of a language model, which the command `make mcp` measures. The tests of this file check bytes
 // instead. On average, one token of the tokenizer o200k_base is 4.3 bytes of the list of tools, or 2.8 bytes of a list of videos.
 const (
-	maxToolListBytes  = 48_000 // in bytes; about 12,000 tokens, with a margin
-	maxVideoListBytes = 11_000 // in bytes; about 4,000 tokens, with a margin
+	maxToolListBytes  = 48_000 // maximum size of the list of tools: about 11,200 tokens
+	maxVideoListBytes = 11_000 // maximum size of a list of videos: about 3,900 tokens
 )
 
 // Requirements in docs/coverage.md: 11.7-01

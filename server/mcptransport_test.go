@@ -120,11 +120,11 @@ func TestMCP_getCollectionReturnsTheETagForIfMatch(t *testing.T) {
 	id := c.createCollection(map[string]any{"name": "Launch"})
 	session := c.assistant()
 	text := strings.Join(textBlocks(t, session.call("get_collection", map[string]any{"collection_id": id})), "\n")
-	tag := regexp.MustCompile(`to send as if_match: (".+")`).FindStringSubmatch(text)
+	tag := regexp.MustCompile(`To change this version, send if_match: (".+")`).FindStringSubmatch(text)
 	require.NotNil(t, tag, text)
 	change := map[string]any{"collection_id": id, "name": "Autumn", "if_match": tag[1]}
 	require.False(t, session.call("update_collection", change).IsError)
-	session.refused(session.call("update_collection", change), http.StatusPreconditionFailed, server.CodePreconditionFailed)
+	session.requireRefused(session.call("update_collection", change), http.StatusPreconditionFailed, server.CodePreconditionFailed)
 }
 
 func TestMCP_logsTheRESTRouteOfEachToolCall(t *testing.T) {

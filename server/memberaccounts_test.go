@@ -62,9 +62,9 @@ func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	return strings.Join(names, " ")
 }
 
-// withCollectedAccounts creates an organisation with a collection of four accounts. It returns the collection id and the account ids by
+// newCallerWithCollectionAccounts creates an organisation with a collection of four accounts. It returns the collection id and the account ids by
 // handle. The accounts anna, bert and carl are tracked. The account dora is not tracked, but is the author of a tracked video.
-func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
+func newCallerWithCollectionAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string]uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	accounts := map[string]uuid.UUID{}
@@ -97,7 +97,7 @@ func withCollectedAccounts(t *testing.T, a *app) (*caller, uuid.UUID, map[string
 func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c, id, accounts := withCollectedAccounts(t, a)
+		c, id, accounts := newCallerWithCollectionAccounts(t, a)
 		for query, want := range map[string]string{
 			"": "dora bert anna carl",
 			"order_by=created_at&order_direction=asc":  "carl anna bert dora",
@@ -167,7 +167,7 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 func TestListCollectionAccounts_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c, id, _ := withCollectedAccounts(t, a)
+	c, id, _ := newCallerWithCollectionAccounts(t, a)
 	next := *c.memberAccounts(id, "limit=1").Pagination.NextCursor
 	for query, want := range map[string]string{
 		"limit=5001":                          "limit maximum",

@@ -248,8 +248,8 @@ func TestCollectionMembers_collectionIDInThePathIsNotMatchedAgainstCollectionNam
 	})
 }
 
-// withCollectedVideos creates an organisation with 18 videos, and a collection with 12 of them. Many videos have equal view counts.
-func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
+// newCallerWithCollectionVideos creates an organisation with 18 videos, and a collection with 12 of them. Many videos have equal view counts.
+func newCallerWithCollectionVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	id := c.createNamedCollection("Launch")
@@ -268,7 +268,7 @@ func withCollectedVideos(t *testing.T, a *app) (*caller, uuid.UUID) {
 func TestListCollectionVideos_pagesReturnEveryVideoOnce(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c, id := withCollectedVideos(t, a)
+		c, id := newCallerWithCollectionVideos(t, a)
 		for order := range store.VideoOrders {
 			for _, direction := range []string{"asc", "desc"} {
 				list := "limit=5&order_by=" + order + "&order_direction=" + direction
@@ -303,7 +303,7 @@ func TestListCollectionVideos_pagesReturnEveryVideoOnce(t *testing.T) {
 func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c, id := withCollectedVideos(t, a)
+	c, id := newCallerWithCollectionVideos(t, a)
 	another := c.createNamedCollection("Another")
 	next := *c.memberVideos(id, "limit=5").Pagination.NextCursor
 	for query, want := range map[string]string{
@@ -335,7 +335,7 @@ func TestListCollectionVideos_refusesInvalidParameters(t *testing.T) {
 func TestListCollectionVideos_returnsOnlyOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c, id := withCollectedVideos(t, a)
+		c, id := newCallerWithCollectionVideos(t, a)
 		full := c.memberVideos(id, "order_by=latest_views")
 		next := *c.memberVideos(id, "order_by=latest_views&limit=5").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {

@@ -27,7 +27,7 @@ type operation struct {
 	scope    store.Scope // scope that the token must have; "" if every valid token is allowed
 	masked   bool        // true if the response contains metrics that some tiers must not see
 	hasBody  bool
-	// notStored is the name of a member of the response that contains a secret, or "" if no member does. When the response is stored for
+	// notStored is the name of a member of the response that contains a secret, or "" if no member contains a secret. When the response is stored for
 	// repetitions of a request with an Idempotency-Key, null is stored instead of the secret.
 	notStored string
 	query     map[string]*openapi3.Parameter // query parameters of the operation, by name

@@ -34,9 +34,9 @@ func (c *caller) statistics(kind string) client.Statistics {
 	return decode[client.Statistics](c.send(http.MethodGet, "/statistics/"+kind, nil).requireStatus(http.StatusOK))
 }
 
-// withDailyHistory creates an organisation that tracks an account with two videos. The account and the videos were fetched once a day; the
+// newCallerWithDailyHistory creates an organisation that tracks an account with two videos. The account and the videos were fetched once a day; the
 // last fetch was today. The parameter days is the number of days with a fetch.
-func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
+func newCallerWithDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 	t.Helper()
 	c := a.newCaller(t, tier)
 	c.trackAccount(map[string]any{"link": accountLink})
@@ -61,7 +61,7 @@ func withDailyHistory(t *testing.T, a *app, tier store.Tier, days int) *caller {
 func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := withDailyHistory(t, a, store.TierPremium, 33)
+		c := newCallerWithDailyHistory(t, a, store.TierPremium, 33)
 		points := c.accountHistory(accountLink, "")
 		require.Len(t, points, 31, "by default, the history contains today and the 30 days before")
 		for i, p := range points {
@@ -89,7 +89,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 func TestOrganisationHistory_returnsTheSumOfAllAccountsPerDay(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := withDailyHistory(t, a, store.TierPremium, 33)
+		c := newCallerWithDailyHistory(t, a, store.TierPremium, 33)
 		points := c.organisationHistory("")
 		require.Len(t, points, 31)
 		for i, p := range points {
@@ -129,7 +129,7 @@ func TestAccountAndOrganisationHistory_refuseAStartDateOlderThanTheTierAllows(t 
 func TestAccountAndOrganisationHistory_returnOnlyOnePointWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := withDailyHistory(t, a, store.TierBasic, 3)
+		c := newCallerWithDailyHistory(t, a, store.TierBasic, 3)
 		account, organisation := c.accountHistory(accountLink, ""), c.organisationHistory("")
 		require.Equal(t, []client.AccountHistoryPoint{{Date: account[0].Date, MetricsMasked: new(true)}}, account)
 		require.Equal(t, []client.OrganisationHistoryPoint{{Date: organisation[0].Date, MetricsMasked: new(true)}}, organisation)

@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// with23Videos creates an organisation with 23 tracked videos. Many videos have equal view counts, and five were never fetched.
-func with23Videos(t *testing.T, a *app) *caller {
+// newCallerWith23Videos creates an organisation with 23 tracked videos. Many videos have equal view counts, and five were never fetched.
+func newCallerWith23Videos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	for batch := range 4 {
@@ -36,7 +36,7 @@ func with23Videos(t *testing.T, a *app) *caller {
 func TestListVideos_paginationMatchesTheReturnedVideos(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := with23Videos(t, a)
+		c := newCallerWith23Videos(t, a)
 		for _, limit := range []int32{1, 7, 22, 23, 24, 5000} {
 			seen := map[uuid.UUID]bool{}
 			pages := (23 + limit - 1) / limit
@@ -72,7 +72,7 @@ func TestListVideos_paginationMatchesTheReturnedVideos(t *testing.T) {
 func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := with23Videos(t, a)
+		c := newCallerWith23Videos(t, a)
 		lastingIDs := map[uuid.UUID]bool{}
 		for _, v := range c.listVideos("").Data {
 			lastingIDs[v.AdID] = true
@@ -112,7 +112,7 @@ func TestCursor_returnsEveryVideoOnceDuringWrites(t *testing.T) {
 func TestCursor_isRefusedForAnotherList(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c := with23Videos(t, a)
+	c := newCallerWith23Videos(t, a)
 	const list = "order_by=latest_views&username=northwind.studio&limit=5"
 	next := *c.listVideos(list).Pagination.NextCursor
 	refused := func(sender *caller, query string) {
@@ -150,7 +150,7 @@ func TestCursor_isRefusedForAnotherList(t *testing.T) {
 func TestListVideos_returnsOnlyOneVideoWithoutMetricsToLowerTiers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := with23Videos(t, a)
+		c := newCallerWith23Videos(t, a)
 		full := c.listVideos("order_by=latest_views")
 		cursor := *c.listVideos("order_by=latest_views&limit=3").Pagination.NextCursor
 		for _, tier := range []store.Tier{store.TierLimited, store.TierBasic} {
@@ -199,7 +199,7 @@ func TestPagination_hasOrderByAndHasMoreOnlyInTheListOfVideos(t *testing.T) {
 func TestLists_linkHeaderPointsToTheNextPage(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	c := with23Videos(t, a)
+	c := newCallerWith23Videos(t, a)
 	collection := c.createCollection(map[string]any{"name": "Launch"})
 	c.createCollection(map[string]any{"name": "Other"})
 	account := c.listVideos("limit=1").Data[0].LinkedAccountID

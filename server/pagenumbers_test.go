@@ -92,8 +92,8 @@ func (a response) rows() []pageRow {
 	return out
 }
 
-// rowOf returns the row with a link to path. It fails the test if there is no such row.
-func rowOf(t *testing.T, rows []pageRow, path string) pageRow {
+// findRow returns the row with a link to path. It fails the test if there is no such row.
+func findRow(t *testing.T, rows []pageRow, path string) pageRow {
 	t.Helper()
 	for _, r := range rows {
 		if r.link == path {
@@ -142,12 +142,12 @@ func TestDashboardPages_showTheNumbersThatTheAPIReturns(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		collection, videos := createDashboardData(a, c)
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 
 		for _, path := range []string{"/video?order_by=latest_views", "/collection/" + collection.String()} {
 			rows := v.visit(path).rows()
 			for _, video := range c.listVideos("limit=10").Data {
-				row := rowOf(t, rows, "/video/"+string(video.Platform)+"/"+video.AdID.String())
+				row := findRow(t, rows, "/video/"+string(video.Platform)+"/"+video.AdID.String())
 				if strings.HasPrefix(path, "/video") {
 					require.Equal(t, []string{digits(video.LatestViews), digits(video.LatestLikes), digits(video.LatestComments)}, row.values, "%s", row.text)
 				}
@@ -210,7 +210,7 @@ func TestDashboardPages_treatIDsOfOtherOrganisationsLikeUnknownIDs(t *testing.T)
 		token, _, err := a.CreateToken(t.Context(), theirs.org.ID, "theirs", []store.Scope{store.ScopeRead}, 0)
 		require.NoError(t, err)
 		hook := theirs.createWebhook("https://hooks.example.com/theirs").ID
-		v := mine.signedIn(t)
+		v := mine.newSignedInVisitor(t)
 		for _, page := range []struct {
 			before, after string
 			id            uuid.UUID
@@ -251,7 +251,7 @@ func TestDashboardPages_hideNumbersThatTheTierHidesAndSayWhy(t *testing.T) {
 		collection, videos := createDashboardData(a, c)
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		for _, path := range []string{"/", "/?days=7", "/video", "/video/tiktok/" + videos[0].String(), "/account?include_linked=true", "/collection/" + collection.String(), "/settings", "/track"} {
 			page := v.visit(path)
 			require.Contains(t, string(page.body), "Your organisation's tier, <strong>basic</strong>, hides numbers", path)
@@ -274,7 +274,7 @@ func TestDashboardPages_visitsDoNotCountAgainstTheRateLimitOfPrograms(t *testing
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
 	c := a.newCaller(t, store.TierLimited)
-	v := c.signedIn(t)
+	v := c.newSignedInVisitor(t)
 	for range 8 {
 		v.visit("/video").requireStatus(http.StatusOK) // the 8 visits succeed, although the tier allows programs only 5 requests a minute
 	}
@@ -291,7 +291,7 @@ func TestDashboardPages_refuseChangesIfTheTokenLacksTheScope(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	id := c.track(tiktokLink)
-	v := a.newToken(t, c.org, store.ScopeRead).signedIn(t)
+	v := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t)
 	v.visit("/video").requireStatus(http.StatusOK)
 	for path, fields := range map[string][]string{
 		"/video/tiktok/" + id.String() + "/stop": nil, "/collection": {"name", "x"},
@@ -305,7 +305,7 @@ func TestSettingsPage_managesWebhooks(t *testing.T) {
 	t.Parallel()
 	eachWebhookApp(t, func(t *testing.T, a *app) {
 		c, r := a.newCaller(t, store.TierPremium), newReceiver(t)
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		refused := string(v.post("/settings/webhook", "url", r.URL+"/?a=<b>", "type", "video.removed").requireStatus(http.StatusBadRequest).body)
 		require.Contains(t, refused, `role="alert"`)
 		require.NotContains(t, refused, "<b>")
@@ -319,7 +319,7 @@ func TestSettingsPage_managesWebhooks(t *testing.T) {
 
 		path := "/settings/webhook/" + hook.ID.String()
 		shown := v.post(path + "/test").requireStatus(http.StatusSeeOther).Header.Get("Location")
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		r.take()[0].verify(t, secret)
 		require.Contains(t, textOf(v.visit(shown).requireStatus(http.StatusOK).document()), "status 200")
 		v.post(path + "/disable").requireStatus(http.StatusSeeOther)
@@ -336,7 +336,7 @@ func TestSettingsPage_createsAndRevokesTokens(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		page := v.post("/settings/token", "name", "Report <b>script</b>", "days", "30", "scopes", "read")
 		require.Contains(t, string(page.body), "Report &lt;b&gt;script&lt;/b&gt;")
 		secret := strings.TrimSpace(textOf(elements(page.document(), "code")[0]))

@@ -85,7 +85,7 @@ type pageBackend struct{ s *Server }
 
 // Identify returns the token and the organisation of a session. The parameter session is the secret of the session.
 func (b pageBackend) Identify(ctx context.Context, session string) (store.Identity, error) {
-	id, err := b.s.sessions.find(ctx, session, addressOf(ctx))
+	id, err := b.s.sessions.findToken(ctx, session, addressOf(ctx))
 	return id, b.problem(ctx, err)
 }
 
@@ -100,7 +100,7 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 	if !store.WellFormedToken(token) {
 		return "", b.problem(ctx, problem(CodeTokenMistyped, "The token's checksum does not fit, so it was mistyped or cut off."))
 	}
-	id, err := b.s.identities.find(ctx, token, addressOf(ctx))
+	id, err := b.s.identities.findToken(ctx, token, addressOf(ctx))
 	if err != nil {
 		return "", b.problem(ctx, err)
 	}
@@ -173,7 +173,7 @@ func (b pageBackend) setupError(ctx context.Context, err error) error {
 // SignOut ends a session. The parameter session is the secret of the session.
 func (b pageBackend) SignOut(ctx context.Context, session string) error {
 	err := b.s.store.EndSession(ctx, session)
-	b.s.sessions.forget(session)
+	b.s.sessions.forgetToken(session)
 	return b.problem(ctx, err)
 }
 
@@ -186,8 +186,8 @@ func (b pageBackend) HidesNumbers(tier store.Tier) bool { return b.s.tiers[tier]
 // MadeUp returns true if the numbers of the database are made up by the sandbox.
 func (b pageBackend) MadeUp() bool { return b.s.sandbox.Load() }
 
-// Do sends a request to the API with the rights of id, through all middleware of the server. The parameter visit is the visitor's request
-// for the page that shows the response.
+// Do sends a request to the API through all middleware of the server. The request has the rights of the token in the parameter id. The
+// parameter visit is the visitor's request for the page that shows the response.
 func (b pageBackend) Do(id store.Identity, visit *http.Request, method, target string, body io.Reader) (web.Response, error) {
 	r, err := http.NewRequestWithContext(context.WithValue(visit.Context(), pageCallerKey{}, id), method, target, body)
 	if err != nil {
@@ -219,18 +219,18 @@ func (b pageBackend) Operations(visit *http.Request) ([]byte, web.Version, error
 		version.Program = info.Main.Version
 	}
 	if b.s.status == nil {
-		return nil, version, b.problem(visit.Context(), problem(CodeNotFound, "This server does not know the state of collecting."))
+		return nil, version, b.problem(visit.Context(), problem(CodeNotFound, "This server does not know the state of the queue and the sources."))
 	}
 	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
 	b.s.status.ServeHTTP(w, visit)
 	if w.status != http.StatusOK {
-		return nil, version, b.problem(visit.Context(), problem(CodeUnavailable, "The state of collecting cannot be read now. Try again in a few seconds."))
+		return nil, version, b.problem(visit.Context(), problem(CodeUnavailable, "The state of the queue and the sources cannot be read now. Try again in a few seconds."))
 	}
 	return w.body.Bytes(), version, nil
 }
 
-// Served says which videos and accounts the running collectors can fetch, by platform and form of link.
-func (b pageBackend) Served(ctx context.Context) (queue.Served, error) {
+// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
+func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Served, error) {
 	served, err := b.s.store.Queue.Served(ctx)
 	return served, b.problem(ctx, err)
 }

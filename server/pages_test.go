@@ -30,7 +30,7 @@ func (v *visitor) visit(target string) response {
 	return v.request(http.MethodGet, target, nil)
 }
 
-// post sends a form. The parameter fields has the names and values of the form's fields, in turn.
+// post sends a form. The parameter fields contains the name of a form field, its value, the name of the next field, and so on.
 func (v *visitor) post(target string, fields ...string) response {
 	v.t.Helper()
 	form := url.Values{}
@@ -56,8 +56,8 @@ func (v *visitor) request(method, target string, body any, headers ...string) re
 	return got
 }
 
-// signedIn returns a visitor that is signed in with the token of c.
-func (c *caller) signedIn(t *testing.T) *visitor {
+// newSignedInVisitor returns a visitor that is signed in with the token of c.
+func (c *caller) newSignedInVisitor(t *testing.T) *visitor {
 	t.Helper()
 	v := &visitor{app: c.app, t: t}
 	v.post("/login", "token", c.token).requireStatus(http.StatusSeeOther)
@@ -79,7 +79,7 @@ func TestSignIn_startsASessionWithAToken(t *testing.T) {
 		}
 		require.Equal(t, "/", v.post("/login", "token", " "+c.token+"\n").requireStatus(http.StatusSeeOther).Header.Get("Location"))
 		require.True(t, v.cookie.HttpOnly)
-		require.True(t, v.cookie.Secure, "AppURL is an https URL")
+		require.True(t, v.cookie.Secure, "the cookie must be sent only over https, because AppURL is an https URL")
 		require.Equal(t, http.SameSiteLaxMode, v.cookie.SameSite)
 		require.NotContains(t, v.cookie.Value, c.token)
 
@@ -104,7 +104,7 @@ func TestSession_endsWhenItsTokenIsRevoked(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		v.visit("/").requireStatus(http.StatusOK)
 		id, err := a.Authenticate(t.Context(), c.token)
 		require.NoError(t, err)
@@ -172,7 +172,7 @@ func TestDashboardPages_refuseRequestsOfOtherSites(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	v := c.signedIn(t)
+	v := c.newSignedInVisitor(t)
 	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
 		v.headers = headers
 		v.post("/logout").requireStatus(http.StatusForbidden)
@@ -190,7 +190,7 @@ func TestTrackPage_showsTheResultForEachLink(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		old := c.track(videoURL(1))
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		a.platforms.redirect("https://vm.tiktok.com/ZMaccount9/", "https://www.tiktok.com/@elsewhere")
 		short := v.post("/track", "links", "https://vm.tiktok.com/ZMaccount9/").rows()
 		require.Contains(t, short[1].link, "/account/tiktok/", "a short link can lead to an account")
@@ -234,7 +234,7 @@ func TestDashboardPages_existAtTheDirectURLOfEachTrackedItem(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	v := c.signedIn(t)
+	v := c.newSignedInVisitor(t)
 	for path, link := range map[string]string{"/videos": tiktokLink, "/accounts": "https://www.youtube.com/@someone"} {
 		var tracked struct{ DirectURL string }
 		require.NoError(t, json.Unmarshal(c.send(http.MethodPost, path, map[string]any{"link": link}).requireStatus(http.StatusOK).body, &tracked))
@@ -266,7 +266,7 @@ func TestDashboardPages_linksBeginWithThePathOfTheAppURL(t *testing.T) {
 func TestSettingsPage_saysWhatTheCollectorsCanFetch(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		v := a.newCaller(t, store.TierPremium).signedIn(t)
+		v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
 		require.Contains(t, string(v.visit("/settings").requireStatus(http.StatusOK).body), "No collector is running")
 		_, err := a.Queue.Heartbeat(t.Context(), store.NewID(), time.Minute, nil, queue.Form{Platform: link.YouTube, Kind: queue.KindVideo},
 			queue.Form{Platform: link.Instagram, Kind: queue.KindVideo, ByHandle: true})

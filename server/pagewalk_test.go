@@ -28,9 +28,9 @@ const (
 	walkPageSize     = 1000   // number of videos on each page of the list
 )
 
-// withManyVideos creates an organisation with 10,400 videos, so that a list has several pages. The result neverStopped has the ids of the
-// videos that stay tracked. The result stoppable has the ids of the videos whose tracking the test can stop.
-func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.UUID) {
+// newCallerWithManyVideos creates an organisation with 10,400 videos, so that a list has several pages. The result neverStopped has the ids
+// of the videos that stay tracked during the test. The result stoppable has the ids of the videos whose tracking the test can stop.
+func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, stoppable []uuid.UUID) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)
 	now := a.Clock.Now()
@@ -51,18 +51,18 @@ func withManyVideos(t *testing.T, a *app) (c *caller, lasting, stoppable []uuid.
 		}
 		account.Videos = append(account.Videos, v)
 		if n < lastingVideos {
-			lasting = append(lasting, v.ID)
+			neverStopped = append(neverStopped, v.ID)
 		} else {
 			stoppable = append(stoppable, v.ID)
 		}
 	}
 	require.NoError(t, backfill.Load(t.Context(), a.Org(c.org.ID), batch))
-	return c, lasting, stoppable
+	return c, neverStopped, stoppable
 }
 
-// walk reads all pages of GET /videos and returns how many times each video was returned. It calls the function write between two pages. If
+// readAllPages reads all pages of GET /videos and returns how many times each video was returned. It calls the function write between two pages. If
 // byPage is true, it requests pages by their numbers, and otherwise by cursors.
-func (c *caller) walk(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
+func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, write func()) (map[uuid.UUID]int, error) {
 	timesReturned := map[uuid.UUID]int{}
 	next := ""
 	for page := 1; ; page++ {
@@ -105,11 +105,11 @@ func (c *caller) walk(ctx context.Context, query string, byPage bool, write func
 // changes: it tracks a new video, stops the tracking of a video, requests a refresh of a video, and stores new counts for all videos that
 // are due to be fetched.
 type writers struct {
-	c                  *caller
-	lasting, stoppable []uuid.UUID
-	steps              chan int
-	errs               chan error
-	done               sync.WaitGroup
+	c                       *caller
+	neverStopped, stoppable []uuid.UUID
+	steps                   chan int
+	errs                    chan error
+	done                    sync.WaitGroup
 }
 
 // run receives numbers from the channel w.steps. For each number, it makes the changes that the comment on the type writers describes. It
@@ -123,7 +123,7 @@ func (w *writers) run() {
 		}{
 			{http.MethodPost, "/videos", map[string]any{"link": videoURL(50_000 + n)}, http.StatusOK},
 			{http.MethodDelete, "/videos/" + w.stoppable[n%len(w.stoppable)].String(), nil, http.StatusOK},
-			{http.MethodPost, "/refresh/videos", map[string]any{"link": w.lasting[n*31%len(w.lasting)].String()}, http.StatusAccepted},
+			{http.MethodPost, "/refresh/videos", map[string]any{"link": w.neverStopped[n*31%len(w.neverStopped)].String()}, http.StatusAccepted},
 		} {
 			got, err := w.c.app.exchange(w.c.t, r.method, r.target, r.body, "Authorization", "Bearer "+w.c.token)
 			if err == nil && got.StatusCode != r.status {
@@ -188,8 +188,8 @@ func TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c, lasting, stoppable := withManyVideos(t, a)
-		w := &writers{c: c, lasting: lasting, stoppable: stoppable, steps: make(chan int), errs: make(chan error, 1)}
+		c, neverStopped, stoppable := newCallerWithManyVideos(t, a)
+		w := &writers{c: c, neverStopped: neverStopped, stoppable: stoppable, steps: make(chan int), errs: make(chan error, 1)}
 		w.done.Go(w.run)
 		steps := make(chan struct{}, len(walkCases)*(lastingVideos/walkPageSize+2))
 		var walkers, dispatch sync.WaitGroup
@@ -209,7 +209,7 @@ func TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce(t *testing.T) {
 		timesReturned, errs := make([]map[uuid.UUID]int, len(walkCases)), make([]error, len(walkCases))
 		for i, walk := range walkCases {
 			walkers.Go(func() {
-				timesReturned[i], errs[i] = c.walk(t.Context(), walk.query, walk.byPage, func() { steps <- struct{}{} })
+				timesReturned[i], errs[i] = c.readAllPages(t.Context(), walk.query, walk.byPage, func() { steps <- struct{}{} })
 			})
 		}
 		walkers.Wait()
@@ -223,7 +223,7 @@ func TestListVideos_pagingDuringWritesReturnsUnchangedVideosOnce(t *testing.T) {
 		}
 		for i, walk := range walkCases {
 			require.NoError(t, errs[i])
-			for _, id := range lasting {
+			for _, id := range neverStopped {
 				require.GreaterOrEqual(t, timesReturned[i][id], walk.minReturned, "%s: %s", walk.query, id)
 				require.LessOrEqual(t, timesReturned[i][id], walk.maxReturned, "%s: %s", walk.query, id)
 			}

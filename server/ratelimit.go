@@ -86,7 +86,7 @@ func (s *Server) limitNotModified(c echo.Context) error {
 	if err != nil || !quota.Exceeded {
 		return err
 	}
-	e := problem(CodeRateLimited, "Responses of %s to your organisation can have status 304 %s a minute. Try again in %s.",
+	e := problem(CodeRateLimited, "The operation %s can answer your organisation with status 304 %s a minute. Try again in %s.",
 		op.id, counted(int(limit), "time", ""), inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset
 	return e

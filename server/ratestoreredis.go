@@ -154,9 +154,9 @@ func (r *RedisRateStore) recordResult(ctx context.Context, err error, retry bool
 	switch now, down := r.now(), !r.downSince.IsZero(); {
 	case err != nil && !down:
 		r.downSince, r.retryAt = now, now.Add(redisRetryInterval)
-		r.logger.WarnContext(ctx, "redis is away: each server counts rate limits in its own memory until redis answers again", "error", err)
+		r.logger.WarnContext(ctx, "redis is unavailable: each server counts rate limits in its own memory until redis answers again", "error", err)
 	case err == nil && down && retry:
-		r.logger.InfoContext(ctx, "redis is back: servers share rate limits again", "unavailable_for", now.Sub(r.downSince))
+		r.logger.InfoContext(ctx, "redis is available again: servers share rate limits again", "unavailable_for", now.Sub(r.downSince))
 		r.downSince = time.Time{}
 	}
 }

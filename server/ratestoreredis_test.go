@@ -65,8 +65,8 @@ func countAccepted(callers []*caller, n int, method, target string, body any) in
 
 // These texts are in the log lines that a server writes when Redis becomes unavailable (redisAway) or available again (redisBack).
 const (
-	redisAway = "redis is away"
-	redisBack = "redis is back"
+	redisAway = "redis is unavailable"
+	redisBack = "redis is available again"
 )
 
 // requireLogged requires that each server logged redisAway and redisBack the given number of times.

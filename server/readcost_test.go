@@ -49,7 +49,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 			{"/videos?limit=100", 2, 3200, 610},
 			{"/videos?limit=100&username=someone", 2, 3300, 680},
 			{"/videos?limit=100&collections=Launch", 2, 3700, 780},
-			{"/videos/" + video + "/history?start_date=" + day, 3, 460, 420}, // a third statement finds the last point before start_date
+			{"/videos/" + video + "/history?start_date=" + day, 3, 460, 420}, // the third statement of this request finds the last point before start_date
 			{"/organisation/history?start_date=" + day, 2, 360, 330},
 			{"/accounts?limit=100", 2, 670, 530},
 		} {
@@ -71,7 +71,7 @@ func TestReads_useFewStatementsAndAllocations(t *testing.T) {
 			statements := db.Guard.Statements()
 			require.Len(t, statements, read.statements, "%s: %q", read.path, statements)
 			objects := testing.AllocsPerRun(50, func() { request(measured) })
-			t.Logf("%s %s: %.0f objects", engine, read.path, objects)
+			t.Logf("on %s, the request %s allocates %.0f objects", engine, read.path, objects)
 			require.LessOrEqual(t, objects, map[string]float64{"sqlite": read.sqlite, "postgres": read.postgres}[engine], "%s %s", engine, read.path)
 		}
 	}

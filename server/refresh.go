@@ -43,7 +43,7 @@ func (s *Server) refresh(ctx context.Context, res resource, text string) (notDue
 	done, err := res.refresh(CallerFrom(ctx).Org, ctx, ref)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, untracked(res.kind, text)
+		return nil, untrackedError(res.kind, text)
 	case err != nil || done.Scheduled:
 		return nil, err
 	}

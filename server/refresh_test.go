@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// refreshTargets tracks a video and an account. The keys of the result are the paths of the two refresh operations. The value for the
-// videos' path has the id and two links of the video. The value for the accounts' path has the id and two links of the account.
+// refreshTargets tracks a video and an account. The result has two keys: the path of the operation that refreshes videos, with the id and
+// two links of the video, and the path of the operation that refreshes accounts, with the id and two links of the account.
 func refreshTargets(c *caller) map[string][]string {
 	video, account := c.track(tiktokLink), c.trackAccount(map[string]any{"link": accountLink}).AccountID
 	return map[string][]string{

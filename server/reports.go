@@ -123,7 +123,7 @@ func writeReport(w io.Writer, r store.Report, c store.Campaign) error {
 	if err != nil {
 		return err
 	}
-	const end = "]}" // the JSON of a report without videos ends with these two characters, because videos is its last member
+	const end = "]}" // the end of a report's JSON: the array videos is the last member
 	if _, err := w.Write(bytes.TrimSuffix(encoded, []byte(end))); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (a
 	if err != nil {
 		return nil, err
 	}
-	if err := setTag(ctx, tagOf(sum)); err != nil {
+	if err := setTag(ctx, hashToETag(sum)); err != nil {
 		return nil, err
 	}
 	_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)

@@ -26,10 +26,10 @@ type campaign struct {
 	added       map[uuid.UUID]string // day on which each video was added, by the id of the video
 }
 
-// withCampaign tracks the given number of videos, adds them to four nested collections, and advances the clock through the given number of
+// newCampaign tracks the given number of videos, adds them to four nested collections, and advances the clock through the given number of
 // days. It fetches the videos once a day, but skips one day in seven. The last tenth of the videos is added to the collections in the
 // middle of the period. On some days, the views of some videos are unknown or lower than the day before.
-func withCampaign(t *testing.T, a *app, videos, days int) campaign {
+func newCampaign(t *testing.T, a *app, videos, days int) campaign {
 	t.Helper()
 	c := campaign{a.newCaller(t, store.TierPremium), nil, map[uuid.UUID]string{}}
 	for level := range 4 {
@@ -110,7 +110,7 @@ func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		const videos, days = 300, 60
-		c := withCampaign(t, a, videos, days)
+		c := newCampaign(t, a, videos, days)
 		from := a.daysAgo(days - 1)
 		sums, joined, known := map[string]int64{}, map[string]int64{}, map[string]int64{}
 		var gained int64
@@ -165,7 +165,7 @@ func TestCollectionHistory_equalsTheSumOfTheVideosHistories(t *testing.T) {
 func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := withCampaign(t, a, 20, 12)
+		c := newCampaign(t, a, 20, 12)
 		body := map[string]any{"start_date": a.daysAgo(11), "include_children": true}
 		made := c.send(http.MethodPost, c.path("/reports"), body, "Idempotency-Key", "one").requireStatus(http.StatusCreated)
 		require.Equal(t, made.body, c.send(http.MethodPost, c.path("/reports"), body, "Idempotency-Key", "one").requireStatus(http.StatusCreated).body)
@@ -184,7 +184,7 @@ func TestReport_doesNotChangeIfItsVideosChange(t *testing.T) {
 		history := decode[[]client.CollectionHistoryPoint](c.send(http.MethodGet, c.path("/history?include_children=true&start_date="+a.daysAgo(11)), nil).requireStatus(http.StatusOK))
 		require.Equal(t, history, report.Days)
 
-		a.fetch(factsWithViews(1)) // the views of today are now lower, so today's history points are corrected
+		a.fetch(factsWithViews(1)) // the views are now lower than before, which changes the history points of today
 		for id := range c.added {
 			c.stopVideos(http.StatusOK, id.String())
 		}

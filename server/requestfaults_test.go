@@ -16,9 +16,9 @@ import (
 // the operation cannot contain the fault. The test chooses functions at random. A function that is listed several times is chosen more
 // often.
 var faults = []func(g *generator, r *generatedRequest) *generatedRequest{
-	wrongParameter, wrongParameter, wrongParameter, wrongPath, wrongPath, wrongBody, wrongBody, wrongBody, wrongBody,
-	brokenQuery, unknownParameter, repeatedParameter, brokenBody, brokenBody, repeatedMember, wrongMedia, bodyTooLarge,
-	wrongToken, wrongScope, wrongMethod, wrongLink, wrongRange, pageOfUnpaginatedList, cursorOfAnotherList, wrongHeader, corruptBytes, corruptBytes,
+	setWrongParameter, setWrongParameter, setWrongParameter, setWrongPath, setWrongPath, setWrongBodyValue, setWrongBodyValue, setWrongBodyValue, setWrongBodyValue,
+	breakQuery, addUnknownParameter, repeatParameter, breakBody, breakBody, repeatMember, setWrongMediaType, makeBodyTooLarge,
+	setWrongToken, useTokenWithoutScope, setWrongMethod, setWrongLink, setWrongRange, requestPageOfUnpaginatedList, sendCursorOfAnotherList, setTooLongHeader, corruptBytes, corruptBytes,
 }
 
 // generateInvalid generates a request with one random fault.
@@ -30,8 +30,8 @@ func (g *generator) generateInvalid(op *contractOperation) *generatedRequest {
 	}
 }
 
-// wrongParameter sets a random query parameter to an invalid value.
-func wrongParameter(g *generator, r *generatedRequest) *generatedRequest {
+// setWrongParameter sets a random query parameter to an invalid value.
+func setWrongParameter(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInQuery)
 	if len(params) == 0 {
 		return nil
@@ -68,8 +68,8 @@ func (g *generator) wrongParameters(op *contractOperation, p *openapi3.Parameter
 	return append(nonsense, g.wrongTexts(s)...)
 }
 
-// wrongPath sets a random path parameter to an invalid value.
-func wrongPath(g *generator, r *generatedRequest) *generatedRequest {
+// setWrongPath sets a random path parameter to an invalid value.
+func setWrongPath(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInPath)
 	if len(params) == 0 {
 		return nil
@@ -111,8 +111,8 @@ func nodesOf(pointer string, s *openapi3.Schema, value any, set func(any)) []nod
 	return out
 }
 
-// wrongBody replaces a random value in the body by a value that does not match the schema.
-func wrongBody(g *generator, r *generatedRequest) *generatedRequest {
+// setWrongBodyValue replaces a random value in the body by a value that does not match the schema.
+func setWrongBodyValue(g *generator, r *generatedRequest) *generatedRequest {
 	s := r.op.bodySchema()
 	if s == nil || r.body == nil {
 		return nil
@@ -134,14 +134,14 @@ func wrongBody(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "%s of the body is %.100s", at.pointer, renderJSON(value))
 }
 
-// brokenQuery adds text with invalid syntax or encoding to the query.
-func brokenQuery(g *generator, r *generatedRequest) *generatedRequest {
+// breakQuery adds text with invalid syntax or encoding to the query.
+func breakQuery(g *generator, r *generatedRequest) *generatedRequest {
 	r.rawQuery = oneOf(g.random, []string{"a=1;b=2", "%zz", "%", "limit=%4", "limit=1;", "%C3%28=1", "%00=1", "=1", "=", "x;y", "%ff", "limit%=1"})
 	return r.withExpectation(expect400, "the query contains the invalid part %s", r.rawQuery)
 }
 
-// unknownParameter adds a query parameter that the operation does not declare.
-func unknownParameter(g *generator, r *generatedRequest) *generatedRequest {
+// addUnknownParameter adds a query parameter that the operation does not declare.
+func addUnknownParameter(g *generator, r *generatedRequest) *generatedRequest {
 	names := []string{"colour", "Limit", "LIMIT", "limit[]", "limit%20", "page.size", "api_version", "%F0%9F%98%80", "organisation_id", strings.Repeat("x", 3000)}
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
 		names = append(names, strings.ToUpper(p.Name), p.Name+"%00", p.Name+"s_")
@@ -150,8 +150,8 @@ func unknownParameter(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "the operation has no parameter %.100s", r.rawQuery)
 }
 
-// repeatedParameter makes a query parameter occur twice that may occur only once.
-func repeatedParameter(g *generator, r *generatedRequest) *generatedRequest {
+// repeatParameter makes a query parameter occur twice that may occur only once.
+func repeatParameter(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInQuery)
 	if len(params) == 0 {
 		return nil
@@ -166,8 +166,8 @@ func repeatedParameter(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "the query parameter %s occurs twice", p.Name)
 }
 
-// brokenBody replaces the body by a text that is not exactly one JSON object.
-func brokenBody(g *generator, r *generatedRequest) *generatedRequest {
+// breakBody replaces the body by a text that is not exactly one JSON object.
+func breakBody(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil {
 		return nil
 	}
@@ -184,8 +184,8 @@ func brokenBody(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "the body is %.60q", r.raw)
 }
 
-// repeatedMember adds the same member twice to an object of the body.
-func repeatedMember(g *generator, r *generatedRequest) *generatedRequest {
+// repeatMember adds the same member twice to an object of the body.
+func repeatMember(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil {
 		return nil
 	}
@@ -209,8 +209,8 @@ func repeatedMember(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "the body has a duplicate member at byte %d", at)
 }
 
-// wrongMedia sends the body with an unsupported Content-Type or Content-Encoding.
-func wrongMedia(g *generator, r *generatedRequest) *generatedRequest {
+// setWrongMediaType sends the body with an unsupported Content-Type or Content-Encoding.
+func setWrongMediaType(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil {
 		return nil
 	}
@@ -222,8 +222,8 @@ func wrongMedia(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withStatus(http.StatusUnsupportedMediaType, "the body has Content-Type %q and Content-Encoding %q", r.headers["Content-Type"], r.headers["Content-Encoding"])
 }
 
-// bodyTooLarge makes the body larger than 2 MiB.
-func bodyTooLarge(g *generator, r *generatedRequest) *generatedRequest {
+// makeBodyTooLarge makes the body larger than 2 MiB.
+func makeBodyTooLarge(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body == nil || !g.chance(5) { // only 5 percent of the bodies become too large, because large bodies are slow
 		return nil
 	}
@@ -231,16 +231,16 @@ func bodyTooLarge(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withStatus(http.StatusRequestEntityTooLarge, "the body is larger than 2 MiB")
 }
 
-// wrongToken replaces the Authorization header by an invalid header, or removes the header.
-func wrongToken(g *generator, r *generatedRequest) *generatedRequest {
+// setWrongToken replaces the Authorization header by an invalid header, or removes the header.
+func setWrongToken(g *generator, r *generatedRequest) *generatedRequest {
 	r.caller = nil
 	r.headers["Authorization"] = oneOf(g.random, []string{"", "Bearer", "Bearer ", "Basic dXNlcjpwYXNz", "Bearer rt_nonsense", "Bearer rt_" + strings.Repeat("A", 46), "bearer  x y", g.callers[0].token,
 		"Bearer " + changeOneCharacter(g.callers[0].token), "Bearer " + g.callers[0].token + "A", "Token " + g.callers[0].token, "Bearer \xff", "Bearer " + strings.Repeat("x", 100_000)})
 	return r.withStatus(http.StatusUnauthorized, "the token is %.60q", r.headers["Authorization"])
 }
 
-// wrongScope uses a token that does not have the scope that the operation requires.
-func wrongScope(g *generator, r *generatedRequest) *generatedRequest {
+// useTokenWithoutScope uses a token that does not have the scope that the operation requires.
+func useTokenWithoutScope(g *generator, r *generatedRequest) *generatedRequest {
 	switch scope, _ := r.op.Operation.Extensions["x-scope"].(string); scope {
 	case "read":
 		r.caller = g.writer
@@ -252,8 +252,8 @@ func wrongScope(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withStatus(http.StatusForbidden, "the token does not have the scope of the operation")
 }
 
-// wrongMethod uses a method that the path does not support, or OPTIONS, which every path supports although the contract does not list it.
-func wrongMethod(g *generator, r *generatedRequest) *generatedRequest {
+// setWrongMethod uses a method that the path does not support, or OPTIONS, which every path supports although the contract does not list it.
+func setWrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 	r.method = oneOf(g.random, []string{"PUT", "TRACE", "CONNECT", "BREW", "get", "PATCH", "POST", "DELETE", http.MethodOptions})
 	u, err := url.ParseRequestURI(g.targetOf(r))
 	if err != nil {
@@ -268,16 +268,16 @@ func wrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withStatus(http.StatusMethodNotAllowed, "the method is %s", r.method)
 }
 
-// wrongLink replaces a link by a link of the other kind, such as a video link by an account link, or by a text that is not a supported
+// setWrongLink replaces a link by a link of the other kind, such as a video link by an account link, or by a text that is not a supported
 // link.
-func wrongLink(g *generator, r *generatedRequest) *generatedRequest {
+func setWrongLink(g *generator, r *generatedRequest) *generatedRequest {
 	other := map[textKind]textKind{videoLink: accountLinks, accountLinks: videoLink}
 	pick := func(kinds []textKind) string {
 		return oneOf(g.random, append(slices.Clone(g.wrongLinks), oneOf(g.random, g.ownItems[other[kinds[0]]])))
 	}
 	if s := r.op.bodySchema(); s != nil {
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			kinds := kindsOf(r.op, name)
+			kinds := kindsOfField(r.op, name)
 			if members, ok := r.body.(map[string]any); ok && s.Properties[name].Value.Format == "uri" {
 				members[name] = pick(kinds)
 				return r.withExpectation(expect4xx, "%s is %s", name, members[name])
@@ -285,7 +285,7 @@ func wrongLink(g *generator, r *generatedRequest) *generatedRequest {
 		}
 	}
 	for _, p := range r.op.parameters(openapi3.ParameterInQuery) {
-		if kinds := kindsOf(r.op, p.Name); p.Schema.Value.Type.Is("string") && kinds != nil && mustBeLink(p.Schema.Value, kinds) {
+		if kinds := kindsOfField(r.op, p.Name); p.Schema.Value.Type.Is("string") && kinds != nil && mustBeLink(p.Schema.Value, kinds) {
 			r.set(p.Name, pick(kinds))
 			return r.withExpectation(expect400, "%s is not a link of the kind that the parameter accepts", p.Name)
 		}
@@ -293,9 +293,9 @@ func wrongLink(g *generator, r *generatedRequest) *generatedRequest {
 	return nil
 }
 
-// wrongRange sets the start of a date range to a date that is after the end or older than the tier allows.
-func wrongRange(g *generator, r *generatedRequest) *generatedRequest {
-	ends := g.ranges(r.op)
+// setWrongRange sets the start of a date range to a date that is after the end or older than the tier allows.
+func setWrongRange(g *generator, r *generatedRequest) *generatedRequest {
+	ends := g.dateRanges(r.op)
 	if len(ends) == 0 {
 		return nil
 	}
@@ -304,7 +304,7 @@ func wrongRange(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.Parameters.GetByInAndName("query", pair[0]).Schema.Value.Format == "date-time" {
 		start, end = start+"T00:00:00Z", start+"T00:00:00+00:01"
 	}
-	if r.isOfPeriod() && g.chance(50) {
+	if r.hasPeriod() && g.chance(50) {
 		r.dropParameters(pair[1])
 		r.set(pair[0], g.now.AddDate(0, 0, -731-g.IntN(1000)).Format("2006-01-02"))
 		return r.withExpectation(expect400, "%s is older than the tier allows", pair[0])
@@ -314,8 +314,8 @@ func wrongRange(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect400, "%s is after %s", pair[0], pair[1])
 }
 
-// pageOfUnpaginatedList requests page 2 of a list without paginated=true. Such a request is invalid.
-func pageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedRequest {
+// requestPageOfUnpaginatedList requests page 2 of a list without paginated=true. Such a request is invalid.
+func requestPageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") == nil {
 		return nil
 	}
@@ -327,8 +327,8 @@ func pageOfUnpaginatedList(g *generator, r *generatedRequest) *generatedRequest 
 	return r.withExpectation(expect400, "page is 2, but paginated is not true")
 }
 
-// cursorOfAnotherList sends a cursor that the server returned to another organisation, or a text that is not a cursor.
-func cursorOfAnotherList(g *generator, r *generatedRequest) *generatedRequest {
+// sendCursorOfAnotherList sends a cursor that the server returned to another organisation, or a text that is not a cursor.
+func sendCursorOfAnotherList(g *generator, r *generatedRequest) *generatedRequest {
 	if r.op.Operation.Parameters.GetByInAndName("query", "cursor") == nil {
 		return nil
 	}
@@ -340,8 +340,8 @@ func cursorOfAnotherList(g *generator, r *generatedRequest) *generatedRequest {
 	return r.withExpectation(expect4xx, "the cursor is not a cursor of this list")
 }
 
-// wrongHeader sets a header to a value that is longer than the contract allows.
-func wrongHeader(g *generator, r *generatedRequest) *generatedRequest {
+// setTooLongHeader sets a header to a value that is longer than the contract allows.
+func setTooLongHeader(g *generator, r *generatedRequest) *generatedRequest {
 	params := r.op.parameters(openapi3.ParameterInHeader)
 	if len(params) == 0 {
 		return nil

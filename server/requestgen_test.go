@@ -197,7 +197,7 @@ func (g *generator) makeConsistent(r *generatedRequest) {
 	if r.op.Operation.Parameters.GetByInAndName("query", "paginated") != nil && paginated != "true" {
 		r.dropParameters("page")
 	}
-	for _, ends := range g.ranges(r.op) {
+	for _, ends := range g.dateRanges(r.op) {
 		from, hasFrom := r.get(ends[0])
 		to, hasTo := r.get(ends[1])
 		switch {
@@ -206,7 +206,7 @@ func (g *generator) makeConsistent(r *generatedRequest) {
 				r.set(ends[0], to)
 				r.set(ends[1], from)
 			}
-		case hasTo && r.isOfPeriod():
+		case hasTo && r.hasPeriod():
 			r.set(ends[1], g.validEndDate())
 		}
 	}
@@ -228,14 +228,14 @@ func (g *generator) validEndDate() string {
 	return g.now.AddDate(0, 0, -g.IntN(30)).Format(time.DateOnly)
 }
 
-// isOfPeriod returns true if the operation returns the numbers of a period of days. If the request does not set the period, the server uses
+// hasPeriod returns true if the operation returns the numbers of a period of days. If the request does not set the period, the server uses
 // a default.
-func (r *generatedRequest) isOfPeriod() bool {
+func (r *generatedRequest) hasPeriod() bool {
 	return strings.HasSuffix(r.op.Path, "/history") || strings.HasSuffix(r.op.Path, "/statistics")
 }
 
-// ranges returns a pair of parameter names for each date range of an operation: the start parameter and the end parameter.
-func (g *generator) ranges(op *contractOperation) [][2]string {
+// dateRanges returns a pair of parameter names for each date range of an operation: the start parameter and the end parameter.
+func (g *generator) dateRanges(op *contractOperation) [][2]string {
 	var out [][2]string
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {
 		if strings.Contains(p.Name, "start") {
@@ -264,7 +264,7 @@ func (g *generator) targetOf(r *generatedRequest) string {
 	for _, name := range slices.Sorted(maps.Keys(r.path)) {
 		value := url.PathEscape(r.path[name])
 		switch g.IntN(10) {
-		case 0: // in this case, every byte of the value is percent-encoded
+		case 0: // percent-encode every byte of the value
 			value = ""
 			for _, b := range []byte(r.path[name]) {
 				value += fmt.Sprintf("%%%02x", b)

@@ -95,17 +95,17 @@ func matchesSchema(s *openapi3.Schema, text string) bool {
 	case "uuid":
 		return uuidPattern.MatchString(text)
 	case "date":
-		return inYears(time.Parse(time.DateOnly, text))
+		return isContractTime(time.Parse(time.DateOnly, text))
 	case "date-time":
-		return !slices.Contains(notTimes, text) && inYears(time.Parse(time.RFC3339, text))
+		return !slices.Contains(notTimes, text) && isContractTime(time.Parse(time.RFC3339, text))
 	}
 	return true
 }
 
 var uuidPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// inYears returns true if err is nil and t is in the years 1970 to 2999. The contract allows only these years.
-func inYears(t time.Time, err error) bool {
+// isContractTime returns true if err is nil and t is in the years 1970 to 2999. The contract allows only these years.
+func isContractTime(t time.Time, err error) bool {
 	return err == nil && t.UTC().Year() >= 1970 && t.UTC().Year() <= 2999
 }
 
@@ -121,7 +121,7 @@ func (g *generator) validText(op *contractOperation, name string, s *openapi3.Sc
 		at := g.now.Add(-time.Duration(g.IntN(1000)) * time.Hour)
 		return at.In(time.FixedZone("", (g.IntN(27)-12)*3600)).Format(oneOf(g.random, []string{time.RFC3339, "2006-01-02T15:04:05.000000-07:00", "2006-01-02T15:04:05.9Z07:00"}))
 	}
-	kinds := kindsOf(op, name)
+	kinds := kindsOfField(op, name)
 	if kinds == nil {
 		panic(fmt.Sprintf("%s: kindsByField has no entry for %q", op.id, name))
 	}
@@ -178,7 +178,7 @@ func (g *generator) itemText(m textKind) string {
 		of = g.missingItems
 	}
 	if m == videoLink || m == accountLinks {
-		return g.otherForm(oneOf(g.random, of[m]))
+		return g.varyLink(oneOf(g.random, of[m]))
 	}
 	return oneOf(g.random, of[m])
 }
@@ -192,8 +192,8 @@ func (g *generator) link(m textKind) string {
 	return g.itemText(m)
 }
 
-// otherForm returns a link of the same video or account in a random form, for example without https or with a query.
-func (g *generator) otherForm(link string) string {
+// varyLink returns a link of the same video or account in a random form, for example without https or with a query.
+func (g *generator) varyLink(link string) string {
 	switch g.IntN(8) {
 	case 0:
 		return link + "?utm_source=x&is_copy_url=1"

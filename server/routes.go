@@ -38,25 +38,25 @@ func (s *Server) routes(trusted []netip.Prefix) (*echo.Echo, error) {
 	e.Use( // requests pass through the middleware in the order of this list
 		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // compression wraps the response writer, so it comes first
 
-		requestIDs(),        // comes before any middleware that reads the request id
-		s.traceRequests(),   // comes after requestIDs, whose id is in the span, and before any middleware that queries the database
-		s.limitTime(),       // comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
-		s.logRequests,       // comes before recoverPanics, so that logRequests logs the status 500 after a panic
-		s.setHeaders,        // comes before any middleware that can answer the request, so that every response has the headers
-		s.allowOrigins,      // comes before authenticate, because the preflight request of a browser has no token
-		s.recoverPanics(),   // comes after logRequests and before any middleware that can panic
-		limitBody,           // comes before any middleware that reads the body
-		s.authenticate,      // comes before limitOrganisation, which needs the tier, and before validate, so that 401 precedes 400
-		s.limitOrganisation, // comes before validate, so that invalid requests are also counted
-		s.checkScope,        // comes after limitOrganisation, so that a response with status 403 has the RateLimit headers
-		s.limitInFlight,     // comes after the quick checks, and before validate, which reads the body
-		s.validate,          // comes after all checks that do not need the body, because validate reads the body
+		requestIDs(),        // requestIDs comes before any middleware that reads the request id
+		s.traceRequests(),   // traceRequests comes after requestIDs, because the span has the request id, and before any middleware that queries the database
+		s.limitTime(),       // limitTime comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
+		s.logRequests,       // logRequests comes before recoverPanics, so that it logs the status 500 after a panic
+		s.setHeaders,        // setHeaders comes before any middleware that can answer the request, so that every response has the headers
+		s.allowOrigins,      // allowOrigins comes before authenticate, because the preflight request of a browser has no token
+		s.recoverPanics(),   // recoverPanics comes after logRequests and before any middleware that can panic
+		limitBody,           // limitBody comes before any middleware that reads the body
+		s.authenticate,      // authenticate comes before limitOrganisation, which needs the tier, and before validate, so that 401 precedes 400
+		s.limitOrganisation, // limitOrganisation comes before validate, so that invalid requests are also counted
+		s.checkScope,        // checkScope comes after limitOrganisation, so that a response with status 403 has the RateLimit headers
+		s.limitInFlight,     // limitInFlight comes after the quick checks, and before validate, which reads the body
+		s.validate,          // validate comes after all checks that do not need the body, because it reads the body
 
-		s.chooseFormat, // comes after limitOrganisation, so that requests with an invalid Accept are counted, and before any middleware that changes the JSON
+		s.chooseFormat, // chooseFormat comes after limitOrganisation, so that requests with an invalid Accept are counted, and before any middleware that changes the JSON
 
-		s.idempotency,         // comes after validate, because idempotency hashes the body that validate decodes
-		s.answerConditionally, // comes after idempotency, so that the ETag depends only on the operation's response
-		s.linkNextPage,        // comes before the operation, which calls the function that linkNextPage puts into the context
+		s.idempotency,         // idempotency comes after validate, because it hashes the body that validate decodes
+		s.answerConditionally, // answerConditionally comes after idempotency, so that the ETag depends only on the operation's response
+		s.linkNextPage,        // linkNextPage comes before the operation, which calls the function that linkNextPage puts into the context
 	)
 	api.RegisterHandlers(withHead{e}, api.NewStrictHandler(s, nil))
 	// The routes below are not operations of the OpenAPI contract.
@@ -103,7 +103,7 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// readyTimeout is the time limit of the database check of GET /readyz. With it, the server answers within two seconds.
+// readyTimeout is the time limit of the database check of GET /readyz. It is short enough that the response always comes within two seconds.
 const readyTimeout = 1500 * time.Millisecond
 
 // errDraining is the reason why GET /readyz answers with status 503 while the server is about to end.

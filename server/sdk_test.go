@@ -82,10 +82,10 @@ func (s sdk) run(t *testing.T, address, token, program string, args ...string) s
 	return string(out)
 }
 
-// faultyProxy starts a proxy that forwards requests to the server of a, with two faults. It answers the first GET /authenticate with status
+// startFaultyProxy starts a proxy that forwards requests to the server of a, with two faults. It answers the first GET /authenticate with status
 // 429, and it drops the response to the first POST /collections. The function keys returns the values of Idempotency-Key in all POST
 // /collections.
-func (a *app) faultyProxy(t *testing.T) (address string, keys func() []string) {
+func (a *app) startFaultyProxy(t *testing.T) (address string, keys func() []string) {
 	t.Helper()
 	target, err := url.Parse(a.http.URL)
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestSDKs_supportRetriesPagingAndTypedErrors(t *testing.T) {
 			for n := range links {
 				links[n] = videoURL(n)
 			}
-			address, keys := a.faultyProxy(t)
+			address, keys := a.startFaultyProxy(t)
 			var got struct {
 				Organisation, Created, ByLink string
 				Collections, Statuses, IDs    []string
@@ -361,7 +361,7 @@ func TestSDKs_goClientSupportsRetriesPagingAndTypedErrors(t *testing.T) {
 	for n := range 10 {
 		want[c.track(videoURL(n)).String()] = true
 	}
-	address, keys := a.faultyProxy(t)
+	address, keys := a.startFaultyProxy(t)
 	sdk, err := client.New(address, c.token)
 	require.NoError(t, err)
 	who, err := sdk.Authenticate(t.Context()) // the proxy answers the first of these requests with status 429

@@ -25,9 +25,9 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// cuttingServer starts a server that answers the first request with a body that ends too early. It forwards all other requests to the
+// startCuttingServer starts a server that answers the first request with a body that ends too early. It forwards all other requests to the
 // server of a. The result requests counts all requests.
-func (a *app) cuttingServer(t *testing.T) (address string, requests *atomic.Int32) {
+func (a *app) startCuttingServer(t *testing.T) (address string, requests *atomic.Int32) {
 	t.Helper()
 	requests = new(atomic.Int32)
 	cutting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func TestSDKs_repeatARequestWhoseResponseIsIncomplete(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	for _, s := range sdks {
-		address, requests := a.cuttingServer(t)
+		address, requests := a.startCuttingServer(t)
 		require.Equal(t, "accepted\n", s.run(t, address, c.token, "testdata/sdk/authenticate"+s.extension), s.name)
 		require.EqualValues(t, 2, requests.Load(), s.name)
 	}
@@ -59,7 +59,7 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	address, requests := a.cuttingServer(t)
+	address, requests := a.startCuttingServer(t)
 	sdk, err := client.New(address, c.token)
 	require.NoError(t, err)
 	who, err := sdk.Authenticate(t.Context())
@@ -67,7 +67,7 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.Equal(t, c.org.ID, who.Organisation.ID)
 	require.EqualValues(t, 2, requests.Load())
 
-	address, requests = a.cuttingServer(t)
+	address, requests = a.startCuttingServer(t)
 	sdk, err = client.New(address, c.token)
 	require.NoError(t, err)
 	created, err := sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // a POST has an idempotency key
@@ -76,7 +76,7 @@ func TestSDKs_goClientRepeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 2, requests.Load())
 
 	var part bytes.Buffer
-	address, requests = a.cuttingServer(t)
+	address, requests = a.startCuttingServer(t)
 	sdk, err = client.New(address, c.token)
 	require.NoError(t, err)
 	_, err = sdk.Download(t.Context(), &part, "/videos", nil, client.XLSX)

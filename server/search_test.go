@@ -17,7 +17,7 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 		c, other := a.newCaller(t, store.TierPremium), a.newCaller(t, store.TierPremium)
 		collection, videos := createDashboardData(a, c)
 		video := decode[client.Video](c.send(http.MethodGet, "/videos/"+videos[0].String(), nil).requireStatus(http.StatusOK))
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		search := func(v *visitor, text string) string {
 			return string(v.request(http.MethodGet, "/search?q="+url.QueryEscape(text), nil, "HX-Request", "true").requireStatus(http.StatusOK).body)
 		}
@@ -29,14 +29,14 @@ func TestSearch_findsVideosAccountsAndCollections(t *testing.T) {
 		require.Contains(t, search(v, "https://no.such.platform/x"), "Nothing was found", "a search for a link of an unknown platform finds nothing")
 		require.NotContains(t, search(v, "sPRin"), "<!doctype html>", "the response to the search dialog contains only the results and not a whole page")
 		require.Contains(t, string(v.visit("/search?q=spring").requireStatus(http.StatusOK).body), "<!doctype html>")
-		require.NotContains(t, search(other.signedIn(t), "spring"), collection.String())
+		require.NotContains(t, search(other.newSignedInVisitor(t), "spring"), collection.String())
 	})
 }
 
 func TestSettingsPage_storesTheChosenColourScheme(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
-	v := a.newCaller(t, store.TierPremium).signedIn(t)
+	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
 	session := *v.cookie
 	require.Contains(t, string(v.visit("/settings").body), `<html lang="en">`)
 	v.post("/settings/theme", "theme", "dark").requireStatus(http.StatusSeeOther)

@@ -77,10 +77,10 @@ type Server struct {
 	logger           *slog.Logger
 	later            *laterWrites
 	rates            RateStore
-	sandbox          atomic.Bool          // true if the numbers in the database are made up by the sandbox, or the first numbers will be
+	sandbox          atomic.Bool          // true if the sandbox has made up the numbers in the database, or will make up the first numbers
 	draining         atomic.Bool          // true after Drain was called
-	dataKnown        atomic.Bool          // true if the server has read from the database that it contains numbers; the value of sandbox is then final
-	traces           trace.TracerProvider // see Options.Traces; can be nil
+	dataKnown        atomic.Bool          // true if this server has found numbers in the database; the value of sandbox is then final
+	traces           trace.TracerProvider // records spans, see Options.Traces; can be nil
 	status           http.Handler         // handler of /status; can be nil, see Options.Status
 	previewAllowance int
 	requestTimeout   time.Duration

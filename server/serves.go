@@ -43,10 +43,10 @@ func (r *servedReader) read(ctx context.Context) (queue.Served, error) {
 // platformNames are the names of the platforms as they are written in sentences for callers.
 var platformNames = map[link.Platform]string{link.TikTok: "TikTok", link.Instagram: "Instagram", link.YouTube: "YouTube", link.Facebook: "Facebook"}
 
-// unsupported checks whether the running collectors can fetch the video or account of the link l. If no source can fetch it, the result
+// checkFetchable checks whether the running collectors can fetch the video or account of the link l. If no source can fetch it, the result
 // reason says so, and the result warning also says what to do. If a source could fetch it, but only from a link of a different form, reason
 // is "", and warning asks for such a link. In all other cases, for example if no collector is running, both results are "".
-func unsupported(served queue.Served, l link.Link) (reason, warning string) {
+func checkFetchable(served queue.Served, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
 	platform := platformNames[l.Platform]
@@ -72,7 +72,7 @@ func unsupported(served queue.Served, l link.Link) (reason, warning string) {
 func linkWarnings(served queue.Served, links []link.Link) []string {
 	warnings, seen := []string{}, map[string]bool{}
 	for _, l := range links {
-		if _, warning := unsupported(served, l); warning != "" && !seen[warning] {
+		if _, warning := checkFetchable(served, l); warning != "" && !seen[warning] {
 			seen[warning] = true
 			warnings = append(warnings, warning)
 		}

@@ -48,7 +48,7 @@ func (b pageBackend) Share(ctx context.Context, hash string) (store.Share, error
 
 // ShareOpened stores that a visitor opens a share page now. It does not wait for the write.
 func (b pageBackend) ShareOpened(ctx context.Context, share store.Share) {
-	b.s.later.add(ctx, "last visit of a share page",
+	b.s.later.start(ctx, "last visit of a share page",
 		func(ctx context.Context) error { return b.s.store.ShareOpened(ctx, share) }, "collection_id", share.Collection.ID)
 }
 
@@ -62,10 +62,12 @@ func (b pageBackend) ShareOpenedAt(ctx context.Context, id store.Identity, hash 
 	return new(at.Time()), nil
 }
 
-// EnterShare checks the password of a protected share page. It returns a pass: a signed text with which the visitor's browser can read the
-// page for web.ShareSessionLife. Each attempt is counted before the password is checked, so that concurrent attempts cannot exceed the
-// limit. If the password is correct, the attempt is subtracted again.
-func (b pageBackend) EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error) {
+// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a signed text that is called a
+// pass. A browser that sends the pass can read the page for web.ShareSessionLife.
+//
+// CheckSharePassword counts each attempt before it checks the password, so that concurrent attempts cannot exceed the limit of wrong
+// passwords. If the password is correct, it subtracts the attempt again.
+func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error) {
 	page := "share_guesses:" + *share.Collection.Hash
 	limits := map[string]guessLimit{page: guessesOfPage, page + ":" + addressOf(ctx): guessesOfAddress}
 	for key, limit := range limits {
@@ -95,7 +97,7 @@ func (b pageBackend) EnterShare(ctx context.Context, share store.Share, password
 	return expiry + "." + b.signSharePass(share, expiry), nil
 }
 
-// HasSharePass returns true if EnterShare returned pass for this share page, pass has not expired, and the password of the page is still
+// HasSharePass returns true if CheckSharePassword returned pass for this share page, pass has not expired, and the password of the page is still
 // the same.
 func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 	expiry, signature, _ := strings.Cut(pass, ".")

@@ -62,7 +62,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 			want = append(want, digits(v.LatestLikes), digits(v.LatestViews))
 			require.Contains(t, page, v.AdLink)
 		}
-		require.Equal(t, want, onPage[len(onPage)-len(want):], "the columns have the order of metrics in the display settings, and the rows are sorted as the member sort says")
+		require.Equal(t, want, onPage[len(onPage)-len(want):], "the order of the columns and of the rows must be that of the display settings")
 		for _, hidden := range append([]string{c.org.ID.String(), "Northwind</", collection.String(), "Comments"}, ids(videos)...) {
 			require.NotContains(t, page, hidden, "a share page contains no ids of the organisation and no metrics that were not chosen")
 		}
@@ -207,7 +207,7 @@ func TestCollectionPage_publishesTheCollectionOnASharePage(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		collection, _ := createDashboardData(a, c)
 		c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"display_settings": map[string]any{"campaign": "Q3", "metrics": []string{"shares", "views"}}}).requireStatus(http.StatusNoContent)
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		page := "/collection/" + collection.String()
 		require.Contains(t, string(v.visit(page).body), "only your organisation can see it")
 		require.Contains(t, string(v.post(page+"/share", "access", "protected").requireStatus(http.StatusConflict).body), "password")
@@ -219,7 +219,7 @@ func TestCollectionPage_publishesTheCollectionOnASharePage(t *testing.T) {
 		require.Equal(t, map[string]any{"campaign": "Q3", "title": "Our launch", "theme": "light", "metrics": []any{"shares", "views", "likes"}, "show_history": true, "show_accounts": false}, settings)
 		require.Contains(t, string(v.visit(page).body), "https://app.example.test/c/"+*changed.Hash)
 		require.Contains(t, string((&visitor{app: a, t: t}).visit("/c/"+*changed.Hash).requireStatus(http.StatusOK).body), "Our launch")
-		reader := a.newToken(t, c.org, store.ScopeRead).signedIn(t)
+		reader := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t)
 		reader.post(page+"/share", "access", "private").requireStatus(http.StatusForbidden)
 	})
 }
@@ -272,7 +272,7 @@ func TestCollectionPage_showsWhenTheSharePageClosesAndWasLastOpened(t *testing.T
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		collection, _ := createDashboardData(a, c)
-		v, page := c.signedIn(t), "/collection/"+collection.String()
+		v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
 		day := a.Clock.Now().UTC().AddDate(0, 0, 2).Format(time.DateOnly)
 		v.post(page+"/share", "access", "public", "last_day", day).requireStatus(http.StatusSeeOther)
 		closes := a.Clock.Now().UTC().AddDate(0, 0, 3).Format(time.DateOnly) + " 00:00"

@@ -72,14 +72,14 @@ func (s *Server) stopOne(ctx context.Context, res resource, text string) error {
 func stopReference(ctx context.Context, res resource, ref reference, text string) error {
 	missing, err := res.stop(CallerFrom(ctx).Org, ctx, []reference{ref}, true)
 	if err == nil && len(missing) > 0 {
-		return untracked(res.kind, text)
+		return untrackedError(res.kind, text)
 	}
 	return err
 }
 
-// untracked returns the error response for a video or account that the organisation does not track. The parameter text is its id or link as
+// untrackedError returns the error response for a video or account that the organisation does not track. The parameter text is its id or link as
 // the caller sent it.
-func untracked(kind link.Kind, text string) *Error {
+func untrackedError(kind link.Kind, text string) *Error {
 	return problem(CodeNotFound, "Your organisation tracks no %s %s.", kind, text)
 }
 
@@ -121,7 +121,7 @@ func (s *Server) readStopEntries(ctx context.Context, res resource, idsOrLinks [
 		}
 		urls, positions, isLink[i] = append(urls, text), append(positions, i), true
 	}
-	found, err := s.trackedByLink(ctx, res, urls)
+	found, err := s.trackedIDsOfLinks(ctx, res, urls)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (s *Server) readStopEntries(ctx context.Context, res resource, idsOrLinks [
 		}
 	}
 	if len(faults) > 0 {
-		return nil, untrackedLinks(faults)
+		return nil, untrackedLinksError(faults)
 	}
 	entries := make([]stopEntry, 0, len(idsOrLinks))
 	seen := make(map[uuid.UUID]bool, len(idsOrLinks))
@@ -150,11 +150,11 @@ func (s *Server) readStopEntries(ctx context.Context, res resource, idsOrLinks [
 	return entries, nil
 }
 
-// trackedByLink returns the id of the video or account of each link, in the order of urls. The id is zero if the video or account is not
-// tracked, or if the link is refused. trackedByLink fails if a short link cannot be resolved now, because it could lead to a tracked video
+// trackedIDsOfLinks returns the id of the video or account of each link, in the order of urls. The id is zero if the video or account is not
+// tracked, or if the link is refused. trackedIDsOfLinks fails if a short link cannot be resolved now, because it could lead to a tracked video
 // or account.
-func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string) ([]uuid.UUID, error) {
-	parsed, err := s.linksOf(ctx, res.kind, urls)
+func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []string) ([]uuid.UUID, error) {
+	parsed, err := s.parseLinks(ctx, res.kind, urls)
 	if err != nil {
 		return nil, err
 	}
@@ -170,9 +170,9 @@ func (s *Server) trackedByLink(ctx context.Context, res resource, urls []string)
 	return res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
 }
 
-// untrackedLinks returns the error response for a request to stop the tracking of many videos or accounts, if some of its links lead to no
+// untrackedLinksError returns the error response for a request to stop the tracking of many videos or accounts, if some of its links lead to no
 // tracked video or account. The slice faults contains one fault for each of these links.
-func untrackedLinks(faults []api.Fault) *Error {
+func untrackedLinksError(faults []api.Fault) *Error {
 	const shown = 10
 	details := make([]string, 0, shown)
 	for _, f := range faults[:min(shown, len(faults))] {

@@ -53,7 +53,7 @@ func checkJSON(ctx context.Context, body []byte, schema *openapi3.Schema) ([]api
 	s.dec.UseNumber()
 	if s.scanValue() {
 		if rest := bytes.TrimLeft(body[s.dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
-			s.fault(faultTrailingText, "there is text after the JSON value, from byte %d on", len(body)-len(rest))
+			s.addFault(faultTrailingText, "there is text after the JSON value, from byte %d on", len(body)-len(rest))
 		}
 	}
 	return s.faults, ctx.Err()
@@ -76,8 +76,8 @@ type pathStep struct {
 	index int    // index of the entry; -1 if the step enters an object
 }
 
-// fault adds a fault of the value that is being scanned. If maxFaults faults were already found, it does nothing.
-func (s *jsonScan) fault(code, format string, args ...any) {
+// addFault adds a fault of the value that is being scanned. If maxFaults faults were already found, it does nothing.
+func (s *jsonScan) addFault(code, format string, args ...any) {
 	if len(s.faults) < maxFaults {
 		s.faults = append(s.faults, bodyFault(jsonPointer(s.names()), code, format, args...))
 	}
@@ -101,11 +101,11 @@ func (s *jsonScan) scanValue() bool {
 		return false
 	}
 	if depth > maxDepth {
-		s.fault(faultSyntax, "the body nests deeper than %d levels", maxDepth)
+		s.addFault(faultSyntax, "the body nests deeper than %d levels", maxDepth)
 		return false
 	}
 	if s.values++; s.values > maxValues {
-		s.tooManyValues()
+		s.addTooManyValues()
 		return false
 	}
 	token, ok := s.readToken()
@@ -152,11 +152,11 @@ func (s *jsonScan) scanObject() bool {
 		name, _ := token.(string) // no failure is possible, because the decoder returns the name of a member as a string
 		s.path = append(s.path, pathStep{name: name, index: -1})
 		if len(name) > maxName {
-			s.fault(faultMaxLength, "the name of a member must have at most %d bytes, not %d", maxName, len(name))
+			s.addFault(faultMaxLength, "the name of a member must have at most %d bytes, not %d", maxName, len(name))
 			return false
 		}
 		if seen[name] {
-			s.fault(faultDuplicateMember, "the member %s occurs twice", quote(name))
+			s.addFault(faultDuplicateMember, "the member %s occurs twice", quote(name))
 		}
 		seen[name] = true
 		if !s.scanValue() {
@@ -166,9 +166,10 @@ func (s *jsonScan) scanObject() bool {
 	return true
 }
 
-// tooManyValues adds a fault for a body with too many values. The fault names the outermost array around the current value that is longer
-// than its schema allows. If there is no such array, the fault names the body as a whole.
-func (s *jsonScan) tooManyValues() {
+// addTooManyValues adds a fault for a body with too many values. The fault names an array that contains the current value and is longer than
+// its schema allows. If there are several such arrays, the fault names the outermost one. If there is none, the fault names the body as a
+// whole.
+func (s *jsonScan) addTooManyValues() {
 	schema := s.schema
 	for i, step := range s.path {
 		next := schema.Items
@@ -176,7 +177,7 @@ func (s *jsonScan) tooManyValues() {
 			next = schema.Properties[step.name]
 		} else if most := schema.MaxItems; most != nil && uint64(step.index) >= *most {
 			s.path = s.path[:i]
-			s.fault(faultMaxItems, "%s must have at most %d entries, not %d or more", placeName(s.names()), *most, step.index+1)
+			s.addFault(faultMaxItems, "%s must have at most %d entries, not %d or more", placeName(s.names()), *most, step.index+1)
 			return
 		}
 		if next == nil {
@@ -185,7 +186,7 @@ func (s *jsonScan) tooManyValues() {
 		schema = next.Value
 	}
 	s.path = nil
-	s.fault(faultMaxValues, "the body must have at most %d values, including the values in arrays and objects", maxValues)
+	s.addFault(faultMaxValues, "the body must have at most %d values, including the values in arrays and objects", maxValues)
 }
 
 // readToken reads the next JSON token. It adds a fault if the token is a string with an invalid escape. It returns false after a syntax
@@ -194,27 +195,27 @@ func (s *jsonScan) readToken() (json.Token, bool) {
 	before := s.dec.InputOffset()
 	token, err := s.dec.Token()
 	if err != nil {
-		s.syntaxFault(err)
+		s.addSyntaxFault(err)
 		return nil, false
 	}
 	if _, isText := token.(string); isText {
 		if reason := invalidEscape(s.body[before:s.dec.InputOffset()]); reason != "" {
-			s.fault(faultEncoding, "a string contains %s", reason)
+			s.addFault(faultEncoding, "a string contains %s", reason)
 		}
 	}
 	return token, true
 }
 
-// syntaxFault adds a fault for err, a syntax error that the JSON decoder found.
-func (s *jsonScan) syntaxFault(err error) {
+// addSyntaxFault adds a fault for err, a syntax error that the JSON decoder found.
+func (s *jsonScan) addSyntaxFault(err error) {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		s.fault(faultSyntax, "the JSON of the body ends too early")
+		s.addFault(faultSyntax, "the JSON of the body ends too early")
 	case errors.As(err, &syntax):
-		s.fault(faultSyntax, "the body is not JSON: %s, at byte %d", syntax.Error(), syntax.Offset)
+		s.addFault(faultSyntax, "the body is not JSON: %s, at byte %d", syntax.Error(), syntax.Offset)
 	default:
-		s.fault(faultSyntax, "the body is not JSON")
+		s.addFault(faultSyntax, "the body is not JSON")
 	}
 }
 

@@ -138,30 +138,30 @@ func FuzzJSON(f *testing.F) {
 		dec := json.NewDecoder(strings.NewReader(string(body)))
 		dec.UseNumber()
 		require.NoError(t, dec.Decode(&value))
-		walkText(t, value)
+		requireNoNUL(t, value)
 	})
 }
 
-// walkText requires that no text in v contains NUL. It checks strings, the names of members, and everything inside of objects and arrays.
-func walkText(t *testing.T, v any) {
+// requireNoNUL requires that no text in v contains NUL. It checks strings, the names of members, and everything inside of objects and arrays.
+func requireNoNUL(t *testing.T, v any) {
 	t.Helper()
 	switch v := v.(type) {
 	case string:
 		require.NotContains(t, v, "\x00")
 	case []any:
 		for _, e := range v {
-			walkText(t, e)
+			requireNoNUL(t, e)
 		}
 	case map[string]any:
 		for name, e := range v {
-			walkText(t, name)
-			walkText(t, e)
+			requireNoNUL(t, name)
+			requireNoNUL(t, e)
 		}
 	}
 }
 
-// cancelledAfter is a context that is cancelled after validCalls calls of its method Err: these calls return nil, and later calls return
-// context.Canceled. The field errCalls counts the calls.
+// cancelledAfter is a context whose method Err returns nil for the first validCalls calls, and context.Canceled for all later calls. The
+// field errCalls is the number of calls so far.
 type cancelledAfter struct {
 	context.Context
 	validCalls, errCalls int

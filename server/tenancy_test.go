@@ -29,7 +29,7 @@ var (
 	tenancyOut    = flag.String("tenancy.out", "", "path of the page that TestTenancy_hidesDataOfOtherOrganisations writes")
 )
 
-// probesOfRound is a lower limit: each round of the test sends more pairs of requests.
+// probesOfRound is a number of pairs of requests. Each round of the test sends more pairs than this number.
 const probesOfRound = 4400
 
 // TestTenancy_hidesDataOfOtherOrganisations sends pairs of requests. The two requests differ only in ids, links, names, hashtags, cursors,
@@ -58,7 +58,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 				return
 			}
 			p := newProber(t, newApp(t, storetest.New(t, round.engine)), round, uint64(*tenancySeed+i))
-			before := rowsOf(t, p.app.DB, p.other)
+			before := organisationRows(t, p.app.DB, p.other)
 			for _, op := range sharedContract().operations {
 				fields := textFields(op)
 				for _, s := range fields {
@@ -69,7 +69,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 				}
 			}
 			require.Greater(t, p.sent, probesOfRound)
-			require.Equal(t, before, rowsOf(t, p.app.DB, p.other))
+			require.Equal(t, before, organisationRows(t, p.app.DB, p.other))
 			report.add(round, p)
 		})
 	}
@@ -129,13 +129,13 @@ func newProber(t *testing.T, a *app, round probeRound, seed uint64) *prober {
 		*g = &generator{random: random{rand.New(rand.NewPCG(seed, 7))}, now: a.Clock.Now(), callers: callers[i : i+1], shortLinks: []string{"https://vm.tiktok.com/ZMdead123/"}, onlyOwnItems: true}
 	}
 	a.Clock.Advance(time.Second) // the cached identities of the tokens expire, so that the server reads the new tiers
-	p.namePlaceholders = withoutNames([]inventory{p.other.items, p.missingItems}, []inventory{callers[0].items, callers[1].items})
+	p.namePlaceholders = newPlaceholders([]inventory{p.other.items, p.missingItems}, []inventory{callers[0].items, callers[1].items})
 	return p
 }
 
-// withoutNames returns a Replacer that replaces the texts of all inventories by placeholders. Each parameter has two inventories. A text of
-// the first inventory and the text of the same kind and position in the second one get the same placeholder.
-func withoutNames(pairs ...[]inventory) *strings.Replacer {
+// newPlaceholders returns a Replacer that replaces the texts of all inventories by placeholders. Each parameter is a pair of inventories. If
+// two texts of a pair have the same kind and the same position in their inventories, both are replaced by the same placeholder.
+func newPlaceholders(pairs ...[]inventory) *strings.Replacer {
 	var names [][]string
 	for side, pair := range pairs {
 		for _, items := range pair {
@@ -164,34 +164,34 @@ func (p *prober) probeField(op *contractOperation, s textField) {
 		for i, text := range p.other.items[m] {
 			if matchesSchema(s.schema, text) && matchesSchema(s.schema, p.missingItems[m][i]) && !strings.Contains(text, ",") {
 				named++
-				p.fields[op.id+" "+s.in+" "+s.name] = true
+				p.fields[op.id+" "+s.location+" "+s.name] = true
 				if slowFields[s.name] > 0 && named > 1 {
 					continue
 				}
-				p.compare(op, fmt.Sprintf("the %s field %s contains the %s", s.in, s.name, m), func(r *generatedRequest, items inventory) { r.setField(s, items[m][i]) })
+				p.requireEqualResponses(op, fmt.Sprintf("the %s field %s contains the %s", s.location, s.name, m), func(r *generatedRequest, items inventory) { r.setField(s, items[m][i]) })
 			}
 		}
 	}
-	if !slices.Contains(kindsOf(op, s.name), freeText) {
-		require.Positive(p.t, named, "%s: the inventory has no text for the %s field %s", op.id, s.in, s.name)
+	if !slices.Contains(kindsOfField(op, s.name), freeText) {
+		require.Positive(p.t, named, "%s: the inventory has no text for the %s field %s", op.id, s.location, s.name)
 	}
 }
 
 // probeAllFields sends a pair of requests in which all fields contain texts of another organisation.
 func (p *prober) probeAllFields(op *contractOperation, fields []textField) {
 	p.t.Helper()
-	p.compare(op, "all fields contain texts of another organisation", func(r *generatedRequest, items inventory) {
+	p.requireEqualResponses(op, "all fields contain texts of another organisation", func(r *generatedRequest, items inventory) {
 		for i, s := range fields {
-			if m := kindsOf(op, s.name)[0]; m != freeText && s.name != "cursor" {
+			if m := kindsOfField(op, s.name)[0]; m != freeText && s.name != "cursor" {
 				r.setField(s, items[m][i%len(items[m])])
 			}
 		}
 	})
 }
 
-// compare sends a pair of requests and requires equal responses. The function fill puts texts of an inventory into a request. The parameter
+// requireEqualResponses sends a pair of requests and requires equal responses. The function fill puts texts of an inventory into a request. The parameter
 // description is a part of the failure message.
-func (p *prober) compare(op *contractOperation, description string, fill func(*generatedRequest, inventory)) {
+func (p *prober) requireEqualResponses(op *contractOperation, description string, fill func(*generatedRequest, inventory)) {
 	p.t.Helper()
 	firstRequest, got := p.sendGenerated(p.firstGenerator, op, p.other.items, fill)
 	secondRequest, want := p.sendGenerated(p.secondGenerator, op, p.missingItems, fill)
@@ -245,7 +245,7 @@ var instanceMember = regexp.MustCompile(`"instance":"[^"]*"`)
 
 // setField sets the text field s of the request r to value.
 func (r *generatedRequest) setField(s textField, value string) {
-	switch s.in {
+	switch s.location {
 	case "path":
 		r.path[s.name] = value
 	case "header":
@@ -280,8 +280,8 @@ func (r *generatedRequest) setField(s textField, value string) {
 	}
 }
 
-// columnsOf returns the names of the columns of a database table.
-func columnsOf(t *testing.T, db *storetest.DB, table string) []string {
+// tableColumns returns the names of the columns of a database table.
+func tableColumns(t *testing.T, db *storetest.DB, table string) []string {
 	t.Helper()
 	rows, err := db.Raw(t).QueryContext(t.Context(), "SELECT * FROM "+table+" WHERE 1 = 0")
 	require.NoError(t, err)
@@ -292,13 +292,13 @@ func columnsOf(t *testing.T, db *storetest.DB, table string) []string {
 	return names
 }
 
-// rowsOf returns the rows of the organisation of c, by table. It reads all tables with a column organisation_id. Each row is one text, and
+// organisationRows returns the rows of the organisation of c, by table. It reads all tables with a column organisation_id. Each row is one text, and
 // the texts of a table are sorted.
-func rowsOf(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
+func organisationRows(t *testing.T, db *storetest.DB, c *caller) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	for table := range store.Tables {
-		names := columnsOf(t, db, table)
+		names := tableColumns(t, db, table)
 		if !slices.Contains(names, "organisation_id") {
 			continue
 		}

@@ -21,7 +21,7 @@ func TestThumbnails_areServedOnlyWithAValidSignature(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
-		v := c.signedIn(t)
+		v := c.newSignedInVisitor(t)
 		c.track(videoURL(1))
 		c.track(videoURL(2))
 		a.fetch(func(target queue.Target) ingest.VideoFacts {

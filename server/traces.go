@@ -27,7 +27,7 @@ func (s *Server) traceRequests() echo.MiddlewareFunc {
 				return next(c)
 			}
 			method := methodOf(r)
-			ctx, kind := r.Context(), trace.SpanKindInternal // internal for the requests of pages and assistants, which have a span already
+			ctx, kind := r.Context(), trace.SpanKindInternal // the kind of a request that a page or an assistant causes: the context already has the span of the outer request
 			if !trace.SpanContextFromContext(ctx).IsValid() {
 				ctx, kind = withCaller(ctx, r.Header), trace.SpanKindServer
 			}

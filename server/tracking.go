@@ -44,10 +44,10 @@ type trackRequest struct {
 	served          queue.Served // says which videos and accounts the running collectors can fetch
 }
 
-// unsupported returns the reason why the running collectors can never fetch the video or account of the link l. It returns "" if they can,
+// unsupportedReason returns the reason why the running collectors can never fetch the video or account of the link l. It returns "" if they can,
 // or if no collector is running.
-func (r trackRequest) unsupported(l link.Link) string {
-	reason, _ := unsupported(r.served, l)
+func (r trackRequest) unsupportedReason(l link.Link) string {
+	reason, _ := checkFetchable(r.served, l)
 	return reason
 }
 
@@ -55,7 +55,7 @@ func (r trackRequest) unsupported(l link.Link) string {
 type trackedItem struct {
 	id       uuid.UUID
 	existing bool // true if the organisation already tracks the video or account, or tracked it at an earlier time
-	already  bool // true if the organisation was tracking the video or account when it received the request
+	already  bool // true if the organisation tracked the video or account when the server received the request
 }
 
 var videoResource = resource{
@@ -64,7 +64,7 @@ var videoResource = resource{
 		caller := CallerFrom(ctx)
 		tracked, err := caller.Org.Track(ctx, store.TrackRequest{
 			Links: r.links, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
-			Lane: store.LaneOf(caller.Organisation), Immediate: r.plan.immediate, Enqueue: r.plan.enqueue, Unsupported: r.unsupported,
+			Lane: store.LaneOf(caller.Organisation), Immediate: r.plan.immediate, Enqueue: r.plan.enqueue, Unsupported: r.unsupportedReason,
 		})
 		return convertAll(tracked, func(t store.Tracked) trackedItem { return trackedItem{t.VideoID, t.Existing, t.Already} }), err
 	},
@@ -88,7 +88,7 @@ var accountResource = resource{
 		tracked, err := caller.Org.TrackAccounts(ctx, store.TrackAccountsRequest{
 			Links: r.links, Type: trackingType, CollectionIDs: r.collectionIDs, CollectionNames: r.collectionNames, CreatedBy: caller.Token.ID,
 			Lane: store.LaneOf(caller.Organisation), Preview: s.previewAllowance, Immediate: r.plan.immediate, Enqueue: r.plan.enqueue,
-			Unsupported: r.unsupported,
+			Unsupported: r.unsupportedReason,
 		})
 		return convertAll(tracked, func(t store.TrackedAccount) trackedItem { return trackedItem{t.AccountID, t.Existing, t.Already} }), err
 	},
@@ -141,7 +141,7 @@ type trackedOne struct {
 
 // trackOne tracks the video or account of one link.
 func (s *Server) trackOne(ctx context.Context, res resource, raw string, r trackRequest) (one trackedOne, err error) {
-	l, err := s.linkOf(ctx, res.kind, raw)
+	l, err := s.parseLink(ctx, res.kind, raw)
 	if err != nil {
 		return one, refusedLinkAt("/link", err)
 	}

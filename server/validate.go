@@ -269,7 +269,7 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 			name = e.Reason
 		}
 		path = append(path, name)
-		add(faultUnknownMember, "is not a known member; known are %s", strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
+		add(faultUnknownMember, "is not a known member; the known members are %s", strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
 	default:
 		add(strings.ToLower(e.SchemaField), "does not match the schema")
 	}

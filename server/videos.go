@@ -52,7 +52,7 @@ func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string
 	if raw == nil {
 		return nil, false, nil, nil
 	}
-	l, err := s.linkOf(ctx, kind, *raw)
+	l, err := s.parseLink(ctx, kind, *raw)
 	switch f := permanentFailure(err); {
 	case f == nil && err != nil:
 		return nil, false, nil, err

@@ -219,9 +219,9 @@ func TestGetVideo_explainsThatALinkInThePathMustBeEncoded(t *testing.T) {
 	}
 }
 
-// withFiveVideos creates an organisation with five tracked videos. Four of the videos were fetched and have titles. Some of these four have
+// newCallerWithFiveVideos creates an organisation with five tracked videos. Four of the videos were fetched and have titles. Some of these four have
 // the same count as another video, and some lack a count or the upload date.
-func withFiveVideos(t *testing.T, a *app) *caller {
+func newCallerWithFiveVideos(t *testing.T, a *app) *caller {
 	t.Helper()
 	c := a.newCaller(t, store.TierPremium)
 	for n, facts := range []ingest.VideoFacts{
@@ -267,7 +267,7 @@ func videoNames(c *caller, query string) string {
 func TestListVideos_appliesFilters(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := withFiveVideos(t, a)
+		c := newCallerWithFiveVideos(t, a)
 		all := "Five Four One Three Two"
 		collections := map[string]string{}
 		for _, v := range c.listVideos("").Data {
@@ -358,7 +358,7 @@ func TestListVideos_responseContainsTheAppliedFilters(t *testing.T) {
 func TestListVideos_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c := withFiveVideos(t, a)
+		c := newCallerWithFiveVideos(t, a)
 		for query, want := range map[string]string{
 			"order_by=created_at&order_direction=asc":         "One Two Three Four Five",
 			"order_by=created_at":                             "Five Four Three Two One",

@@ -174,9 +174,9 @@ func (s *Server) checkWebhookURL(text string) error {
 	case strings.ContainsAny(u.EscapedPath()+u.RawQuery, "[]"):
 		return refuse("url has a bracket outside of the host; it must be percent-encoded")
 	case u.User != nil:
-		return refuse("url has a user name; a receiver recognises requests by their signature")
+		return refuse("url has a user name, which is not allowed; remove it, and let the receiver check the signature of each request")
 	case u.Fragment != "" || strings.Contains(text, "#"):
-		return refuse("url has a fragment, which is never sent")
+		return refuse("url has a fragment, which is not allowed; remove # and the text after it")
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && s.webhookReach(net.JoinHostPort(addr.String(), "443")) != outbound.Operated && !outbound.IsPublic(addr) {
 		return refuse("url has the address %s, which is not public", addr)

@@ -115,8 +115,8 @@ func (c *caller) events(query string) client.EventFeed {
 	return decode[client.EventFeed](c.send(http.MethodGet, "/events"+query, nil).requireStatus(http.StatusOK))
 }
 
-// sendDue sends all events whose time to be sent has come, and waits until all attempts have ended.
-func (a *app) sendDue(t *testing.T) {
+// sendDueEvents sends all events whose time to be sent has come, and waits until all attempts have ended.
+func (a *app) sendDueEvents(t *testing.T) {
 	t.Helper()
 	require.NoError(t, a.server.SendDueWebhooks(t.Context()))
 }
@@ -150,12 +150,12 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 		a.fetch(factsWithViews(900))
 		hook := c.createWebhook(r.URL + "/hook?a=b")
 		require.Regexp(t, `^whsec_`, *hook.Secret)
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		require.Empty(t, r.take(), "events before the webhook was made are not sent")
 
 		a.Clock.Advance(24 * time.Hour)
 		a.fetch(factsWithViews(12_000))
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		got := r.take()
 		require.ElementsMatch(t, []string{"video.metrics.updated", "video.milestone.reached", "video.milestone.reached"}, typesOf(got))
 		feed := c.events("")
@@ -177,12 +177,12 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 			require.EqualValues(t, 200, *d.ResponseStatus)
 			require.EqualValues(t, 1, d.Attempts)
 		}
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		require.Empty(t, r.take())
 		require.NotContains(t, a.log.String(), *hook.Secret)
 
 		c.send(http.MethodDelete, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		got = r.take()
 		require.Equal(t, []string{"video.removed"}, typesOf(got))
 		require.Contains(t, string(got[0].body), `"removed":true`)
@@ -203,7 +203,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 		start := a.Clock.Now()
 		attempts := 0
 		for {
-			a.sendDue(t)
+			a.sendDueEvents(t)
 			got := r.take()
 			require.Len(t, got, 1)
 			require.Equal(t, made.EventID.String(), got[0].header.Get("webhook-id"))
@@ -217,7 +217,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 				require.Equal(t, client.WebhookDeliveryStatusFailed, d.Status)
 				break
 			}
-			a.sendDue(t)
+			a.sendDueEvents(t)
 			require.Empty(t, r.take(), "the next attempt is not due yet")
 			a.Clock.Advance(d.NextAttemptAt.Sub(a.Clock.Now()))
 		}
@@ -227,7 +227,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 		r.answerWith(http.StatusNoContent)
 		again := decode[client.WebhookDelivery](c.send(http.MethodPost, fmt.Sprintf("/webhooks/%s/deliveries/%s/replay", hook.ID, made.ID), nil).requireStatus(http.StatusAccepted))
 		require.NotEqual(t, made.ID, again.ID)
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		require.Equal(t, made.EventID.String(), r.take()[0].header.Get("webhook-id"))
 		require.Equal(t, client.WebhookDeliveryStatusDelivered, c.deliveries(hook.ID)[0].Status)
 		require.NotNil(t, decode[client.Webhook](c.send(http.MethodGet, "/webhooks/"+hook.ID.String(), nil).requireStatus(http.StatusOK)).LastSuccessAt)
@@ -244,18 +244,18 @@ func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *t
 		c.createWebhook(r.URL, store.EventVideoMetrics)
 		r.answerWith(http.StatusServiceUnavailable)
 		a.fetch(factsWithViews(5))
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		require.Len(t, r.take(), 3)
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(3)}).requireStatus(http.StatusOK)
 		a.fetch(factsWithViews(6))
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		require.Empty(t, r.take(), "nothing is sent during the pause after a failure")
 		a.Clock.Advance(10 * time.Second)
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		require.Len(t, r.take(), 1, "after the pause, one event is sent first")
 		r.answerWith(http.StatusOK)
 		a.Clock.Advance(2 * time.Minute)
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		require.Len(t, r.take(), 4)
 	})
 }
@@ -283,7 +283,7 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 		r.answerWith(http.StatusGone)
 		path := "/webhooks/" + hook.ID.String()
 		c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		require.Len(t, r.take(), 1)
 		got := decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK))
 		require.False(t, got.Enabled)
@@ -300,7 +300,7 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 		require.True(t, enabled.Enabled)
 		require.Nil(t, enabled.DisabledReason)
 		a.Clock.Advance(time.Minute)
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		require.Equal(t, []string{"webhook.test"}, typesOf(r.take()), "the delivery has attempts left")
 	})
 }
@@ -316,7 +316,7 @@ func TestWebhooks_areDisabledAfterThreeDaysOfFailures(t *testing.T) {
 		for day := range 4 {
 			require.True(t, decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)).Enabled, "day %d", day)
 			c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
-			a.sendDue(t)
+			a.sendDueEvents(t)
 			a.Clock.Advance(24 * time.Hour)
 		}
 		got := decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK))
@@ -338,7 +338,7 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 				http.Redirect(w, request, inside.URL, http.StatusTemporaryRedirect)
 			})
 			c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
-			a.sendDue(t)
+			a.sendDueEvents(t)
 			require.Len(t, r.take(), 1)
 			require.Empty(t, inside.take())
 			require.Equal(t, "The response has status 307. Redirects are not followed.", *c.deliveries(hook.ID)[0].Error)
@@ -353,7 +353,7 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 			}
 			hook := c.createWebhook(strings.Replace(inside.URL, "http://127.0.0.1", "https://localhost", 1))
 			c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
-			a.sendDue(t)
+			a.sendDueEvents(t)
 			require.Empty(t, inside.take())
 			d := c.deliveries(hook.ID)[0]
 			require.Equal(t, "The host has no address to which events may be sent.", *d.Error)
@@ -374,7 +374,7 @@ func TestRotateWebhookSecret_signsWithBothSecretsForADay(t *testing.T) {
 		require.NotEqual(t, *hook.Secret, *rotated.Secret)
 		test := func() received {
 			c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
-			a.sendDue(t)
+			a.sendDueEvents(t)
 			return r.take()[0]
 		}
 		both := test()
@@ -460,7 +460,7 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 		a.fetch(factsWithViews(777_777))
 		a.Clock.Advance(24 * time.Hour)
 		a.fetch(factsWithViews(1_888_888))
-		a.sendDue(t)
+		a.sendDueEvents(t)
 		got := r.take()
 		require.Len(t, got, 3)
 		feed := c.events("?limit=2")

@@ -249,8 +249,8 @@ func (s *Server) postEvent(ctx context.Context, w *store.Webhook, e store.Event,
 	return resp.StatusCode, cleanText(start), nil
 }
 
-// signEvent returns the signatures of a request, separated by spaces. One is made with the webhook's secret. If the previous secret is
-// still valid, a second one is made with it.
+// signEvent returns the signatures of a request, separated by spaces. The first signature is made with the secret of the webhook. If the
+// previous secret is still valid, the second signature is made with the previous secret.
 func (s *Server) signEvent(w *store.Webhook, id string, at time.Time, payload []byte) (string, error) {
 	sealed := [][]byte{w.Secret}
 	if w.PreviousSecretUntil != nil && *w.PreviousSecretUntil > store.InstantOf(at) {

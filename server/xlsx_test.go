@@ -78,14 +78,14 @@ func requireCell(t *testing.T, file *excelize.File, sheet, cell string, value an
 func TestXLSX_hasTheRowsAndColumnsOfTheJSON(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		c, lists := withForeignTexts(t, a)
+		c, lists := newCallerWithDangerousCaptions(t, a)
 		for _, target := range lists {
-			entries := c.jsonOf(target)
+			entries := c.requestJSON(target)
 			got := c.send(http.MethodGet, target, nil, "Accept", xlsx).requireStatus(http.StatusOK)
 			require.Equal(t, xlsx, got.Header.Get("Content-Type"))
 			file, sheet, rows := openWorkbook(t, got.body)
 			require.Len(t, rows, 1+len(entries), target)
-			require.Equal(t, c.csvOf(target)[0], rows[0], target)
+			require.Equal(t, c.requestCSV(target)[0], rows[0], target)
 			for i, entry := range entries {
 				require.Len(t, rows[0], len(entry), "%s: the columns are the members of the entries", target)
 				for column, name := range rows[0] {
@@ -170,7 +170,7 @@ func TestXLSX_cutsATextThatIsLongerThanACellCanBe(t *testing.T) {
 	titles := []string{strings.Repeat("a", 32_767), strings.Repeat("a", 32_768), strings.Repeat("a", 32_766) + "🎬", strings.Repeat("🎬", 20_000)}
 	want := []string{titles[0], titles[0], titles[0][1:], strings.Repeat("🎬", 16_383)} // a character that consists of two UTF-16 units is not split
 	require.ElementsMatch(t, want, titlesInWorkbook(a, c, titles))
-	csvRows := c.csvOf("/videos")
+	csvRows := c.requestCSV("/videos")
 	var whole []string
 	for _, row := range csvRows[1:] {
 		whole = append(whole, row[slices.Index(csvRows[0], "title")])

@@ -27,8 +27,8 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	requireLogged := func(away, back int) {
 		t.Helper()
 		for _, s := range both {
-			require.Equal(t, away, strings.Count(s.server.stderr.String(), "redis is away"), s.server.stderr)
-			require.Equal(t, back, strings.Count(s.server.stderr.String(), "redis is back"), s.server.stderr)
+			require.Equal(t, away, strings.Count(s.server.stderr.String(), "redis is unavailable"), s.server.stderr)
+			require.Equal(t, back, strings.Count(s.server.stderr.String(), "redis is available again"), s.server.stderr)
 		}
 	}
 
@@ -51,7 +51,7 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	for _, s := range both {
 		await(t, waitTimeout, 100*time.Millisecond, func() string {
 			call(t, http.MethodGet, s.base+"/videos", "", nil) // a request without a token is counted by its IP address in Redis, so the server notices that Redis works again
-			if !strings.Contains(s.server.stderr.String(), "redis is back") {
+			if !strings.Contains(s.server.stderr.String(), "redis is available again") {
 				return "the server has not noticed that Redis is back"
 			}
 			return ""

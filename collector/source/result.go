@@ -95,7 +95,8 @@ func (f *Failure) Error() string { return string(f.Class) + ": " + f.Detail }
 // Unwrap returns the cause of the failure, so that callers can use errors.Is to recognise a timeout or an answer that is too large.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// ErrorType returns the class of the failure. Spans of traces have it instead of the text of the error.
+// ErrorType returns the class of the failure. The span of a failed call gets this class as its attribute error.type, instead of the text of
+// the error.
 func (f *Failure) ErrorType() string { return string(f.Class) }
 
 // ConcernsSource returns true if the cause of the failure is the source and not a target.

@@ -75,7 +75,7 @@ func RunAccounts(t *testing.T, h AccountHarness) {
 	for _, c := range accountAnswered {
 		t.Run(string(c), func(t *testing.T) {
 			t.Parallel()
-			h.runAnswered(t, c)
+			h.requireExpectedResults(t, c)
 		})
 	}
 	for _, c := range refused {
@@ -88,8 +88,8 @@ func RunAccounts(t *testing.T, h AccountHarness) {
 	h.runHostile(t)
 }
 
-// runAnswered serves the answers of the case c and requires that the source returns the class and the account that h has for this case.
-func (h AccountHarness) runAnswered(t *testing.T, c Case) {
+// requireExpectedResults serves the answers of the case c and requires that the source returns the class and the account that h has for this case.
+func (h AccountHarness) requireExpectedResults(t *testing.T, c Case) {
 	want := h.Answers[c]
 	got := h.fetch(t, want.server(nil))
 	if want.Class == source.Temporary {

@@ -98,7 +98,7 @@ func Run(t *testing.T, h Harness) {
 	for _, c := range answered {
 		t.Run(string(c), func(t *testing.T) {
 			t.Parallel()
-			h.runAnswered(t, c)
+			h.requireExpectedResults(t, c)
 		})
 	}
 	for _, c := range refused {
@@ -112,9 +112,9 @@ func Run(t *testing.T, h Harness) {
 	h.runHostile(t)
 }
 
-// runAnswered serves the answer of the case c and requires that the source returns the class and the data that h has for each target in
+// requireExpectedResults serves the answer of the case c and requires that the source returns the class and the data that h has for each target in
 // this case.
-func (h Harness) runAnswered(t *testing.T, c Case) {
+func (h Harness) requireExpectedResults(t *testing.T, c Case) {
 	want := h.Answers[c]
 	facts := want.Facts
 	if facts == nil {

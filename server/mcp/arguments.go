@@ -48,13 +48,13 @@ const maxFaults = 100
 // placeholder.
 const placeholder = "-"
 
-// request returns the HTTP request for the API operation of the tool. The parameter raw is the JSON object with the arguments of the tool
+// newRequest returns the HTTP request for the API operation of the tool. The parameter raw is the JSON object with the arguments of the tool
 // call. The parameter outer is the HTTP request to /mcp, from which the token and the address of the caller are copied. If the operation
 // returns a list, the second result has the names of the members that each entry of the list must contain. It is nil if the entries must
 // contain all members.
 //
 // An argument that is null counts as missing, unless it is a member of the request body that can be null.
-func (t *tool) request(ctx context.Context, outer *http.Request, raw json.RawMessage) (r *http.Request, fields []string, err error) {
+func (t *tool) newRequest(ctx context.Context, outer *http.Request, raw json.RawMessage) (r *http.Request, fields []string, err error) {
 	given, faults := t.readArguments(raw)
 	target, query, header := t.path, url.Values{}, http.Header{}
 	var members []string

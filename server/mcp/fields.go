@@ -36,7 +36,7 @@ type entry struct {
 // findEntry returns the description of the entries of a list. It reads the defaults from x-tool-fields in the schema of an entry. It fails
 // if the response is not a list, or if a default is not a member of an entry.
 func findEntry(responses *openapi3.Responses) (*entry, error) {
-	for _, form := range successForms(responses) {
+	for _, form := range successSchemas(responses) {
 		list := form.Value.Properties[dataMember]
 		if list == nil || list.Value.Items == nil {
 			continue

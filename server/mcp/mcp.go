@@ -128,7 +128,7 @@ type toolCaller struct {
 // call sends the HTTP request of a tool call to the API and converts the response to a tool result. A response with status 400 or above
 // becomes an error result, so that the model reads the reason and can correct its call.
 func (c toolCaller) call(ctx context.Context, call *sdk.CallToolRequest) (result *sdk.CallToolResult, err error) {
-	defer func() { // recovers panics, because the SDK runs call in a goroutine where a panic would end the process
+	defer func() { // a panic must be recovered here, because the SDK calls this method in a goroutine of its own, where a panic would end the process
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
@@ -145,7 +145,7 @@ func (c toolCaller) call(ctx context.Context, call *sdk.CallToolRequest) (result
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(outer.Context(), cancel)()
-	inner, fields, err := c.tool.request(ctx, outer, call.Params.Arguments)
+	inner, fields, err := c.t.newRequest(ctx, outer, call.Params.Arguments)
 	if err != nil {
 		return nil, err
 	}

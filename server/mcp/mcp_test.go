@@ -49,8 +49,8 @@ paths:
 // okResponse is the YAML of an operation's responses. The only response has status 200 and a body of the schema Anything.
 const okResponse = `{"200": {description: Fine., content: {application/json: {schema: {$ref: "#/components/schemas/Anything"}}}}}`
 
-// load parses an OpenAPI document that consists of contractHead and paths.
-func load(t *testing.T, paths string) *openapi3.T {
+// loadDocument parses an OpenAPI document that consists of contractHead and paths.
+func loadDocument(t *testing.T, paths string) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(contractHead + paths))
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func load(t *testing.T, paths string) *openapi3.T {
 // HTTP requests that the tools send.
 func connect(t *testing.T, paths string, respond func(*http.Request) mcp.Response) *sdk.ClientSession {
 	t.Helper()
-	tools, err := mcp.ReadTools(load(t, paths))
+	tools, err := mcp.ReadTools(loadDocument(t, paths))
 	require.NoError(t, err)
 	s := httptest.NewServer(mcp.New(mcp.Options{Tools: tools, Version: "1", Do: respond, Logger: slog.New(slog.DiscardHandler)}))
 	t.Cleanup(s.Close)
@@ -118,7 +118,7 @@ const clashingPaths = `
               properties: {name: {type: string}, big: {type: integer}}
       responses: ` + okResponse
 
-func TestToolArguments_getPrefixIfTwoHaveTheSameName(t *testing.T) {
+func TestToolArguments_getAPrefixIfTwoArgumentsHaveTheSameName(t *testing.T) {
 	t.Parallel()
 	var sent *http.Request
 	var body []byte
@@ -375,7 +375,7 @@ func TestReadTools_failsIfOperationCannotBecomeTool(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := mcp.ReadTools(load(t, test.paths))
+			_, err := mcp.ReadTools(loadDocument(t, test.paths))
 			require.ErrorContains(t, err, test.message)
 		})
 	}

@@ -104,16 +104,16 @@ func inputSchema(arguments []argument) map[string]any {
 // is an object, so the array is sent as {"items": […]}.
 const itemsMember = "items"
 
-// findUntrusted returns which parts of a tool's results are text that other people wrote. It fails if a JSON response of the operation,
+// findUntrustedInResponses returns which parts of a tool's results are text that other people wrote. It fails if a JSON response of the operation,
 // other than an error, is neither an object nor an array.
-func findUntrusted(responses *openapi3.Responses) (*untrustedText, error) {
+func findUntrustedInResponses(responses *openapi3.Responses) (*untrustedText, error) {
 	var untrusted *untrustedText
 	for _, status := range slices.Sorted(maps.Keys(responses.Map())) {
 		media := responses.Map()[status].Value.Content.Get("application/json")
 		if media == nil {
 			continue
 		}
-		for _, form := range formsOf(media.Schema) {
+		for _, form := range schemaAlternatives(media.Schema) {
 			isArray := form.Value.Type.Is(openapi3.TypeArray)
 			if !isArray && !form.Value.Type.Is(openapi3.TypeObject) {
 				return nil, fmt.Errorf("response %s: the response is neither an object nor an array", status)
@@ -134,7 +134,7 @@ func findUntrusted(responses *openapi3.Responses) (*untrustedText, error) {
 // outputSchema returns the JSON Schema of the results of a tool that always returns an object: the names and types of the object's members.
 // The schema has no descriptions, because the definitions of all tools must be short. For any other tool, outputSchema returns nil.
 func outputSchema(responses *openapi3.Responses) map[string]any {
-	forms := successForms(responses)
+	forms := successSchemas(responses)
 	if len(forms) != 1 || !forms[0].Value.Type.Is(openapi3.TypeObject) {
 		return nil
 	}
@@ -153,17 +153,17 @@ func outputSchema(responses *openapi3.Responses) map[string]any {
 	return map[string]any{"type": "object", "properties": properties}
 }
 
-// successForms returns the alternatives for the JSON of the response with status 200.
-func successForms(responses *openapi3.Responses) openapi3.SchemaRefs {
+// successSchemas returns the alternatives for the JSON of the response with status 200.
+func successSchemas(responses *openapi3.Responses) openapi3.SchemaRefs {
 	response := responses.Value("200")
 	if response == nil || response.Value.Content.Get("application/json") == nil {
 		return nil
 	}
-	return formsOf(response.Value.Content.Get("application/json").Schema)
+	return schemaAlternatives(response.Value.Content.Get("application/json").Schema)
 }
 
-// formsOf returns the alternatives that the schema ref lists in oneOf. If ref has no oneOf, formsOf returns only ref.
-func formsOf(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
+// schemaAlternatives returns the alternatives that the schema ref lists in oneOf. If ref has no oneOf, schemaAlternatives returns only ref.
+func schemaAlternatives(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	if len(ref.Value.OneOf) > 0 {
 		return ref.Value.OneOf
 	}

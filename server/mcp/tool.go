@@ -69,7 +69,7 @@ func ReadTools(doc *openapi3.T) (Tools, error) {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if op.Extensions["x-scope"] == "admin" || op.Extensions["x-no-tool"] == true {
-				continue // operations with the scope admin return secrets, which a conversation must not contain; x-no-tool marks an export, which is too long
+				continue // admin operations return secrets, which must not be in a conversation with a model; the result of an operation with x-no-tool is too long for a model
 			}
 			t, err := readTool(path, method, item, op, names)
 			if err != nil {
@@ -104,7 +104,7 @@ func readTool(path, method string, item *openapi3.PathItem, op *openapi3.Operati
 		}
 	}
 	t.input = inputSchema(t.arguments)
-	if t.untrusted, err = findUntrusted(op.Responses); err != nil {
+	if t.untrusted, err = findUntrustedInResponses(op.Responses); err != nil {
 		return nil, err
 	}
 	if method == http.MethodGet && t.entry == nil {

@@ -75,13 +75,13 @@ func (f *untrustedText) merge(g *untrustedText) *untrustedText {
 // value decoded by encoding/json.
 func (f *untrustedText) pointersIn(v any) []string {
 	found := map[string]bool{}
-	f.walk(v, "", found)
+	f.addPointers(v, "", found)
 	return slices.Sorted(maps.Keys(found))
 }
 
-// walk adds the JSON pointers of the parts of v that other people wrote to the set pointers. The parameter pointer is the JSON pointer of v
+// addPointers adds the JSON pointers of the parts of v that other people wrote to the set pointers. The parameter pointer is the JSON pointer of v
 // itself.
-func (f *untrustedText) walk(v any, pointer string, pointers map[string]bool) {
+func (f *untrustedText) addPointers(v any, pointer string, pointers map[string]bool) {
 	if f == nil {
 		return
 	}
@@ -92,11 +92,11 @@ func (f *untrustedText) walk(v any, pointer string, pointers map[string]bool) {
 		}
 	case []any:
 		for _, e := range v {
-			f.items.walk(e, pointer+"/*", pointers)
+			f.items.addPointers(e, pointer+"/*", pointers)
 		}
 	case map[string]any:
 		for name, member := range f.members {
-			member.walk(v[name], pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), pointers)
+			member.addPointers(v[name], pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), pointers)
 		}
 	}
 }

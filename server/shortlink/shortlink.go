@@ -3,7 +3,7 @@
 // Resolver.Resolve follows the redirects of the link. Callers supply the link, so a request could reach an address that must not be
 // requested. For this reason, Resolve reads only headers, connects only to hosts of the platform, and requests at most maxHops addresses.
 //
-// Start reading in Resolver.follow: checkHop checks an address, redirectOf requests it, and parseTarget parses the address to which it
+// Start reading in Resolver.followRedirects: checkHop checks an address, requestRedirect requests it, and parseTarget parses the address to which it
 // redirects.
 package shortlink
 
@@ -137,7 +137,7 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 		return l, nil
 	}
 	start := r.now()
-	target, hops, failed := r.follow(ctx, l)
+	target, hops, failed := r.followRedirects(ctx, l)
 	log := r.log.With(
 		slog.String("platform", string(l.Platform)),
 		slog.Int("hops", hops),
@@ -156,9 +156,9 @@ func (r *Resolver) Resolve(ctx context.Context, l link.Link) (link.Link, error) 
 	return link.Link{}, failed
 }
 
-// follow follows the redirects of a short link and returns the link of the video or account. The result hops is the number of addresses
+// followRedirects follows the redirects of a short link and returns the link of the video or account. The result hops is the number of addresses
 // that were requested.
-func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, hops int, failed *Error) {
+func (r *Resolver) followRedirects(ctx context.Context, l link.Link) (target link.Link, hops int, failed *Error) {
 	address, err := url.Parse(l.Canonical)
 	if err != nil {
 		return link.Link{}, 0, offPlatformError(l.Platform)
@@ -173,7 +173,7 @@ func (r *Resolver) follow(ctx context.Context, l link.Link) (target link.Link, h
 		}
 		seen[address.String()] = true
 		hops++
-		location, failed := r.redirectOf(ctx, address)
+		location, failed := r.requestRedirect(ctx, address)
 		if failed != nil {
 			return link.Link{}, hops, failed
 		}
@@ -256,9 +256,9 @@ func nextHop(address *url.URL, target link.Link) (*url.URL, error) {
 	return &hop, nil
 }
 
-// redirectOf requests an address and returns the address to which the response redirects. It sends HEAD first. If the response to HEAD is
+// requestRedirect requests an address and returns the address to which the response redirects. It sends HEAD first. If the response to HEAD is
 // not a redirect, it sends GET, because some servers redirect only GET.
-func (r *Resolver) redirectOf(ctx context.Context, address *url.URL) (location string, failed *Error) {
+func (r *Resolver) requestRedirect(ctx context.Context, address *url.URL) (location string, failed *Error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	for _, method := range [...]string{http.MethodHead, http.MethodGet} {

@@ -53,7 +53,7 @@ func showAccounts(v *visit) error {
 		return v.sendAccounts(found.Data)
 	}
 	content.Accounts = found.Data
-	content.View.count(found.Pagination.Total, found.Pagination.TotalPages)
+	content.View.setCount(found.Pagination.Total, found.Pagination.TotalPages)
 	return v.render(http.StatusOK, "accounts", "accounts", "Accounts", content)
 }
 
@@ -101,7 +101,7 @@ func showAccount(v *visit) error {
 	for n, h := range history {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Followers, h.Views, h.Likes, h.Comments, h.Videos}, Quality: optional(h.Quality), Source: optional(h.Source), Fetched: h.FetchedAt}
 	}
-	content.Chart = v.newChart("Followers of the account, and sums over its tracked videos. A newly tracked video raises the sums by all its counts. Days are UTC.", p, accountMetrics, inPeriod(points, p))
+	content.Chart = v.newChart("Followers of the account, and sums over its tracked videos. A newly tracked video raises the sums by all its counts. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
 	content.Tiles = changeTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
 	query := content.View.Query()
@@ -123,14 +123,14 @@ func showAccount(v *visit) error {
 		return v.sendVideos("account-videos", content.View, found.Data)
 	}
 	content.Videos, content.Highest = found.Data, highestViews(found.Data)
-	content.View.count(found.Pagination.Total, found.Pagination.TotalPages)
+	content.View.setCount(found.Pagination.Total, found.Pagination.TotalPages)
 	if content.Uploads, err = v.accountUploads(id); err != nil {
 		return err
 	}
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
-	content.Waits = optional(account.FetchStatus) == string(client.FetchStatusPending) || v.awaits(account.CheckedAt)
+	content.Waits = optional(account.FetchStatus) == string(client.FetchStatusPending) || v.awaitsNumbers(account.CheckedAt)
 	return v.render(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
 }
 

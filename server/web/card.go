@@ -51,7 +51,7 @@ func showCard(v *visit) error {
 		return err
 	}
 	page := s.page()
-	if err := s.load(&page); err != nil {
+	if err := s.loadContent(&page); err != nil {
 		return err
 	}
 	picture, err := drawCard(page)
@@ -112,7 +112,7 @@ func drawCard(page sharePage) ([]byte, error) {
 	picture := image.NewRGBA(image.Rect(0, 0, cardWidth, cardHeight))
 	draw.Draw(picture, picture.Bounds(), image.NewUniform(cardBackground), image.Point{}, draw.Src)
 	y := cardMargin + 48
-	for _, line := range wrap(faces, page.Title, cardWidth-2*cardMargin, 2) {
+	for _, line := range wrapTitle(faces, page.Title, cardWidth-2*cardMargin, 2) {
 		drawText(picture, faces.title, cardText, cardMargin, y, line)
 		y += 66
 	}
@@ -154,9 +154,9 @@ func drawText(picture draw.Image, face font.Face, ink color.Color, x, y int, tex
 	d.DrawString(text)
 }
 
-// wrap breaks a title into at most maxLines lines, each at most maxWidth pixels wide. If the title is longer, the rest is cut off.
+// wrapTitle breaks a title into at most maxLines lines, each at most maxWidth pixels wide. If the title is longer, the rest is cut off.
 // Characters that the font does not contain, such as emoji, are left out.
-func wrap(faces cardFaces, text string, maxWidth, maxLines int) []string {
+func wrapTitle(faces cardFaces, text string, maxWidth, maxLines int) []string {
 	shown := strings.Map(func(r rune) rune {
 		if !faces.has(r) {
 			return -1
@@ -171,7 +171,7 @@ func wrap(faces cardFaces, text string, maxWidth, maxLines int) []string {
 		case fits(joined):
 			line = joined
 		case line == "" || len(out) == maxLines-1:
-			out = append(out, cut(joined, fits))
+			out = append(out, cutToFit(joined, fits))
 			line = ""
 		default:
 			out, line = append(out, line), word
@@ -181,14 +181,14 @@ func wrap(faces cardFaces, text string, maxWidth, maxLines int) []string {
 		}
 	}
 	if line != "" {
-		out = append(out, cut(line, fits))
+		out = append(out, cutToFit(line, fits))
 	}
 	return out
 }
 
-// cut shortens a text until fits(text) is true. It returns the text itself if the text fits. Otherwise it returns the longest beginning of
+// cutToFit shortens a text until fits(text) is true. It returns the text itself if the text fits. Otherwise it returns the longest beginning of
 // the text that fits together with an ellipsis.
-func cut(text string, fits func(string) bool) string {
+func cutToFit(text string, fits func(string) bool) string {
 	runes := []rune(text)
 	for n := len(runes); n > 0; n-- {
 		if n == len(runes) && fits(text) {

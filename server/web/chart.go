@@ -26,7 +26,7 @@ type point struct {
 	Values  []*int64
 	Gains   []*int64 // change of each metric since the day before; nil if a number of one of the two days is unknown
 	Joined  *int64   // number of videos that were added to the collection on this day; nil if it is unknown
-	Quality string   // measured, interpolated, corrected or rounded; "" if it is not known
+	Quality string   // "measured", "interpolated", "corrected" or "rounded"; "" if the quality is not known
 	Source  string
 	Fetched *time.Time
 }

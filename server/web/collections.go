@@ -112,7 +112,7 @@ type collectionPage struct {
 	Accounts    []client.Account
 	Reports     []client.ReportSummary
 	Collections []client.Collection // collections to which the selected videos can be added
-	Link        string              // query of the same page with Subtree switched on or off
+	Link        string              // query of the same page with the opposite value of Subtree
 
 	Share        displaySettings
 	ShareURL     string // address of the share page; "" if the collection is private
@@ -180,7 +180,7 @@ func showCollection(v *visit) error {
 	if err := calls.Wait(); err != nil {
 		return err
 	}
-	content.Best, content.Worst = withVideos(content.Statistics.Best, content.Videos), withVideos(content.Statistics.Worst, content.Videos)
+	content.Best, content.Worst = gainRows(content.Statistics.Best, content.Videos), gainRows(content.Statistics.Worst, content.Videos)
 	var reports client.ReportPage
 	if err := v.get(path+"/reports", url.Values{"limit": {"20"}}, &reports); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (v *visit) loadMembers(path string, content *collectionPage) error {
 		return err
 	}
 	content.Videos, content.Highest = videos.Data, highestViews(videos.Data)
-	content.View.count(videos.Pagination.Total, videos.Pagination.TotalPages)
+	content.View.setCount(videos.Pagination.Total, videos.Pagination.TotalPages)
 	var accounts client.CollectionAccountPage
 	if err := v.get(path+"/accounts", url.Values{"limit": {"50"}, "order_by": {"total_views"}}, &accounts); err != nil {
 		return err
@@ -264,9 +264,9 @@ func collectionTiles(s client.CollectionStatistics, c chart, points []point, p p
 	return tiles
 }
 
-// withVideos returns a row for each gain. The row has the video of the gain if the slice videos contains it. withVideos does not request
+// gainRows returns a row for each gain. The row has the video of the gain if the slice videos contains it. gainRows does not request
 // other videos from the API.
-func withVideos(gains []client.CollectionGain, videos []client.Video) []gainRow {
+func gainRows(gains []client.CollectionGain, videos []client.Video) []gainRow {
 	out := make([]gainRow, len(gains))
 	for n, g := range gains {
 		out[n].CollectionGain = g
@@ -297,7 +297,7 @@ func changeCollection(v *visit) error {
 		_, err = v.send(http.MethodDelete, path+"/"+kind, map[string][]string{member: {item}}, nil)
 	case "freeze":
 		notice = "report-frozen"
-		err = v.freeze(path)
+		err = v.saveReport(path)
 	case "share":
 		notice = "share-saved"
 		err = v.saveShare(path)
@@ -314,8 +314,8 @@ func changeCollection(v *visit) error {
 	return nil
 }
 
-// freeze saves the numbers of the collection in a report, whose numbers never change. The form contains the period.
-func (v *visit) freeze(path string) error {
+// saveReport saves the numbers of the collection in a report, whose numbers never change. The form contains the period.
+func (v *visit) saveReport(path string) error {
 	body := map[string]any{"include_children": v.r.PostFormValue("subtree") == "true"}
 	for member, field := range map[string]string{"start_date": "start", "end_date": "end"} {
 		if text := v.r.PostFormValue(field); text != "" {
@@ -356,7 +356,7 @@ func showReport(v *visit) error {
 			content.Name = c.Name
 		}
 	}
-	slices.SortStableFunc(r.Videos, byGain)
+	slices.SortStableFunc(r.Videos, compareGains)
 	var statistics client.CollectionStatistics
 	encoded, err := json.Marshal(r.Statistics)
 	if err == nil {
@@ -382,8 +382,8 @@ func showReport(v *visit) error {
 	return v.render(http.StatusOK, "report", "collections", "Report of "+content.Name, content)
 }
 
-// byGain orders two videos of a report by their gained views, the highest first. Videos with unknown gained views come last.
-func byGain(a, b client.ReportVideo) int {
+// compareGains orders two videos of a report by their gained views, the highest first. Videos with unknown gained views come last.
+func compareGains(a, b client.ReportVideo) int {
 	switch {
 	case a.ViewsGained == nil && b.ViewsGained == nil:
 		return 0

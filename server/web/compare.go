@@ -86,7 +86,7 @@ func showComparison(v *visit) error {
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
 	if len(chosen) > 0 {
-		content.Chart = v.newChart("Each line is scaled: 100 is the highest value of the video in the period. The table has the views themselves. Days are UTC.", p, metrics, inPeriod(points, p))
+		content.Chart = v.newChart("Each line is scaled: 100 is the highest value of the video in the period. The table has the views themselves. Days are UTC.", p, metrics, pointsForPeriod(points, p))
 		content.Chart.Compared = true
 		if v.csvPart() != "" {
 			return v.sendHistory("comparison", content.Chart)

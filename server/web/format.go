@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// unknown is shown for a number that is not known. Such a number is never shown as 0.
+// unknown is the text that pages show instead of a number that is not known. Such a number is never shown as 0.
 const unknown = "–"
 
 // functions returns the functions that templates use.
@@ -35,14 +35,14 @@ func (p *Pages) functions() template.FuncMap {
 		"state":    func(s any) state { return states[fmt.Sprint(s)] },
 		"platform": func(name any) string { return platforms[fmt.Sprint(name)] },
 		"title":    titleOf,
-		"bare":     bare,
+		"bare":     shortenLink,
 		"picture":  p.thumbnailPath,
 		"share":    percentOfHighest,
 		"words":    func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 		"plural":   plural,
 		"positive": func(n number) bool { f, ok := valueOf(n); return ok && f > 0 },
 		"tracking": func(kind any) string { return trackingTypes[deref(kind)] },
-		"limited":  func(group any) string { return limited[fmt.Sprint(group)] },
+		"limited":  func(group any) string { return rateGroupTexts[fmt.Sprint(group)] },
 		"list":     func(items ...any) []any { return items },
 		"order":    func(v any, column, label string) sortHead { return sortHead{v, column, label} },
 		"value":    formatPlain,
@@ -53,8 +53,9 @@ func (p *Pages) functions() template.FuncMap {
 	}
 }
 
-// limited has, for each rate group, the words for its operations on the settings page. All operations of a group have the same rate limit.
-var limited = map[string]string{
+// rateGroupTexts describes the operations of each rate group in a few words, for the settings page. All operations of a group have the same
+// rate limit.
+var rateGroupTexts = map[string]string{
 	"authenticate": "Requests that check a token",
 	"read":         "Lists, single items and collections",
 	"write":        "Tracking, stopping and histories",
@@ -77,7 +78,7 @@ func deref(s any) string {
 // number is a number that can be unknown: a pointer to an integer or floating-point number, or the number itself.
 type number any
 
-// trackingTypes are the tracking types of accounts in words.
+// trackingTypes describes each tracking type of an account in words.
 var trackingTypes = map[string]string{"latest_30": "its latest 30 videos", "latest_200": "its latest 200 videos", "all": "all its videos", "new_only": "only new videos"}
 
 // valueOf returns the value of n. The second result is false if n is unknown.
@@ -330,11 +331,11 @@ func titleOf(v client.Video) string {
 	if title := strings.TrimSpace(v.Title); title != "" {
 		return title
 	}
-	return bare(v.AdLink)
+	return shortenLink(v.AdLink)
 }
 
-// bare returns a link without https:// and without www.
-func bare(link string) string {
+// shortenLink returns a link without https:// and without www.
+func shortenLink(link string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(link, "https://"), "www.")
 }
 

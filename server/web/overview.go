@@ -79,10 +79,10 @@ func showOverview(v *visit) error {
 	for n, h := range history {
 		points[n] = point{Day: store.DateOf(h.Date.Time), Values: []*int64{h.Views, h.Engagements, h.Followers, h.Videos, h.Accounts, h.Uploads}}
 	}
-	points = everyDay(points, p.End)
+	points = fillMissingDays(points, p.End)
 	var content overviewPage
 	content.Chart = v.newChart("Totals of all videos and accounts, with those that are no longer tracked. A newly tracked video raises them by all its views. A day without changes has the totals of the day before.",
-		p, overviewMetrics, inPeriod(points, p))
+		p, overviewMetrics, pointsForPeriod(points, p))
 	if v.csvPart() != "" {
 		return v.sendHistory("overview", content.Chart)
 	}
@@ -115,10 +115,10 @@ func showOverview(v *visit) error {
 	return v.render(http.StatusOK, "overview", "overview", "Overview", content)
 }
 
-// everyDay adds points for the days that have none, from the oldest point up to lastDay. An added point has the totals of the last point
+// fillMissingDays adds points for the days that have none, from the oldest point up to lastDay. An added point has the totals of the last point
 // before it. It has no value for metrics that are counted for each day separately. The points and the result are sorted by day, the newest
 // first.
-func everyDay(points []point, lastDay store.Date) []point {
+func fillMissingDays(points []point, lastDay store.Date) []point {
 	var out []point
 	next := lastDay
 	for _, at := range points {
@@ -137,9 +137,9 @@ func everyDay(points []point, lastDay store.Date) []point {
 	return out
 }
 
-// inPeriod returns the points in the period and one earlier point: the last one before the period. The gain of the first day is computed
+// pointsForPeriod returns the points in the period and one earlier point: the last one before the period. The gain of the first day is computed
 // from it.
-func inPeriod(points []point, p period) []point {
+func pointsForPeriod(points []point, p period) []point {
 	var out []point
 	for _, at := range points {
 		if at.Day <= p.End {

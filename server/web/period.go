@@ -83,8 +83,9 @@ func (p period) Today() store.Date { return p.today }
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".
 func (p period) Text() string { return p.Start.String() + " to " + p.End.String() }
 
-// withParameters returns a copy of query in which some parameters are changed. The parameter pairs has the names and the new values of
-// query parameters, in turn. An empty value removes the query parameter. The result never has the query parameter notice.
+// withParameters returns a copy of query in which some parameters are changed. The parameter pairs contains the name of a query parameter,
+// its new value, the name of the next one, and so on. An empty value removes the query parameter. The result never has the query parameter
+// notice.
 func withParameters(query url.Values, pairs ...string) url.Values {
 	out := url.Values{}
 	maps.Copy(out, query)

@@ -78,7 +78,7 @@ func (v *visit) renderSettings(status int, content settingsPage) error {
 			return err
 		}
 	}
-	served, err := v.Backend.Served(v.r.Context())
+	served, err := v.Backend.FetchableLinks(v.r.Context())
 	if err != nil {
 		return err
 	}

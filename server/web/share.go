@@ -171,7 +171,7 @@ func showShare(v *visit) error {
 	}
 	page := s.page()
 	page.Embedded = embedded
-	if err := s.load(&page); err != nil {
+	if err := s.loadContent(&page); err != nil {
 		return err
 	}
 	if v.csvPart() != "" {
@@ -195,8 +195,8 @@ func (v *visit) askForPassword(share store.Share, status int, problem *Problem) 
 	return v.execute(status, "share", "shared", sharePage{Title: "Password", Locked: true, Problem: problem, Theme: "auto", Address: v.shareURL(share)})
 }
 
-// enterShare checks the password in the form and gives the browser a cookie that opens the share page.
-func enterShare(v *visit) error {
+// submitSharePassword checks the password in the form and gives the browser a cookie that opens the share page.
+func submitSharePassword(v *visit) error {
 	share, err := v.openShare()
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func enterShare(v *visit) error {
 		v.redirect(target)
 		return nil
 	}
-	pass, err := v.Backend.EnterShare(v.r.Context(), share, v.r.PostFormValue("password"))
+	pass, err := v.Backend.CheckSharePassword(v.r.Context(), share, v.r.PostFormValue("password"))
 	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status < http.StatusInternalServerError {
 		v.setRetryAfter(problem)
 		return v.askForPassword(share, problem.Status, problem)
@@ -235,8 +235,8 @@ func (s *shareVisit) page() sharePage {
 	return page
 }
 
-// load sets the fields of page whose values come from the API.
-func (s *shareVisit) load(page *sharePage) error {
+// loadContent sets the fields of page whose values come from the API.
+func (s *shareVisit) loadContent(page *sharePage) error {
 	p, err := s.visit.period()
 	if err != nil {
 		return err
@@ -278,7 +278,7 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 	if err := s.get("/videos", page.View.Query(), &videos); err != nil {
 		return err
 	}
-	page.View.count(videos.Pagination.Total, videos.Pagination.TotalPages)
+	page.View.setCount(videos.Pagination.Total, videos.Pagination.TotalPages)
 	page.Videos = videos.Data
 	for _, video := range videos.Data {
 		if at := video.LatestUpdatedAt; at != nil && (page.Updated == nil || at.After(*page.Updated)) {

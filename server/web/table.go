@@ -44,8 +44,8 @@ func (t tableView) Query() url.Values {
 	return url.Values{"order_by": {t.Column}, "order_direction": {direction}, "page": {strconv.Itoa(t.Page)}, "limit": {strconv.Itoa(pageSize)}}
 }
 
-// count sets the number of rows and the number of pages of the whole list.
-func (t *tableView) count(total, pages int64) { t.Total, t.TotalPages = total, pages }
+// setCount sets the number of rows and the number of pages of the whole list.
+func (t *tableView) setCount(total, pages int64) { t.Total, t.TotalPages = total, pages }
 
 // Sorted returns the value of the attribute aria-sort for the heading of a column. It is "" if the rows are not sorted by the column.
 func (t tableView) Sorted(column string) string {

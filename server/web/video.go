@@ -55,7 +55,7 @@ func showVideo(v *visit) error {
 		}
 	}
 	video := &content.Video
-	content.Chart = v.newChart("Days are UTC.", p, videoMetrics, inPeriod(points, p))
+	content.Chart = v.newChart("Days are UTC.", p, videoMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
 	if v.csvPart() != "" {
 		return v.sendHistory("video-history", content.Chart)
@@ -71,7 +71,7 @@ func showVideo(v *visit) error {
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
-	content.Waits = video.FetchStatus == client.FetchStatusPending || v.awaits(video.LatestUpdatedAt)
+	content.Waits = video.FetchStatus == client.FetchStatusPending || v.awaitsNumbers(video.LatestUpdatedAt)
 	return v.render(http.StatusOK, "video", "videos", titleOf(*video), content)
 }
 

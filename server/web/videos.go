@@ -71,7 +71,7 @@ func showVideos(v *visit) error {
 	}
 	content.Videos = found.Data
 	content.Highest = highestViews(found.Data)
-	content.View.count(found.Pagination.Total, found.Pagination.TotalPages)
+	content.View.setCount(found.Pagination.Total, found.Pagination.TotalPages)
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}

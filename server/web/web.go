@@ -74,10 +74,11 @@ type Backend interface {
 	// store.ShareOpenedInterval. ShareOpenedAt returns nil if no visitor has opened the page, or if the page does not belong to the
 	// organisation of id.
 	ShareOpenedAt(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
-	// EnterShare checks the password of a protected share page. It returns a pass: a signed text for a cookie, with which the browser can
-	// read the page. The error is a *Problem if the password is wrong, or if there were too many wrong passwords.
-	EnterShare(ctx context.Context, share store.Share, password string) (pass string, err error)
-	// HasSharePass returns true if pass was returned by EnterShare for this share page and is still valid. A new password of the page makes
+	// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a pass: a signed text for a
+	// cookie, with which the browser can read the page. The error is a *Problem if the password is wrong, or if there were too many wrong
+	// passwords.
+	CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error)
+	// HasSharePass returns true if pass was returned by CheckSharePassword for this share page and is still valid. A new password of the page makes
 	// every pass invalid.
 	HasSharePass(share store.Share, pass string) bool
 	// SignThumbnail returns the signature in the address of a video's thumbnail, which is a small preview picture. The parameter externalID
@@ -86,14 +87,14 @@ type Backend interface {
 	// Thumbnail returns the stored thumbnail of a video, a JPEG. If no thumbnail is stored, or if the signature is wrong, the error is a
 	// *Problem with status 404.
 	Thumbnail(ctx context.Context, p link.Platform, externalID, signature string) ([]byte, error)
-	// Do sends a request to the API with the rights of id and returns the response. The parameter visit is the visitor's request for the
-	// page that shows the response.
+	// Do sends a request to the API and returns the response. The request has the rights of the token in the parameter id. The parameter
+	// visit is the visitor's request for the page that shows the response.
 	Do(id store.Identity, visit *http.Request, method, target string, body io.Reader) (Response, error)
 	// Operations returns the JSON of /status, which describes the queue and the sources. It also returns the versions of the program and of
 	// the API. The parameter visit is the visitor's request for the page.
 	Operations(visit *http.Request) (status []byte, version Version, err error)
-	// Served says which videos and accounts the running collectors can fetch, by platform and form of link.
-	Served(ctx context.Context) (queue.Served, error)
+	// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link.
+	FetchableLinks(ctx context.Context) (queue.Served, error)
 	// TargetsWithStatus returns at most limit videos and accounts that have the given fetch status, of all organisations.
 	TargetsWithStatus(ctx context.Context, status store.FetchStatus, limit int) ([]queue.TargetStatus, error)
 	// ErrorCodes returns all error codes of the API, sorted by status.
@@ -224,7 +225,7 @@ func (p *Pages) routes() http.Handler {
 	})
 	handle("GET /docs/guides/{name}", showGuide)
 	handle("GET /c/{hash}", showShare)
-	handle("POST /c/{hash}", enterShare)
+	handle("POST /c/{hash}", submitSharePassword)
 	handle("GET /c/{hash}/card.png", showCard)
 	handle("GET /thumbnails/{platform}/{id}/{signature}", showThumbnail)
 
@@ -300,7 +301,7 @@ func (v *visit) render(status int, name, section, title string, content any) err
 	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
 		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.maySeeOperations(), Theme: v.theme()}
 	if shown.Org.Name != "" {
-		served, err := v.Backend.Served(v.r.Context())
+		served, err := v.Backend.FetchableLinks(v.r.Context())
 		shown.Idle = err == nil && !served.IsKnown() // an error is ignored, because the page is useful without the notice that no collector is running
 	}
 	if shown.Notice == "" {
@@ -360,9 +361,9 @@ func (v *visit) redirect(target string) {
 // refreshScheduled is the notice that new numbers of a video or account are being fetched.
 const refreshScheduled = "refresh-scheduled"
 
-// awaits returns true if the page must reload itself, because the visitor has requested a refresh and its numbers have not arrived yet. The
+// awaitsNumbers returns true if the page must reload itself, because the visitor has requested a refresh and its numbers have not arrived yet. The
 // parameter updated is the time of the newest numbers, or nil.
-func (v *visit) awaits(updated *time.Time) bool {
+func (v *visit) awaitsNumbers(updated *time.Time) bool {
 	if v.r.URL.Query().Get("notice") != refreshScheduled || v.masked() {
 		return false
 	}
@@ -377,7 +378,7 @@ func (v *visit) awaits(updated *time.Time) bool {
 var notices = map[string]string{ //nolint:gosec // the texts contain no credentials
 	refreshScheduled:  "New numbers are being fetched. They appear here after a few seconds.",
 	"refresh-not-due": "The numbers are less than 4 hours old, so nothing was scheduled.",
-	"tracked":         "It is tracked again. New numbers appear after a few seconds.",
+	"tracked":         "Tracking was started again. New numbers appear after a few seconds.",
 	"deleted":         "The collection was deleted. Its videos and accounts stay tracked.",
 	"stopped":         "Tracking was stopped. The numbers so far are kept.",
 	"added":           "Added to the collection.",

@@ -57,7 +57,7 @@ func TestChart_gainIsUnknownIfTheDayBeforeIsMissing(t *testing.T) {
 	require.Equal(t, [][]*int64{{new(int64(-10))}, {nil}, {nil}, {nil}, {new(int64(9))}, {nil}}, gains)
 }
 
-func TestEveryDay_repeatsTotalsOnDaysWithoutChanges(t *testing.T) {
+func TestFillMissingDays_repeatsTotalsOnDaysWithoutChanges(t *testing.T) {
 	t.Parallel()
 	values := func(n int64) []*int64 {
 		out := make([]*int64, len(overviewMetrics))
@@ -66,7 +66,7 @@ func TestEveryDay_repeatsTotalsOnDaysWithoutChanges(t *testing.T) {
 		}
 		return out
 	}
-	filled := everyDay([]point{{Day: 8, Values: values(2)}, {Day: 5, Values: values(1)}}, 9)
+	filled := fillMissingDays([]point{{Day: 8, Values: values(2)}, {Day: 5, Values: values(1)}}, 9)
 	var days []store.Date
 	for _, p := range filled {
 		days = append(days, p.Day)
@@ -107,10 +107,10 @@ func TestSafeLink_allowsOnlyWebAddresses(t *testing.T) {
 	}
 }
 
-func TestByGain_putsUnknownGainsLast(t *testing.T) {
+func TestCompareGains_putsUnknownGainsLast(t *testing.T) {
 	t.Parallel()
 	videos := []client.ReportVideo{{AdLink: "unknown"}, {AdLink: "low", ViewsGained: new(int64(-1))}, {AdLink: "zero", ViewsGained: new(int64(0))}, {AdLink: "high", ViewsGained: new(int64(9))}}
-	slices.SortStableFunc(videos, byGain)
+	slices.SortStableFunc(videos, compareGains)
 	var order []string
 	for _, v := range videos {
 		order = append(order, v.AdLink)

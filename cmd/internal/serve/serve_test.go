@@ -222,7 +222,7 @@ func TestCommand_servesWhileRedisIsUnreachable(t *testing.T) {
 		"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
 		"REELTALLY_REDIS_URL": "redis://reeltally:s3cret@127.0.0.1:1/0"})
 	base := address(t, p)
-	p.Stderr.Await(t, startTimeout, "redis is away", "connection refused")
+	p.Stderr.Await(t, startTimeout, "redis is unavailable", "connection refused")
 	status, _ := get(t, base+"/readyz")
 	require.Equal(t, http.StatusOK, status)
 	status, _ = get(t, base+"/videos")

@@ -1,4 +1,4 @@
-// Sends one request, and prints whether the server accepted or refused it.
+// This program sends one request, and prints whether the server accepted or refused it.
 
 import { ReelTally, ReelTallyError } from "@reeltally/client";
 
