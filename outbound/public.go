@@ -15,7 +15,7 @@ var specialRanges = [...]struct {
 }{
 	{netip.MustParsePrefix("0.0.0.0/8"), "in the network 0.0.0.0/8"},
 	{netip.MustParsePrefix("100.64.0.0/10"), "for carrier-grade NAT"},             // 100.100.100.200 is the metadata service of Alibaba Cloud
-	{netip.MustParsePrefix("168.63.129.16/32"), "used by a service inside Azure"}, // not in IANA's registries of special addresses
+	{netip.MustParsePrefix("168.63.129.16/32"), "used by a service inside Azure"}, // this address is not in IANA's registries of special addresses
 	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
 	{netip.MustParsePrefix("192.0.2.0/24"), "for documentation"},
 	{netip.MustParsePrefix("192.88.99.0/24"), "reserved"},

@@ -39,13 +39,13 @@ func (c *caller) accountPage(query string) client.AccountPage {
 	return decode[client.AccountPage](c.send(http.MethodGet, "/accounts?paginated=true&"+query, nil).requireStatus(http.StatusOK))
 }
 
-// joinHandles returns the handles of the accounts, separated by spaces, in the order of the slice.
+// joinHandles returns the handles of the accounts, separated by commas, in the order of the slice.
 func joinHandles(accounts []client.Account) string {
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
 		names[i] = a.Username
 	}
-	return strings.Join(names, " ")
+	return strings.Join(names, ",")
 }
 
 // accountFacts returns made-up data of an account, as a collector stores it after a fetch. The account has one TikTok video with the link
@@ -211,16 +211,16 @@ func TestListAccounts_sortsByTheParameterOrderBy(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWithFiveAccounts(t, a)
-		require.Equal(t, "emil dora bert anna cora", joinHandles(c.accounts("")), "newest first")
+		require.Equal(t, "emil,dora,bert,anna,cora", joinHandles(c.accounts("")), "newest first")
 		for query, want := range map[string]string{
-			"order_by=created_at&order_direction=asc":             "cora anna bert dora emil",
-			"order_by=username&order_direction=asc":               "anna bert cora dora emil",
-			"order_by=username":                                   "emil dora cora bert anna",
-			"order_by=latest_followers_count":                     "bert anna dora cora emil", // sorted by id if the counts are equal; an account without a count comes last
-			"order_by=latest_followers_count&order_direction=asc": "cora dora anna bert emil",
-			"order_by=total_views":                                "cora anna bert dora emil",
-			"order_by=median_views&order_direction=asc":           "dora bert anna cora emil",
-			"order_by=last_uploaded_at":                           "anna bert dora cora emil",
+			"order_by=created_at&order_direction=asc":             "cora,anna,bert,dora,emil",
+			"order_by=username&order_direction=asc":               "anna,bert,cora,dora,emil",
+			"order_by=username":                                   "emil,dora,cora,bert,anna",
+			"order_by=latest_followers_count":                     "bert,anna,dora,cora,emil", // accounts with equal counts are sorted by id, and an account without a count comes last
+			"order_by=latest_followers_count&order_direction=asc": "cora,dora,anna,bert,emil",
+			"order_by=total_views":                                "cora,anna,bert,dora,emil",
+			"order_by=median_views&order_direction=asc":           "dora,bert,anna,cora,emil",
+			"order_by=last_uploaded_at":                           "anna,bert,dora,cora,emil",
 		} {
 			require.Equal(t, want, joinHandles(c.accounts(query)), query)
 			t.Run("pages and cursors return every account: "+query, func(t *testing.T) {
@@ -255,24 +255,24 @@ func TestListAccounts_appliesFilters(t *testing.T) {
 		c.track(tiktokLink)
 		odd := c.account("https://www.tiktok.com/@anna").LabelIds[0].String()
 		for query, want := range map[string]string{
-			"":                                     "anna bert cora emil",
-			"include_removed=true":                 "anna bert cora dora emil",
-			"include_linked=true":                  "anna bert cora emil northwind.studio",
+			"":                                     "anna,bert,cora,emil",
+			"include_removed=true":                 "anna,bert,cora,dora,emil",
+			"include_linked=true":                  "anna,bert,cora,emil,northwind.studio",
 			"platform=instagram":                   "emil",
 			"platform=youtube":                     "",
 			"username=%20@ANNA%20":                 "anna",
 			"username=ann":                         "",
-			"collections=Even":                     "bert cora",
+			"collections=Even":                     "bert,cora",
 			"collections=even":                     "",
 			"collections=" + odd:                   "anna",
-			"collections=Even," + odd + ",unknown": "anna bert cora",
+			"collections=Even," + odd + ",unknown": "anna,bert,cora",
 			"collections=Even&username=bert":       "bert",
-			"collections=" + odd + "&include_removed=true":       "anna dora",
+			"collections=" + odd + "&include_removed=true":       "anna,dora",
 			"link=https://www.tiktok.com/@dora":                  "",
 			"link=https://tiktok.com/@DORA&include_removed=true": "dora",
 			"link=https://www.tiktok.com/@nobody":                "",
 			"link=https://www.tiktok.com/@anna&platform=youtube": "",
-			"limit=2": "anna bert",
+			"limit=2": "anna,bert",
 		} {
 			require.Equal(t, want, joinHandles(c.accounts("order_by=username&order_direction=asc&"+query)), query)
 		}

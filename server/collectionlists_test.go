@@ -21,7 +21,7 @@ func (c *caller) collections(query string) client.CollectionList {
 	return decode[client.CollectionList](c.send(http.MethodGet, "/collections?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// collectionNames returns the names of the collections in the response of GET /collections, separated by spaces, in the order of the
+// collectionNames returns the names of the collections in the response of GET /collections, separated by commas, in the order of the
 // response.
 func (c *caller) collectionNames(query string) string {
 	c.t.Helper()
@@ -29,7 +29,7 @@ func (c *caller) collectionNames(query string) string {
 	for _, found := range c.collections(query).Data {
 		names = append(names, found.Name)
 	}
-	return strings.Join(names, " ")
+	return strings.Join(names, ",")
 }
 
 // Requirements in docs/coverage.md: 4.1-01, 4.1-02, 4.1-03, 4.1-04, 4.1-09
@@ -43,20 +43,20 @@ func TestListCollections_filtersByParent(t *testing.T) {
 		c.createNamedCollection("four", one)
 		c.createNamedCollection("five")
 		for query, want := range map[string]string{
-			"":                                     "one two three four five",
-			"include_children=true":                "one two three four five",
-			"include_children=false":               "one two three four five",
-			"parent_id=null":                       "one five",
-			"parent_id=null&include_children=true": "one two three four five",
-			"parent_id=" + one.String():            "two four",
-			"parent_id=" + strings.ToUpper(one.String()):                   "two four",
-			"parent_id=" + one.String() + "&include_children=false":        "two four",
-			"parent_id=" + one.String() + "&include_children=true":         "two three four",
+			"":                                     "one,two,three,four,five",
+			"include_children=true":                "one,two,three,four,five",
+			"include_children=false":               "one,two,three,four,five",
+			"parent_id=null":                       "one,five",
+			"parent_id=null&include_children=true": "one,two,three,four,five",
+			"parent_id=" + one.String():            "two,four",
+			"parent_id=" + strings.ToUpper(one.String()):                   "two,four",
+			"parent_id=" + one.String() + "&include_children=false":        "two,four",
+			"parent_id=" + one.String() + "&include_children=true":         "two,three,four",
 			"parent_id=" + two.String() + "&include_children=true":         "three",
 			"parent_id=" + unknownID:                                       "",
 			"parent_id=" + unknownID + "&include_children=true":            "",
 			"parent_id=null&limit=1":                                       "one",
-			"parent_id=" + one.String() + "&include_children=true&limit=2": "two three",
+			"parent_id=" + one.String() + "&include_children=true&limit=2": "two,three",
 		} {
 			got := c.collections(query + "&order_direction=asc")
 			require.Equal(t, want, c.collectionNames(query+"&order_direction=asc"), query)
@@ -86,16 +86,16 @@ func TestListCollections_sortsByTheParameterOrderBy(t *testing.T) {
 		c.patchCollection(apple, map[string]any{"access": "public"}).requireStatus(http.StatusNoContent)
 		_ = beach
 		for query, want := range map[string]string{
-			"":                                  "beach éclair Apple zoo",
-			"order_by=created_at":               "beach éclair Apple zoo",
-			"order_direction=asc":               "zoo Apple éclair beach",
-			"order_by=updated_at":               "Apple beach éclair zoo",
-			"order_by=name&order_direction=asc": "Apple beach zoo éclair",
-			"order_by=name":                     "éclair zoo beach Apple",
-			"order_by=video_count":              "éclair Apple zoo beach",
-			"order_by=video_count&order_direction=asc":   "beach zoo Apple éclair",
-			"order_by=account_count":                     "éclair beach Apple zoo",
-			"order_by=account_count&order_direction=asc": "zoo Apple beach éclair",
+			"":                                  "beach,éclair,Apple,zoo",
+			"order_by=created_at":               "beach,éclair,Apple,zoo",
+			"order_direction=asc":               "zoo,Apple,éclair,beach",
+			"order_by=updated_at":               "Apple,beach,éclair,zoo",
+			"order_by=name&order_direction=asc": "Apple,beach,zoo,éclair",
+			"order_by=name":                     "éclair,zoo,beach,Apple",
+			"order_by=video_count":              "éclair,Apple,zoo,beach",
+			"order_by=video_count&order_direction=asc":   "beach,zoo,Apple,éclair",
+			"order_by=account_count":                     "éclair,beach,Apple,zoo",
+			"order_by=account_count&order_direction=asc": "zoo,Apple,beach,éclair",
 		} {
 			require.Equal(t, want, c.collectionNames(query), query)
 		}

@@ -175,7 +175,7 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 	if err != nil {
 		return nil, err
 	}
-	view := FullView // the same View as in GetCollection, so that the ETags are equal
+	view := FullView // GetCollection uses the same View, so that the ETags are equal
 	if caller.facts.masked {
 		view = MaskedView
 	}

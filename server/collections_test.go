@@ -289,7 +289,7 @@ func TestUpdateCollection_refusesAParentThatCreatesACycle(t *testing.T) {
 		require.Empty(t, p.Errors, "the unknown id is in the path and not in the body, so there is no pointer")
 		c.patchCollection(uuid.MustParse(unknownID), map[string]any{"parent_id": unknownID}).requireProblem(http.StatusNotFound, server.CodeNotFound)
 		c.patchCollection(three, map[string]any{"parent_id": one}).requireStatus(http.StatusNoContent)
-		require.Equal(t, "3 2", c.collectionNames("parent_id="+one.String()))
+		require.Equal(t, "3,2", c.collectionNames("parent_id="+one.String()))
 	})
 }
 

@@ -42,7 +42,7 @@ func TestComparison_showsTheHistoriesOfUpToFiveVideos(t *testing.T) {
 			six.Add("video", uuid.NewString())
 		}
 		for query, reason := range map[string]string{
-			six.Encode(): "You chose 6 videos; a comparison has at most 5.", "video=x": "it must be the id of a video", "link=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ": "does not track the video",
+			six.Encode(): "You chose 6 videos; a comparison has at most 5.", "video=x": "it must be the id of a video", "link=https%3A%2F%2Fyoutu.be%2FdQw4w9WgXcQ": "Your organisation does not track the video",
 		} {
 			require.Contains(t, string(v.visit("/compare?"+query).requireStatus(http.StatusBadRequest).body), reason)
 		}
@@ -74,7 +74,7 @@ func TestVideoLists_selectedVideosCanBeStoppedOrAddedToACollection(t *testing.T)
 		require.True(t, decode[client.Video](c.send(http.MethodGet, "/videos/"+first, nil).requireStatus(http.StatusOK)).Removed)
 
 		other := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
-		require.Contains(t, string(other.post("/video/chosen/stop", "video", second, "back", list).requireStatus(http.StatusUnprocessableEntity).body), "0 of the 1")
+		require.Contains(t, string(other.post("/video/chosen/stop", "video", second, "back", list).requireStatus(http.StatusUnprocessableEntity).body), "0 of the 1 videos were stopped.")
 		require.False(t, decode[client.Video](c.send(http.MethodGet, "/videos/"+second, nil).requireStatus(http.StatusOK)).Removed)
 		require.Contains(t, string(v.post("/video/chosen/stop", "back", list).requireStatus(http.StatusBadRequest).body), "Choose at least one video")
 		for _, outside := range []string{"", "//example.com/video", "https://example.com/video", "video", "/%zz"} {

@@ -216,7 +216,7 @@ func (s *Server) tagFacts(caller Caller, operation string, request []any) ([]byt
 // versionTag returns the ETag of a response. The ETag depends on v, the version of the organisation's data, and on facts, the result of
 // tagFacts.
 func (s *Server) versionTag(v store.Version, facts []byte) string {
-	mac := hmac.New(sha256.New, s.cursorKey) // a keyed hash, so that a caller cannot read the version from the ETag or forge an ETag
+	mac := hmac.New(sha256.New, s.cursorKey) // the hash has a secret key, so that a caller can neither find out the version nor make an ETag
 	_, _ = mac.Write(facts)                  // no separator is needed after the JSON in facts, because its end is unambiguous; writing to a hash cannot fail
 	_, _ = fmt.Fprint(mac, v.Version, " ")
 	if v.Late != nil {

@@ -35,7 +35,7 @@ func convertRows(to rowWriter, from io.Reader, row *openapi3.Schema) error {
 	}
 	var columns []string
 	for decoder.More() {
-		var entry map[string]json.RawMessage // RawMessage, because decoding nested arrays and objects takes much memory
+		var entry map[string]json.RawMessage // members stay encoded, because decoding nested arrays and objects takes much memory
 		if err := decoder.Decode(&entry); err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func (i *identities) findToken(ctx context.Context, token, address string) (stor
 		return id, err
 	}
 	result := i.inFlight.DoChan(string(hash[:])+address, func() (any, error) {
-		if id, known, err := i.findCached(hash); known { // a second check of the cache, because another call can have finished its look-up since the first check
+		if id, known, err := i.findCached(hash); known { // another call may have finished its look-up since the first check of the cache
 			return id, err
 		}
 		return i.lookUp(ctx, hash, token, address)
@@ -124,7 +124,7 @@ func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	if !i.known.Contains(hash) {
-		if err := i.addressLimits.check(unknownTokens, address); err != nil { // this check comes first, so that a refused request does not wait for other look-ups
+		if err := i.addressLimits.check(unknownTokens, address); err != nil { // the limit is checked before the wait for other look-ups, so that a refused request does not wait
 			return store.Identity{}, err
 		}
 		select {

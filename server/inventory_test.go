@@ -181,7 +181,7 @@ func (c *caller) inventory(first int) inventory {
 	for range 2 { // two reports, so that the list of reports has a second page
 		items[reportID] = append(items[reportID], c.createReport(uuid.MustParse(items[collectionID][0])).String())
 	}
-	items[tokenID] = append(items[tokenID], c.createToken("Script").ID.String()) // a new token, because requests must not revoke the token of c
+	items[tokenID] = append(items[tokenID], c.createToken("Script").ID.String()) // the inventory has a new token, because requests must not revoke the token of c
 	hook := c.createWebhook("https://hooks.example.com/")
 	items[webhookURL] = append(items[webhookURL], fmt.Sprintf("https://hooks.example.com/%d", first))
 	items[webhookID] = append(items[webhookID], hook.ID.String())

@@ -124,7 +124,7 @@ func (s *Server) serveComplete(w http.ResponseWriter, r *http.Request) (complete
 // mcpProblem converts an error in plain text of the MCP handler into an error response in JSON. The parameters status and text are the
 // status and the body of the error in plain text.
 func mcpProblem(status int, text string, r *http.Request) *Error {
-	text, _, _ = strings.Cut(text, "malformed payload:") // this drops the internal error message that the SDK adds at the end
+	text, _, _ = strings.Cut(text, "malformed payload:") // the SDK adds an internal error message at the end, which callers must not see
 	if text == "" {
 		text = "the body is not a message of JSON-RPC 2.0"
 	}

@@ -124,7 +124,7 @@ func TestMCP_countsEachMessageAgainstTheRateLimitOfTheOrganisation(t *testing.T)
 			for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, toolCall("get_account_statistics", "{}"), "{"} {
 				got := a.postMCP(t, body, "Authorization", "Bearer "+c.token)
 				p := got.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
-				require.Contains(t, p.Detail, fmt.Sprintf("%d times a minute", limit))
+				require.Contains(t, p.Detail, fmt.Sprintf("may be called %d times a minute", limit))
 				requireRateLimitHeaders(t, got, "mcp", limit, 0)
 				require.Positive(t, headerNumber(t, got, "Retry-After"))
 			}

@@ -52,14 +52,14 @@ func (c *caller) memberAccounts(collection uuid.UUID, query string) client.Colle
 	return decode[client.CollectionAccountPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/accounts?"+query, nil).requireStatus(http.StatusOK))
 }
 
-// accountNames returns the handles of the accounts of a collection, separated by spaces, in the order of the response.
+// accountNames returns the handles of the accounts of a collection, separated by commas, in the order of the response.
 func (c *caller) accountNames(collection uuid.UUID, query string) string {
 	c.t.Helper()
 	var names []string
 	for _, found := range c.memberAccounts(collection, query).Data {
 		names = append(names, found.Username)
 	}
-	return strings.Join(names, " ")
+	return strings.Join(names, ",")
 }
 
 // newCallerWithCollectionAccounts creates an organisation with a collection of four accounts. It returns the collection id and the account ids by
@@ -99,15 +99,15 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c, id, accounts := newCallerWithCollectionAccounts(t, a)
 		for query, want := range map[string]string{
-			"": "dora bert anna carl",
-			"order_by=created_at&order_direction=asc":  "carl anna bert dora",
-			"order_by=username&order_direction=asc":    "anna bert carl dora",
-			"order_by=username":                        "dora carl bert anna",
-			"order_by=latest_followers_count":          "anna carl dora bert",
-			"order_by=total_views":                     "anna dora carl bert",
-			"order_by=total_views&order_direction=asc": "carl dora anna bert",
-			"order_by=median_views":                    "anna dora carl bert",
-			"limit=2&page=2":                           "anna carl",
+			"": "dora,bert,anna,carl",
+			"order_by=created_at&order_direction=asc":  "carl,anna,bert,dora",
+			"order_by=username&order_direction=asc":    "anna,bert,carl,dora",
+			"order_by=username":                        "dora,carl,bert,anna",
+			"order_by=latest_followers_count":          "anna,carl,dora,bert",
+			"order_by=total_views":                     "anna,dora,carl,bert",
+			"order_by=total_views&order_direction=asc": "carl,dora,anna,bert",
+			"order_by=median_views":                    "anna,dora,carl,bert",
+			"limit=2&page=2":                           "anna,carl",
 			"page=2":                                   "",
 		} {
 			require.Equal(t, want, c.accountNames(id, query), query)
@@ -122,8 +122,8 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 		t.Run("stopped accounts are listed only with include_removed=true", func(t *testing.T) {
 			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.AccountRef{{ID: accounts["bert"]}}, true)
 			require.NoError(t, err)
-			require.Equal(t, "dora anna carl", c.accountNames(id, ""))
-			require.Equal(t, "dora bert anna carl", c.accountNames(id, "include_removed=true"))
+			require.Equal(t, "dora,anna,carl", c.accountNames(id, ""))
+			require.Equal(t, "dora,bert,anna,carl", c.accountNames(id, "include_removed=true"))
 			require.Equal(t, int64(3), c.readCollection(id).AccountCount.MustGet())
 		})
 		t.Run("pages and cursors return every account once", func(t *testing.T) {

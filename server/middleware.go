@@ -99,7 +99,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		c.Response().Before(func() { // this runs just before the headers are sent, because the handler may have stored the first numbers
+		c.Response().Before(func() { // Before runs the function just before the headers are sent, because the handler may store the first numbers
 			if s.isMadeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
 			}

@@ -100,7 +100,7 @@ func readOperations(document string) (*operations, error) {
 		for method, op := range item.Operations() {
 			o, err := readOperation(doc, path, method, item, op)
 			if err != nil {
-				return nil, fmt.Errorf("OpenAPI contract: %s %s: %w", method, path, err)
+				return nil, fmt.Errorf("OpenAPI contract: the operation %s %s is not valid: %w", method, path, err)
 			}
 			ops.byRoute[method+" "+o.template] = o
 			ops.methods[o.template] = append(ops.methods[o.template], method)

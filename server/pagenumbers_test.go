@@ -133,7 +133,7 @@ func createDashboardData(a *app, c *caller) (collection uuid.UUID, videos []uuid
 		})
 		a.Clock.Advance(24 * time.Hour)
 	}
-	a.Clock.Advance(24 * time.Hour) // after this, the last two days have no history points
+	a.Clock.Advance(24 * time.Hour) // the videos are not fetched on the last two days, so these days have no history points
 	return collection, videos
 }
 
@@ -161,7 +161,7 @@ func TestDashboardPages_showTheNumbersThatTheAPIReturns(t *testing.T) {
 
 			history := decode[client.VideoHistory](c.send(http.MethodGet, "/videos/"+id.String()+"/history?include=quality", nil).requireStatus(http.StatusOK))
 			require.Len(t, history, 4)
-			require.Contains(t, string(page.body), "Of 30 days: 4 were measured, 26 without a number.")
+			require.Contains(t, string(page.body), "Of 30 days: 4 were measured, 26 were without a number.")
 			var days []pageRow
 			for _, row := range page.rows() {
 				if row.day != "" {

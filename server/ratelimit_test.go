@@ -70,11 +70,11 @@ func TestRateLimit_limitsRequestsPerAddressOnlyIfTheyHaveNoToken(t *testing.T) {
 
 func TestMemoryRateStore_allowsRequestsAfterTheWindowEnds(t *testing.T) {
 	t.Parallel()
-	rates := server.NewMemoryRateStore() // created outside of the synctest bubble, because a goroutine of the store never ends
+	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its cleaning goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // sets the clock of the synctest bubble a year ahead, so that the goroutine outside of the bubble does not delete the counts as expired
-		pass := func(d time.Duration) { <-time.After(d) } // advances the clock of the synctest bubble by d without real waiting
+		<-time.After(time.Until(now.AddDate(1, 0, 0)))    // wait for a year of the bubble's clock, so that the goroutine outside of the bubble does not delete the counts as expired
+		pass := func(d time.Duration) { <-time.After(d) } // pass advances the clock of the synctest bubble by d without real waiting
 		take := func(limit int64) server.Quota {
 			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)
 			require.NoError(t, err)

@@ -153,10 +153,10 @@ func (w *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 // function that advances the clock of the bubble without real waiting.
 func inSynctestBubble(t *testing.T, run func(t *testing.T, a *app, wait func(time.Duration))) {
 	t.Helper()
-	rates := server.NewMemoryRateStore() // created outside of the synctest bubble, because a goroutine of the store never ends
+	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its cleaning goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		<-time.After(time.Until(now.AddDate(1, 0, 0))) // sets the clock of the synctest bubble a year ahead, so that the goroutine outside of the bubble does not delete the counts as expired
+		<-time.After(time.Until(now.AddDate(1, 0, 0))) // wait for a year of the bubble's clock, so that the goroutine outside of the bubble does not delete the counts as expired
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newPipeListener()
 		s := &httptest.Server{Listener: w, Config: &http.Server{Handler: a.server.Handler(), ReadHeaderTimeout: time.Hour}}
@@ -192,7 +192,7 @@ func TestEveryOperation_returns429AfterTheLimitOfTheTier(t *testing.T) {
 					last := c.send(op.Method, target, body)
 					p := last.requireProblem(http.StatusTooManyRequests, server.CodeRateLimited)
 					require.Contains(t, p.Detail, op.id)
-					require.Contains(t, p.Detail, fmt.Sprintf("%d times a minute", limit))
+					require.Contains(t, p.Detail, fmt.Sprintf("may be called %d times a minute", limit))
 					requireRateLimitHeaders(t, last, op.id, limit, 0)
 					retry := headerNumber(t, last, "Retry-After")
 					require.Equal(t, headerNumber(t, last, "RateLimit-Reset"), retry)

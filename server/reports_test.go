@@ -233,7 +233,7 @@ func TestCollectionHistory_videosCountFromTheDayOnWhichTheirAccountOrHashtagWasA
 		fetch(2)
 		a.Clock.Advance(24 * time.Hour)
 		late := c.track("https://www.tiktok.com/@one/video/7300000000000000003")
-		c.addVideos(id, byAccount) // this video was already in the collection through its account, so it still counts from the day on which the account was added
+		c.addVideos(id, byAccount) // the video is already in the collection through its account, so it still counts from the day on which the account was added
 		fetch(3)
 
 		type day struct{ Videos, Added, Views, FromAdded, Gained int64 }
@@ -271,7 +271,7 @@ func TestCollectionStatisticsAndReports_refuseTooManyVideosDaysOrPoints(t *testi
 			require.Equal(t, "The collection has 5000 videos, and the period has 32 days; for so many videos, the period can have at most 31 days.", p.Detail)
 		}
 		today := store.DateOf(a.Clock.Now())
-		for back := range 16 { // adds 80,000 history points: 5,000 videos have one on each of 16 days
+		for back := range 16 { // each of the 5,000 videos gets a history point on 16 days, which makes 80,000 points
 			day := today - store.Date(back)
 			a.Exec(t, `INSERT INTO snapshots_daily (organisation_id, video_id, day, week, views, fetched_at, source)
 				SELECT organisation_id, id, ?, ?, 1, 0, 'tiktok' FROM videos WHERE organisation_id = ?`, day, day.Week(), c.org.ID)

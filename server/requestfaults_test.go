@@ -255,7 +255,7 @@ func useTokenWithoutScope(g *generator, r *generatedRequest) *generatedRequest {
 // setWrongMethod uses a method that the path does not support, or OPTIONS, which every path supports although the contract does not list it.
 func setWrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 	r.method = oneOf(g.random, []string{"PUT", "TRACE", "CONNECT", "BREW", "get", "PATCH", "POST", "DELETE", http.MethodOptions})
-	u, err := url.ParseRequestURI(g.targetOf(r))
+	u, err := url.ParseRequestURI(g.encodeTarget(r))
 	if err != nil {
 		return nil
 	}
@@ -359,7 +359,7 @@ func corruptBytes(g *generator, r *generatedRequest) *generatedRequest {
 	if r.body != nil && g.chance(70) {
 		r.raw = g.corrupt(renderJSON(r.body))
 	} else {
-		r.target = "/" + strings.TrimPrefix(string(g.corrupt([]byte(g.targetOf(r)))), "/")
+		r.target = "/" + strings.TrimPrefix(string(g.corrupt([]byte(g.encodeTarget(r)))), "/")
 	}
 	return r.withExpectation(expectAny, "some bytes of the request are corrupted")
 }

@@ -255,8 +255,8 @@ func (g *generator) parseTime(text string) time.Time {
 	panic("neither a date nor a time: " + text)
 }
 
-// targetOf returns the encoded path and query of r. The order of the parameters and the form of percent-encoding are random.
-func (g *generator) targetOf(r *generatedRequest) string {
+// encodeTarget returns the encoded path and query of r. The order of the parameters and the form of percent-encoding are random.
+func (g *generator) encodeTarget(r *generatedRequest) string {
 	if r.target != "" {
 		return r.target
 	}
@@ -292,9 +292,9 @@ func (g *generator) targetOf(r *generatedRequest) string {
 	return path
 }
 
-// request converts r to an HTTP request. It returns nil if the path and query are not valid in HTTP.
-func (g *generator) request(r *generatedRequest) *http.Request {
-	r.target = g.targetOf(r)
+// toHTTPRequest converts r to an HTTP request. It returns nil if the path and query are not valid in HTTP.
+func (g *generator) toHTTPRequest(r *generatedRequest) *http.Request {
+	r.target = g.encodeTarget(r)
 	u, err := url.ParseRequestURI(r.target)
 	if err != nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// verbatim is a JSON text that the function render copies unchanged into a body. It is needed for values that Go cannot represent, such as
-// very long numbers.
+// verbatim is a JSON text that renderJSON copies unchanged into a body. Requests need it for values that Go cannot represent, such as very
+// long numbers.
 type verbatim string
 
 // suspiciousTexts contains texts that often reveal bugs, such as special characters and SQL. A response may repeat a text of the request,

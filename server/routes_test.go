@@ -133,7 +133,7 @@ func TestSandboxHeader_isSentOnlyIfTheNumbersInTheDatabaseAreMadeUp(t *testing.T
 			t.Parallel()
 			eachDatabase(t, func(t *testing.T, a *app) {
 				c := a.newCaller(t, store.TierPremium)
-				require.Empty(t, c.send(http.MethodGet, "/videos", nil).Header.Get("ReelTally-Sandbox"), "there are no numbers yet")
+				require.Empty(t, c.send(http.MethodGet, "/videos", nil).Header.Get("ReelTally-Sandbox"), "the header must be missing while the database contains no numbers")
 				storetest.SetDataKind(t, a.DB, kind)
 				require.Equal(t, header, c.send(http.MethodGet, "/videos", nil).Header.Get("ReelTally-Sandbox"))
 				require.Equal(t, header, a.send(t, http.MethodGet, "/livez", nil).Header.Get("ReelTally-Sandbox"))

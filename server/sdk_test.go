@@ -46,7 +46,7 @@ var sdks = []sdk{
 		require.NoError(t, json.Unmarshal(text, &manifest))
 		target := filepath.Join(dir, "node_modules/@reeltally/client")
 		require.NoError(t, os.MkdirAll(target, 0o700))
-		for _, file := range append(manifest.Files, "package.json") { // this copies the files that `npm pack` would put into the package
+		for _, file := range append(manifest.Files, "package.json") { // these are the files that `npm pack` would put into the package
 			copyFile(t, filepath.Join("../gen/typescript", file), filepath.Join(target, file))
 		}
 		return nil

@@ -124,7 +124,7 @@ func (s *jsonScan) scanValue() bool {
 		return false
 	}
 	s.path = s.path[:depth]
-	_, ok = s.readToken() // reads the closing bracket of the array or the closing brace of the object
+	_, ok = s.readToken() // the token is the closing bracket of the array or the closing brace of the object
 	return ok
 }
 

@@ -208,7 +208,7 @@ func (p *prober) sendGenerated(g *generator, op *contractOperation, items invent
 	r := g.generateValid(op)
 	delete(r.headers, "X-Request-Id")
 	fill(r, items)
-	req := g.request(r)
+	req := g.toHTTPRequest(r)
 	require.NotNil(p.t, req, "%s", r)
 	resp, err := p.transport.RoundTrip(req)
 	require.NoError(p.t, err, "%s", r)

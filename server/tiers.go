@@ -62,7 +62,7 @@ func (l TierLimits) apply() (map[store.Tier]tierRules, error) {
 		facts.limits = maps.Clone(facts.limits)
 		out[tier] = facts
 	}
-	for _, key := range slices.Sorted(maps.Keys(l)) { // sorted, so that the first error is always the same
+	for _, key := range slices.Sorted(maps.Keys(l)) { // the keys are sorted, so that the first error is always the same
 		limit := l[key]
 		tier, group, _ := strings.Cut(key, ".")
 		limits := out[store.Tier(tier)].limits

@@ -133,7 +133,7 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 		}
 		return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quote(sent))
 	}
-	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // removes parameters such as charset, which checkContract does not accept
+	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // the new value has no parameters such as charset, which checkContract would refuse
 	faults, err := checkJSON(r.Context(), body, op.bodySchema())
 	return body, faults, err
 }
@@ -142,7 +142,7 @@ func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
 // is empty, it does not validate the body, and the decoded body is nil. The library continues after any number of faults, so checkQuery and
 // checkJSON must limit the size of the request first.
 func checkContract(r *http.Request, op *operation, path map[string]string, query url.Values, body []byte, withBody bool) (any, []api.Fault) {
-	clone := *r // a copy, because ValidateRequest replaces the body of its request
+	clone := *r // ValidateRequest replaces the body of its request, so it gets a copy of the request
 	clone.Body = io.NopCloser(bytes.NewReader(body))
 	clone.GetBody = nil
 	err := openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
@@ -255,7 +255,7 @@ func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3
 	case "minItems":
 		add("min_items", "must have at least %s", counted(int(schema.MinItems), "entry", "entries")) //nolint:gosec // no overflow, because the limits in the contract are small
 	case "maxItems":
-		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, length(e.Value))
+		add(faultMaxItems, "must have at most %d entries, not %d", *schema.MaxItems, arrayLength(e.Value))
 	case "pattern":
 		add("pattern", "does not have the form %s: %s", schema.Pattern, formatValue(e.Value))
 	case "format":
@@ -340,8 +340,8 @@ func valueKind(v any) string {
 	return "a number"
 }
 
-// length returns the number of entries of a decoded JSON array. It returns 0 if v is not an array.
-func length(v any) int {
+// arrayLength returns the number of entries of a decoded JSON array. It returns 0 if v is not an array.
+func arrayLength(v any) int {
 	if a, ok := v.([]any); ok {
 		return len(a)
 	}

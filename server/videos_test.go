@@ -246,7 +246,7 @@ func january(d int) time.Time {
 	return time.Date(2026, time.January, d, 12, 0, 0, 0, time.UTC)
 }
 
-// videoNames sends GET /videos and returns the first word of each video's title, separated by spaces. For a video without a title, the word
+// videoNames sends GET /videos and returns the first word of each video's title, separated by commas. For a video without a title, the word
 // is "Five". If the query contains order_by, the words are in the order of the response. Otherwise they are sorted.
 func videoNames(c *caller, query string) string {
 	c.t.Helper()
@@ -260,7 +260,7 @@ func videoNames(c *caller, query string) string {
 	if !strings.Contains(query, "order_by") {
 		slices.Sort(names)
 	}
-	return strings.Join(names, " ")
+	return strings.Join(names, ",")
 }
 
 // Requirements in docs/coverage.md: 4.2-01, 4.2-07, 4.2-08, 4.2-09, 4.2-10, 4.2-11, 4.2-12, 4.2-13, 4.2-14, 4.2-15, 4.2-16
@@ -268,7 +268,7 @@ func TestListVideos_appliesFilters(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWithFiveVideos(t, a)
-		all := "Five Four One Three Two"
+		all := "Five,Four,One,Three,Two"
 		collections := map[string]string{}
 		for _, v := range c.listVideos("").Data {
 			for i, name := range v.LabelNames {
@@ -282,33 +282,33 @@ func TestListVideos_appliesFilters(t *testing.T) {
 		for query, want := range map[string]string{
 			"":                               all,
 			"&&":                             all,
-			"username=anna":                  "One Two",
-			"username=%20@ANNA%20":           "One Two",
+			"username=anna":                  "One,Two",
+			"username=%20@ANNA%20":           "One,Two",
 			"username=nobody":                "",
 			"linked_account_id=" + unknownID: "",
-			"linked_account_id=" + third.LinkedAccountID.String():                                 "Four Three",
-			"uploaded_at_start=2026-01-20":                                                        "Three Two",
-			"uploaded_at_end=2026-01-20":                                                          "One Two",
+			"linked_account_id=" + third.LinkedAccountID.String():                                 "Four,Three",
+			"uploaded_at_start=2026-01-20":                                                        "Three,Two",
+			"uploaded_at_end=2026-01-20":                                                          "One,Two",
 			"uploaded_at_start=2026-01-20&uploaded_at_end=2026-01-20":                             "Two",
-			"latest_updated_at_start=" + at(0):                                                    "Four Three",
-			"latest_updated_at_end=" + at(0):                                                      "One Three Two",
+			"latest_updated_at_start=" + at(0):                                                    "Four,Three",
+			"latest_updated_at_end=" + at(0):                                                      "One,Three,Two",
 			"latest_updated_at_start=" + at(1000) + "&latest_updated_at_end=2100-01-01T00:00:00Z": "Four",
-			"ad_info_shop=true":                                                                   "Three Two",
-			"ad_info_shop=false":                                                                  "Five Four One",
+			"ad_info_shop=true":                                                                   "Three,Two",
+			"ad_info_shop=false":                                                                  "Five,Four,One",
 			"ad_product_id_shop=true":                                                             "Two",
 			"ad_product_id_shop=false":                                                            all,
-			"has_metrics=true":                                                                    "Four One Three Two",
+			"has_metrics=true":                                                                    "Four,One,Three,Two",
 			"has_metrics=false":                                                                   all,
-			"collections=Odd":                                                                     "Four Two",
-			"collections=Odd,Even":                                                                "Four One Three Two",
-			"collections=Odd%2CEven":                                                              "Four One Three Two",
-			"collections=" + collections["a, b"]:                                                  "One Three",
-			"collections=" + collections["a, b"] + ",Odd,nonexistent":                             "Four One Three Two",
+			"collections=Odd":                                                                     "Four,Two",
+			"collections=Odd,Even":                                                                "Four,One,Three,Two",
+			"collections=Odd%2CEven":                                                              "Four,One,Three,Two",
+			"collections=" + collections["a, b"]:                                                  "One,Three",
+			"collections=" + collections["a, b"] + ",Odd,nonexistent":                             "Four,One,Three,Two",
 			"collections=nonexistent":                                                             "",
 			"platform=youtube":                                                                    "Five",
 			"platform=instagram":                                                                  "",
-			"hashtag=summer":                                                                      "One Two",
-			"hashtag=%23SUMMER":                                                                   "One Two",
+			"hashtag=summer":                                                                      "One,Two",
+			"hashtag=%23SUMMER":                                                                   "One,Two",
 			"hashtag=summ":                                                                        "",
 			"q=DRESS":                                                                             "One",
 			"q=summer%20two":                                                                      "Two",
@@ -320,13 +320,13 @@ func TestListVideos_appliesFilters(t *testing.T) {
 			"link=" + url.QueryEscape("https://youtu.be/dQw4w9WgXcQ"): "Five",
 			"link=" + url.QueryEscape(tiktokLink):                     "",
 			"username=anna&ad_info_shop=true&hashtag=shop":            "Two",
-			"ad_info_shop=True&has_metrics=TRUE":                      "Three Two",
+			"ad_info_shop=True&has_metrics=TRUE":                      "Three,Two",
 		} {
 			require.Equal(t, want, videoNames(c, query), query)
 		}
 		t.Run("stopped videos are listed only with include_removed=true", func(t *testing.T) {
 			c.send(http.MethodDelete, "/videos/"+third.AdID.String(), nil).requireStatus(http.StatusOK)
-			require.Equal(t, "Five Four One Two", videoNames(c, ""))
+			require.Equal(t, "Five,Four,One,Two", videoNames(c, ""))
 			require.Equal(t, all, videoNames(c, "include_removed=true"))
 			require.Empty(t, videoNames(c, "q=wool&include_removed=false"))
 		})
@@ -360,19 +360,19 @@ func TestListVideos_sortsByTheParameterOrderBy(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := newCallerWithFiveVideos(t, a)
 		for query, want := range map[string]string{
-			"order_by=created_at&order_direction=asc":         "One Two Three Four Five",
-			"order_by=created_at":                             "Five Four Three Two One",
-			"order_by=uploaded_at":                            "Three Two One Five Four",
-			"order_by=uploaded_at&order_direction=asc":        "One Two Three Four Five",
-			"order_by=latest_updated_at":                      "Four Three Two One Five",
-			"order_by=latest_views":                           "Two Four Three One Five",
-			"order_by=latest_views&order_direction=asc":       "One Three Four Two Five",
-			"order_by=latest_likes":                           "One Two Five Four Three",
-			"order_by=latest_comments":                        "Four Five Three Two One",
-			"order_by=latest_bookmarks":                       "Three Five Four Two One",
-			"order_by=latest_shares&order_direction=asc":      "Four One Two Three Five",
-			"order_by=latest_engagement":                      "Three Four One Two Five",
-			"order_by=latest_engagement&order_direction=desc": "Three Four One Two Five",
+			"order_by=created_at&order_direction=asc":         "One,Two,Three,Four,Five",
+			"order_by=created_at":                             "Five,Four,Three,Two,One",
+			"order_by=uploaded_at":                            "Three,Two,One,Five,Four",
+			"order_by=uploaded_at&order_direction=asc":        "One,Two,Three,Four,Five",
+			"order_by=latest_updated_at":                      "Four,Three,Two,One,Five",
+			"order_by=latest_views":                           "Two,Four,Three,One,Five",
+			"order_by=latest_views&order_direction=asc":       "One,Three,Four,Two,Five",
+			"order_by=latest_likes":                           "One,Two,Five,Four,Three",
+			"order_by=latest_comments":                        "Four,Five,Three,Two,One",
+			"order_by=latest_bookmarks":                       "Three,Five,Four,Two,One",
+			"order_by=latest_shares&order_direction=asc":      "Four,One,Two,Three,Five",
+			"order_by=latest_engagement":                      "Three,Four,One,Two,Five",
+			"order_by=latest_engagement&order_direction=desc": "Three,Four,One,Two,Five",
 		} {
 			require.Equal(t, want, videoNames(c, query), query)
 		}

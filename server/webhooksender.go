@@ -68,7 +68,7 @@ func (s *Server) webhookReach(address string) outbound.Reach {
 		return outbound.NoAddress
 	}
 	if addr, err := netip.ParseAddr(host); err == nil && !outbound.IsPublic(addr) && !addr.IsLoopback() && !addr.IsPrivate() {
-		return outbound.NoAddress // for example a link-local address: cloud metadata services at such addresses return credentials
+		return outbound.NoAddress // the address is link-local, for example; cloud metadata services at such addresses return credentials
 	}
 	return outbound.Operated
 }

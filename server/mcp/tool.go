@@ -73,7 +73,7 @@ func ReadTools(doc *openapi3.T) (Tools, error) {
 			}
 			t, err := readTool(path, method, item, op, names)
 			if err != nil {
-				return nil, fmt.Errorf("mcp: %s %s: %w", method, path, err)
+				return nil, fmt.Errorf("mcp: cannot make a tool from the operation %s %s: %w", method, path, err)
 			}
 			tools = append(tools, t)
 		}

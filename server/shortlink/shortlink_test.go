@@ -122,7 +122,7 @@ func TestResolver_returnsVideoOrAccountOfShortLink(t *testing.T) {
 			},
 			want: "https://www.facebook.com/reel/" + facebookID,
 		},
-		"to the TikTok login page": {
+		"a short link that redirects to a login page of TikTok with the video as the next page": {
 			short: "https://vm.tiktok.com/ZMabc1234/",
 			sites: routes{"vm.tiktok.com/ZMabc1234/": redirect302("https://www.tiktok.com/login?redirect_url=https%3A%2F%2Fwww.tiktok.com%2F%40user%2Fvideo%2F" + tiktokID)},
 			want:  tiktokLink,

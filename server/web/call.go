@@ -49,7 +49,7 @@ func (v *visit) call(method, target string, body io.Reader, result any) (status 
 	if response.Header.Get("Content-Type") == "application/problem+json" {
 		var p client.Problem
 		if err := json.Unmarshal(response.Body, &p); err != nil {
-			return 0, fmt.Errorf("%s %s: status %d: %w", method, target, response.Status, err)
+			return 0, fmt.Errorf("cannot decode the response to %s %s with status %d: %w", method, target, response.Status, err)
 		}
 		problem := &Problem{Status: response.Status, Code: p.Code, Title: p.Title, Detail: p.Detail}
 		if seconds, err := parseSeconds(response.Header.Get("Retry-After")); err == nil {
@@ -65,7 +65,7 @@ func (v *visit) call(method, target string, body io.Reader, result any) (status 
 		return response.Status, nil
 	}
 	if err := json.Unmarshal(response.Body, result); err != nil {
-		return 0, fmt.Errorf("%s %s: status %d: %w", method, target, response.Status, err)
+		return 0, fmt.Errorf("cannot decode the response to %s %s with status %d: %w", method, target, response.Status, err)
 	}
 	return response.Status, nil
 }

@@ -96,7 +96,7 @@ func gainsOf(points []point, metrics int) [][]*int64 {
 // Shown returns the metric that the chart shows.
 func (c chart) Shown() metric { return c.Metrics[c.Metric] }
 
-// Provenance says in words where the numbers of the period come from, for example "Of 30 days: 27 were measured, 3 without a number.". It
+// Provenance says in words where the numbers of the period come from, for example "Of 30 days: 27 were measured, 3 were without a number.". It
 // returns "" if the points have no quality.
 func (c chart) Provenance() string {
 	if !c.Quality {
@@ -121,7 +121,7 @@ func (c chart) Provenance() string {
 		}
 	}
 	if missing := int(c.Period.Days) - len(c.Points); missing > 0 {
-		parts = append(parts, fmt.Sprintf("%d without a number", missing))
+		parts = append(parts, fmt.Sprintf("%d %s without a number", missing, wasOrWere(missing)))
 	}
 	return fmt.Sprintf("Of %d days: %s.", c.Period.Days, strings.Join(parts, ", "))
 }

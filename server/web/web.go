@@ -151,7 +151,7 @@ type Pages struct {
 	templates map[string]*template.Template
 	assets    map[string]asset
 	guides    []guide
-	sameSite  *http.CrossOriginProtection // this function refuses POST requests that a page of another site made the browser send
+	sameSite  *http.CrossOriginProtection // refuses POST requests that a page of another site made the browser send
 	handler   http.Handler
 }
 

@@ -127,7 +127,7 @@ func TestProvenance_countsDaysByQuality(t *testing.T) {
 		}
 	}
 	require.Equal(t, "Of 30 days: 23 were measured, 3 were computed from the points before and after, 1 was corrected downwards by the platform, "+
-		"2 were rounded by the source, 4 without a number.", c.Provenance())
+		"2 were rounded by the source, 4 were without a number.", c.Provenance())
 	c.Quality = false
 	require.Empty(t, c.Provenance())
 }
