@@ -21,30 +21,30 @@ import (
 // LABEL.rebind.example. The parameter n is the number of earlier queries for this host. Each look-up of a host sends two queries, one for
 // IPv4 and one for IPv6, so n/2 is the number of earlier look-ups.
 var attacks = map[string]func(n int64) outboundtest.Answer{
-	"per-question":  func(n int64) outboundtest.Answer { return answerOf(rotate(n, "93.184.215.14", "127.0.0.1")) },
-	"per-lookup":    func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "127.0.0.1")) },
-	"metadata":      func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "169.254.169.254")) },
-	"both-families": func(int64) outboundtest.Answer { return answerOf("93.184.215.14", "::1") },
-	"ipv6":          func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "::1")) },
-	"ipv4-mapped":   func(n int64) outboundtest.Answer { return answerOf(rotate(n/2, "93.184.215.14", "::ffff:127.0.0.1")) },
-	"mixed":         func(int64) outboundtest.Answer { return answerOf("127.0.0.1", "93.184.215.14", "10.0.0.1", "::1") },
-	"loopback":      func(int64) outboundtest.Answer { return answerOf("127.0.0.1", "::1") },
+	"per-question":  func(n int64) outboundtest.Answer { return newAnswer(rotate(n, "93.184.215.14", "127.0.0.1")) },
+	"per-lookup":    func(n int64) outboundtest.Answer { return newAnswer(rotate(n/2, "93.184.215.14", "127.0.0.1")) },
+	"metadata":      func(n int64) outboundtest.Answer { return newAnswer(rotate(n/2, "93.184.215.14", "169.254.169.254")) },
+	"both-families": func(int64) outboundtest.Answer { return newAnswer("93.184.215.14", "::1") },
+	"ipv6":          func(n int64) outboundtest.Answer { return newAnswer(rotate(n/2, "93.184.215.14", "::1")) },
+	"ipv4-mapped":   func(n int64) outboundtest.Answer { return newAnswer(rotate(n/2, "93.184.215.14", "::ffff:127.0.0.1")) },
+	"mixed":         func(int64) outboundtest.Answer { return newAnswer("127.0.0.1", "93.184.215.14", "10.0.0.1", "::1") },
+	"loopback":      func(int64) outboundtest.Answer { return newAnswer("127.0.0.1", "::1") },
 	"cname": func(n int64) outboundtest.Answer {
-		a := answerOf(rotate(n/2, "93.184.215.14", "127.0.0.1"))
+		a := newAnswer(rotate(n/2, "93.184.215.14", "127.0.0.1"))
 		a.Via = rotate(n/2, "edge.example", "localhost")
 		return a
 	},
 	"many-addresses": func(int64) outboundtest.Answer {
 		private := strings.Fields(strings.Repeat("127.0.0.1 192.168.0.1 ", 6))
-		return answerOf(append(private, "93.184.215.14")...)
+		return newAnswer(append(private, "93.184.215.14")...)
 	},
 }
 
 // rotate returns values[n]. After the last value, it begins again with the first value.
 func rotate(n int64, values ...string) string { return values[n%int64(len(values))] }
 
-// answerOf returns an answer with IP addresses.
-func answerOf(addresses ...string) outboundtest.Answer {
+// newAnswer returns an answer with IP addresses.
+func newAnswer(addresses ...string) outboundtest.Answer {
 	return outboundtest.Answer{Addrs: parseAddrs(addresses...)}
 }
 

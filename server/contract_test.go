@@ -293,7 +293,7 @@ func TestEveryOperationThatMasksMetrics_returnsNullMetricsToLowerTiers(t *testin
 				got := c.send(op.Method, target, nil).requireStatus(http.StatusOK)
 				var whole any
 				require.NoError(t, json.Unmarshal(got.body, &whole))
-				objects := withMetrics(whole)
+				objects := objectsWithMetrics(whole)
 				if op.id == "listCollections" && tier == store.TierPremium {
 					require.Empty(t, objects, "the response must not contain metrics if the query has no include_counts")
 					continue
@@ -322,20 +322,20 @@ func isMetric(name string) bool {
 		slices.Contains([]string{"outlier_multiplier", "measured", "accounts", "videos", "uploads", "followers", "following", "views", "likes", "comments", "shares", "bookmarks", "engagements", "video_count", "account_count"}, name)
 }
 
-// withMetrics returns those JSON objects in v that have a metric or the member metrics_masked. The parameter v is decoded JSON.
-func withMetrics(v any) []map[string]any {
+// objectsWithMetrics returns those JSON objects in v that have a metric or the member metrics_masked. The parameter v is decoded JSON.
+func objectsWithMetrics(v any) []map[string]any {
 	var out []map[string]any
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			out = append(out, withMetrics(e)...)
+			out = append(out, objectsWithMetrics(e)...)
 		}
 	case map[string]any:
 		for name, e := range v {
 			if name == "filters" {
 				continue // "filters" repeats query parameters: some have the name of a metric, but their values are not metrics
 			}
-			out = append(out, withMetrics(e)...)
+			out = append(out, objectsWithMetrics(e)...)
 			if _, list := e.([]any); isMetric(name) && !list || name == "metrics_masked" {
 				out = append(out, v)
 				break

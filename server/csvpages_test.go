@@ -56,7 +56,7 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 		for _, wrong := range []string{"/?csv=videos", "/video?csv=history", "/collection/" + collection.String() + "?csv=x", "/video/tiktok/" + videos[0].String() + "?csv=videos"} {
 			require.Contains(t, string(v.visit(wrong).requireStatus(http.StatusBadRequest).body), "this page has no such file", wrong)
 		}
-		path := c.share(collection, "public", nil)
+		path := c.shareCollection(collection, "public", nil)
 		require.Equal(t, []string{"date", "views", "likes", "comments"}, (&visitor{app: a, t: t}).visit(path + "?csv=history").table()[0])
 	})
 }

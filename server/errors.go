@@ -307,11 +307,11 @@ func (s *Server) writeError(err error, c echo.Context) {
 		h.Set(echo.HeaderRetryAfter, strconv.Itoa(wholeSeconds(e.RetryAfter)))
 	}
 	if info.Status == http.StatusUnauthorized {
-		h.Set(echo.HeaderWWWAuthenticate, challenge(e))
+		h.Set(echo.HeaderWWWAuthenticate, challengeHeader(e))
 	}
 	body, encodeErr := json.Marshal(api.Problem{
 		Type: "/errors#" + string(info.Code), Title: info.Title, Status: int32(info.Status), //nolint:gosec // no overflow, because an HTTP status has three digits
-		Detail: e.Detail, Error: e.Detail, Instance: instance(c), Code: string(info.Code), RequestID: requestID(c),
+		Detail: e.Detail, Error: e.Detail, Instance: instancePath(c), Code: string(info.Code), RequestID: requestID(c),
 		Errors: e.Faults,
 	})
 	if encodeErr != nil {
@@ -325,18 +325,18 @@ func (s *Server) writeError(err error, c echo.Context) {
 // maxInstance is the maximum length, in bytes, of the path that an error response repeats in its member instance.
 const maxInstance = 10_000
 
-// instance returns the path of the request for the error response. If the path is longer than maxInstance, it returns the route instead,
+// instancePath returns the path of the request for the error response. If the path is longer than maxInstance, it returns the route instead,
 // such as /videos/:ad_id. If no route matches the path, it returns /.
-func instance(c echo.Context) string {
+func instancePath(c echo.Context) string {
 	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
 		return path
 	}
 	return cmp.Or(c.Path(), "/")
 }
 
-// challenge returns the value of the header WWW-Authenticate for a response with status 401. If the request has no token, the value
+// challengeHeader returns the value of the header WWW-Authenticate for a response with status 401. If the request has no token, the value
 // contains no error code, as RFC 6750, section 3.1, recommends.
-func challenge(e *Error) string {
+func challengeHeader(e *Error) string {
 	const realm = `Bearer realm="ReelTally"`
 	if e.Code == CodeTokenMissing {
 		return realm

@@ -20,7 +20,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	ref, err := s.videoRef(ctx, r.AdID)
+	ref, err := s.parseVideoRef(ctx, r.AdID)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	if err != nil {
 		return nil, err
 	}
-	ref, err := s.accountRef(ctx, r.AccountID)
+	ref, err := s.parseAccountRef(ctx, r.AccountID)
 	if err != nil {
 		return nil, err
 	}

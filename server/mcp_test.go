@@ -375,7 +375,7 @@ func TestMCP_masksTheSameMetricsAsREST(t *testing.T) {
 			}
 			got := session.call(toolName(call.operation), call.toolArguments())
 			require.False(t, got.IsError, "%s: %v", call.operation, textBlocks(t, got))
-			objects := withMetrics(got.StructuredContent)
+			objects := objectsWithMetrics(got.StructuredContent)
 			require.Len(t, objects, 1, call.operation)
 			require.Equal(t, true, objects[0]["metrics_masked"])
 			for name, value := range objects[0] {

@@ -99,8 +99,8 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		c.Response().Before(func() { // Before runs the function just before the headers are sent, because the handler may store the first numbers
-			if s.isMadeUp(c) {
+		c.Response().Before(func() { // the header is set just before the headers are sent, because the handler may store the first numbers in the database
+			if s.dataIsMadeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")
 			}
 			if s.draining.Load() {
@@ -121,10 +121,10 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// isMadeUp returns true if the numbers in the database are made up by the sandbox. While the database contains no numbers, isMadeUp reads the
+// dataIsMadeUp returns true if the numbers in the database are made up by the sandbox. While the database contains no numbers, dataIsMadeUp reads the
 // database again for each successful request with a valid token. As soon as the database contains numbers, the result stays the same,
 // because made-up and real numbers are never mixed.
-func (s *Server) isMadeUp(c echo.Context) bool {
+func (s *Server) dataIsMadeUp(c echo.Context) bool {
 	ctx := c.Request().Context()
 	if _, identified := ctx.Value(callerKey{}).(Caller); identified && c.Response().Status < http.StatusBadRequest && !s.dataKnown.Load() {
 		kind, err := s.store.DataKind(ctx)

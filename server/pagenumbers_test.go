@@ -320,7 +320,7 @@ func TestSettingsPage_managesWebhooks(t *testing.T) {
 		path := "/settings/webhook/" + hook.ID.String()
 		shown := v.post(path + "/test").requireStatus(http.StatusSeeOther).Header.Get("Location")
 		a.sendDueEvents(t)
-		r.take()[0].verify(t, secret)
+		r.takeRequests()[0].requireValidSignature(t, secret)
 		require.Contains(t, textOf(v.visit(shown).requireStatus(http.StatusOK).document()), "status 200")
 		v.post(path + "/disable").requireStatus(http.StatusSeeOther)
 		require.Contains(t, textOf(v.visit("/settings").document()), "disabled: by_request")

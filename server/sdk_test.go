@@ -364,10 +364,10 @@ func TestSDKs_goClientSupportsRetriesPagingAndTypedErrors(t *testing.T) {
 	address, keys := a.startFaultyProxy(t)
 	sdk, err := client.New(address, c.token)
 	require.NoError(t, err)
-	who, err := sdk.Authenticate(t.Context()) // the proxy answers the first of these requests with status 429
+	who, err := sdk.Authenticate(t.Context()) // the proxy answers the first GET /authenticate with status 429
 	require.NoError(t, err)
 	require.NotEmpty(t, who.Organisation.Name)
-	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // the proxy drops the response to the first of these requests
+	_, err = sdk.CreateCollection(t.Context(), client.CreateCollectionOptions{Name: "Launch"}) // the proxy drops the response to the first POST /collections
 	require.NoError(t, err)
 	require.Len(t, keys(), 2)
 	require.Equal(t, keys()[0], keys()[1])

@@ -23,9 +23,9 @@ import (
 
 const sharePassword = "correct horse battery"
 
-// share sends a PATCH request that changes the access of a collection, and returns the path of its share page. The map body has further
+// shareCollection sends a PATCH request that changes the access of a collection, and returns the path of its share page. The map body has further
 // members of the request body, and can be nil.
-func (c *caller) share(collection uuid.UUID, access string, body map[string]any) string {
+func (c *caller) shareCollection(collection uuid.UUID, access string, body map[string]any) string {
 	c.t.Helper()
 	changes := map[string]any{"access": access}
 	maps.Copy(changes, body)
@@ -42,7 +42,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 		collection, videos := createDashboardData(a, c)
 		settings := map[string]any{"title": "Our <b>launch</b>", "description": "In numbers", "metrics": []string{"likes", "views"}, "theme": "dark",
 			"sort": map[string]any{"by": "latest_likes", "direction": "asc"}}
-		path := c.share(collection, "public", map[string]any{"display_settings": settings})
+		path := c.shareCollection(collection, "public", map[string]any{"display_settings": settings})
 		visitor := &visitor{app: a, t: t}
 		got := visitor.visit(path).requireStatus(http.StatusOK)
 		page := string(got.body)
@@ -92,10 +92,10 @@ func TestSharePage_privateCollectionsAndUnknownHashesGetTheSameResponse(t *testi
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		collection, _ := createDashboardData(a, c)
-		path := c.share(collection, "public", nil)
+		path := c.shareCollection(collection, "public", nil)
 		visitor := &visitor{app: a, t: t}
 		visitor.visit(path).requireStatus(http.StatusOK)
-		c.share(collection, "private", nil)
+		c.shareCollection(collection, "private", nil)
 		for _, suffix := range []string{"", "?embed=1", "/card.png"} {
 			a.Guard.Statements()
 			private := visitor.visit(path + suffix).requireStatus(http.StatusNotFound)
@@ -106,7 +106,7 @@ func TestSharePage_privateCollectionsAndUnknownHashesGetTheSameResponse(t *testi
 			require.Len(t, a.Guard.Statements(), sent, "both requests run the same statements")
 		}
 		require.Equal(t, string(visitor.post("/c/aaaaaaaaaaaaaa", "password", "x").requireStatus(http.StatusNotFound).body), string(visitor.post(path, "password", "x").requireStatus(http.StatusNotFound).body))
-		require.Equal(t, path, c.share(collection, "public", nil), "a collection that becomes public again has the same share page address as before")
+		require.Equal(t, path, c.shareCollection(collection, "public", nil), "a collection that becomes public again has the same share page address as before")
 		visitor.visit(path).requireStatus(http.StatusOK)
 		c.send(http.MethodDelete, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK)
 		visitor.visit(path).requireStatus(http.StatusNotFound)
@@ -127,7 +127,7 @@ func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		collection, _ := createDashboardData(a, c)
-		path := c.share(collection, "protected", map[string]any{"password": sharePassword, "display_settings": map[string]any{"title": "Secret launch"}})
+		path := c.shareCollection(collection, "protected", map[string]any{"password": sharePassword, "display_settings": map[string]any{"title": "Secret launch"}})
 		visitor := &visitor{app: a, t: t}
 		locked := visitor.visit(path).requireStatus(http.StatusOK)
 		require.Empty(t, numbersIn(locked.document()))
@@ -144,7 +144,7 @@ func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 		require.Contains(t, visitor.visit(path+"?embed=1").Header.Get("Content-Security-Policy"), "frame-ancestors 'none'", "only public pages can be embedded")
 
 		other, _ := createDashboardData(a, c)
-		require.NotContains(t, string(visitor.visit(c.share(other, "protected", map[string]any{"password": sharePassword})).requireStatus(http.StatusOK).body), "<table", "the cookie of one share page does not open the share page of another collection")
+		require.NotContains(t, string(visitor.visit(c.shareCollection(other, "protected", map[string]any{"password": sharePassword})).requireStatus(http.StatusOK).body), "<table", "the cookie of one share page does not open the share page of another collection")
 		kept := *visitor.cookie
 		for _, forged := range []string{"", ".", kept.Value + "x", "9" + kept.Value, strings.Split(kept.Value, ".")[0] + "."} {
 			visitor.cookie = &http.Cookie{Name: kept.Name, Value: forged}
@@ -154,7 +154,7 @@ func TestSharePage_asksForThePasswordOfAProtectedCollection(t *testing.T) {
 		a.Clock.Advance(web.ShareSessionLife)
 		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "the cookie of a share page no longer opens the page after ShareSessionLife")
 		visitor.post(path, "password", sharePassword).requireStatus(http.StatusSeeOther)
-		c.share(collection, "protected", map[string]any{"password": "another password"})
+		c.shareCollection(collection, "protected", map[string]any{"password": "another password"})
 		require.NotContains(t, string(visitor.visit(path).body), "Secret launch", "after a change of the password, the cookie no longer opens the share page")
 		require.NotContains(t, a.log.String(), sharePassword)
 	})
@@ -165,7 +165,7 @@ func TestSharePage_limitsWrongPasswordsOfConcurrentVisitors(t *testing.T) {
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
 	c := a.newCaller(t, store.TierPremium)
 	collection := c.createNamedCollection("Launch")
-	path := c.share(collection, "protected", map[string]any{"password": sharePassword})
+	path := c.shareCollection(collection, "protected", map[string]any{"password": sharePassword})
 	var group sync.WaitGroup
 	statuses := make([]int, 64)
 	for n := range statuses {
@@ -190,7 +190,7 @@ func TestSharePage_hidesNumbersIfTheTierOfTheOrganisationIsLow(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		collection, _ := createDashboardData(a, c)
-		path := c.share(collection, "public", nil)
+		path := c.shareCollection(collection, "public", nil)
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
 		got := (&visitor{app: a, t: t}).visit(path).requireStatus(http.StatusOK)
@@ -228,7 +228,7 @@ func TestSharePage_visitsDoNotCountAgainstTheRateLimitsOfTheOrganisation(t *test
 	t.Parallel()
 	a := newApp(t, newSQLite(t), func(o *server.Options) { o.RateStore = server.NewMemoryRateStore() })
 	c := a.newCaller(t, store.TierPremium)
-	path := c.share(c.createNamedCollection("Launch"), "public", nil)
+	path := c.shareCollection(c.createNamedCollection("Launch"), "public", nil)
 	visitor := &visitor{app: a, t: t}
 	for range 120 {
 		visitor.visit(path).requireStatus(http.StatusOK)
@@ -244,7 +244,7 @@ func TestSharePage_closesAtTheTimeInShareExpiresAt(t *testing.T) {
 		c := a.newCaller(t, store.TierPremium)
 		collection, _ := createDashboardData(a, c)
 		closes := a.Clock.Now().UTC().Add(90 * time.Minute)
-		path := c.share(collection, "public", map[string]any{"share_expires_at": closes})
+		path := c.shareCollection(collection, "public", map[string]any{"share_expires_at": closes})
 		visitor := &visitor{app: a, t: t}
 		a.Clock.Advance(89 * time.Minute)
 		visitor.visit(path).requireStatus(http.StatusOK)

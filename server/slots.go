@@ -36,11 +36,11 @@ func newSlots(perOrganisation, total int) *slots {
 // acquire waits until a task of the organisation can run without exceeding a limit. The caller must call release when its task ends. If ctx
 // ends during the wait, acquire returns ctx.Err().
 func (s *slots) acquire(ctx context.Context, organisation uuid.UUID) (release func(), err error) {
-	own := s.addUser(organisation)
+	own := s.addTask(organisation)
 	select {
 	case own.slots <- struct{}{}:
 	case <-ctx.Done():
-		s.removeUser(organisation)
+		s.removeTask(organisation)
 		return nil, ctx.Err()
 	}
 	if s.total != nil {
@@ -48,7 +48,7 @@ func (s *slots) acquire(ctx context.Context, organisation uuid.UUID) (release fu
 		case s.total <- struct{}{}:
 		case <-ctx.Done():
 			<-own.slots
-			s.removeUser(organisation)
+			s.removeTask(organisation)
 			return nil, ctx.Err()
 		}
 	}
@@ -57,12 +57,12 @@ func (s *slots) acquire(ctx context.Context, organisation uuid.UUID) (release fu
 			<-s.total
 		}
 		<-own.slots
-		s.removeUser(organisation)
+		s.removeTask(organisation)
 	}, nil
 }
 
-// addUser adds one to the organisation's number of running and waiting tasks, and returns the slots of the organisation.
-func (s *slots) addUser(organisation uuid.UUID) *organisationSlots {
+// addTask adds one to the organisation's number of running and waiting tasks, and returns the slots of the organisation.
+func (s *slots) addTask(organisation uuid.UUID) *organisationSlots {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.organisations[organisation]
@@ -74,9 +74,9 @@ func (s *slots) addUser(organisation uuid.UUID) *organisationSlots {
 	return own
 }
 
-// removeUser subtracts one from the organisation's number of running and waiting tasks. It deletes the slots of the organisation if no such
+// removeTask subtracts one from the organisation's number of running and waiting tasks. It deletes the slots of the organisation if no such
 // task is left.
-func (s *slots) removeUser(organisation uuid.UUID) {
+func (s *slots) removeTask(organisation uuid.UUID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.organisations[organisation]

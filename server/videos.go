@@ -133,7 +133,7 @@ func foldOptional(s *string, fold func(string) string) *string {
 // GetVideo answers GET /videos/{ad_id} with one video of the caller's organisation.
 func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api.GetVideoResponseObject, error) {
 	caller := CallerFrom(ctx)
-	ref, err := s.videoRef(ctx, r.AdID)
+	ref, err := s.parseVideoRef(ctx, r.AdID)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +144,8 @@ func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api
 	return videoResponse{v, caller.View}, nil
 }
 
-// videoRef parses the id or link of a video. If idOrLink is neither an id nor a link of a video, the error is *store.NotFoundError.
-func (s *Server) videoRef(ctx context.Context, idOrLink string) (store.VideoRef, error) {
+// parseVideoRef parses the id or link of a video. If idOrLink is neither an id nor a link of a video, the error is *store.NotFoundError.
+func (s *Server) parseVideoRef(ctx context.Context, idOrLink string) (store.VideoRef, error) {
 	ref, err := s.parseReference(ctx, link.Video, idOrLink)
 	return store.VideoRef(ref), err
 }

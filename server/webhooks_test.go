@@ -69,8 +69,8 @@ func (r *receiver) answerUsing(answer func(http.ResponseWriter, *http.Request)) 
 	r.answer = answer
 }
 
-// take returns the requests that arrived since the last call of take.
-func (r *receiver) take() []received {
+// takeRequests returns the requests that arrived since the last call of takeRequests.
+func (r *receiver) takeRequests() []received {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	taken := r.requests
@@ -121,9 +121,9 @@ func (a *app) sendDueEvents(t *testing.T) {
 	require.NoError(t, a.server.SendDueWebhooks(t.Context()))
 }
 
-// verify requires that the library standard-webhooks accepts the signature of the request. It ignores the timestamp of the request, because
+// requireValidSignature requires that the library standard-webhooks accepts the signature of the request. It ignores the timestamp of the request, because
 // the library would compare it with the real time instead of the test clock.
-func (r received) verify(t *testing.T, secret string) {
+func (r received) requireValidSignature(t *testing.T, secret string) {
 	t.Helper()
 	library, err := standardwebhooks.NewWebhook(secret)
 	require.NoError(t, err)
@@ -151,17 +151,17 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 		hook := c.createWebhook(r.URL + "/hook?a=b")
 		require.Regexp(t, `^whsec_`, *hook.Secret)
 		a.sendDueEvents(t)
-		require.Empty(t, r.take(), "events before the webhook was made are not sent")
+		require.Empty(t, r.takeRequests(), "events before the webhook was made are not sent")
 
 		a.Clock.Advance(24 * time.Hour)
 		a.fetch(factsWithViews(12_000))
 		a.sendDueEvents(t)
-		got := r.take()
+		got := r.takeRequests()
 		require.ElementsMatch(t, []string{"video.metrics.updated", "video.milestone.reached", "video.milestone.reached"}, typesOf(got))
 		feed := c.events("")
 		require.Len(t, feed.Data, 3)
 		for _, request := range got {
-			request.verify(t, *hook.Secret)
+			request.requireValidSignature(t, *hook.Secret)
 			require.Equal(t, "application/json", request.header.Get("Content-Type"))
 			var e client.Event
 			require.NoError(t, json.Unmarshal(request.body, &e))
@@ -178,12 +178,12 @@ func TestWebhooks_sendSignedEvents(t *testing.T) {
 			require.EqualValues(t, 1, d.Attempts)
 		}
 		a.sendDueEvents(t)
-		require.Empty(t, r.take())
+		require.Empty(t, r.takeRequests())
 		require.NotContains(t, a.log.String(), *hook.Secret)
 
 		c.send(http.MethodDelete, "/videos/"+id.String(), nil).requireStatus(http.StatusOK)
 		a.sendDueEvents(t)
-		got = r.take()
+		got = r.takeRequests()
 		require.Equal(t, []string{"video.removed"}, typesOf(got))
 		require.Contains(t, string(got[0].body), `"removed":true`)
 	})
@@ -204,7 +204,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 		attempts := 0
 		for {
 			a.sendDueEvents(t)
-			got := r.take()
+			got := r.takeRequests()
 			require.Len(t, got, 1)
 			require.Equal(t, made.EventID.String(), got[0].header.Get("webhook-id"))
 			attempts++
@@ -218,7 +218,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 				break
 			}
 			a.sendDueEvents(t)
-			require.Empty(t, r.take(), "the next attempt is not due yet")
+			require.Empty(t, r.takeRequests(), "the next attempt is not due yet")
 			a.Clock.Advance(d.NextAttemptAt.Sub(a.Clock.Now()))
 		}
 		require.Equal(t, 9, attempts)
@@ -228,7 +228,7 @@ func TestWebhooks_retryAFailedDeliveryWithTheSameEventIDForADay(t *testing.T) {
 		again := decode[client.WebhookDelivery](c.send(http.MethodPost, fmt.Sprintf("/webhooks/%s/deliveries/%s/replay", hook.ID, made.ID), nil).requireStatus(http.StatusAccepted))
 		require.NotEqual(t, made.ID, again.ID)
 		a.sendDueEvents(t)
-		require.Equal(t, made.EventID.String(), r.take()[0].header.Get("webhook-id"))
+		require.Equal(t, made.EventID.String(), r.takeRequests()[0].header.Get("webhook-id"))
 		require.Equal(t, client.WebhookDeliveryStatusDelivered, c.deliveries(hook.ID)[0].Status)
 		require.NotNil(t, decode[client.Webhook](c.send(http.MethodGet, "/webhooks/"+hook.ID.String(), nil).requireStatus(http.StatusOK)).LastSuccessAt)
 	})
@@ -245,18 +245,18 @@ func TestWebhooks_waitForOneSuccessAfterAFailureBeforeSendingTheOtherEvents(t *t
 		r.answerWith(http.StatusServiceUnavailable)
 		a.fetch(factsWithViews(5))
 		a.sendDueEvents(t)
-		require.Len(t, r.take(), 3)
+		require.Len(t, r.takeRequests(), 3)
 		c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(3)}).requireStatus(http.StatusOK)
 		a.fetch(factsWithViews(6))
 		a.sendDueEvents(t)
-		require.Empty(t, r.take(), "nothing is sent during the pause after a failure")
+		require.Empty(t, r.takeRequests(), "nothing is sent during the pause after a failure")
 		a.Clock.Advance(10 * time.Second)
 		a.sendDueEvents(t)
-		require.Len(t, r.take(), 1, "after the pause, one event is sent first")
+		require.Len(t, r.takeRequests(), 1, "after the pause, one event is sent first")
 		r.answerWith(http.StatusOK)
 		a.Clock.Advance(2 * time.Minute)
 		a.sendDueEvents(t)
-		require.Len(t, r.take(), 4)
+		require.Len(t, r.takeRequests(), 4)
 	})
 }
 
@@ -284,11 +284,11 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 		path := "/webhooks/" + hook.ID.String()
 		c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
 		a.sendDueEvents(t)
-		require.Len(t, r.take(), 1)
+		require.Len(t, r.takeRequests(), 1)
 		got := decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK))
 		require.False(t, got.Enabled)
 		require.Equal(t, "gone", *got.DisabledReason)
-		require.Equal(t, []string{"webhook.disabled"}, typesOf(other.take()))
+		require.Equal(t, []string{"webhook.disabled"}, typesOf(other.takeRequests()))
 		feed := c.events("?types=webhook.disabled")
 		require.Len(t, feed.Data, 1)
 		require.Equal(t, hook.ID, feed.Data[0].Data.Webhook.ID)
@@ -301,7 +301,7 @@ func TestWebhooks_areDisabledByStatus410(t *testing.T) {
 		require.Nil(t, enabled.DisabledReason)
 		a.Clock.Advance(time.Minute)
 		a.sendDueEvents(t)
-		require.Equal(t, []string{"webhook.test"}, typesOf(r.take()), "the delivery has attempts left")
+		require.Equal(t, []string{"webhook.test"}, typesOf(r.takeRequests()), "the delivery has attempts left")
 	})
 }
 
@@ -339,8 +339,8 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 			})
 			c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
 			a.sendDueEvents(t)
-			require.Len(t, r.take(), 1)
-			require.Empty(t, inside.take())
+			require.Len(t, r.takeRequests(), 1)
+			require.Empty(t, inside.takeRequests())
 			require.Equal(t, "The response has status 307. Redirects are not followed.", *c.deliveries(hook.ID)[0].Error)
 		})
 		t.Run("private address", func(t *testing.T) {
@@ -354,7 +354,7 @@ func TestWebhooks_followNoRedirectAndReachNoPrivateAddress(t *testing.T) {
 			hook := c.createWebhook(strings.Replace(inside.URL, "http://127.0.0.1", "https://localhost", 1))
 			c.send(http.MethodPost, "/webhooks/"+hook.ID.String()+"/test", nil).requireStatus(http.StatusAccepted)
 			a.sendDueEvents(t)
-			require.Empty(t, inside.take())
+			require.Empty(t, inside.takeRequests())
 			d := c.deliveries(hook.ID)[0]
 			require.Equal(t, "The host has no address to which events may be sent.", *d.Error)
 			require.Nil(t, d.ResponseStatus)
@@ -375,17 +375,17 @@ func TestRotateWebhookSecret_signsWithBothSecretsForADay(t *testing.T) {
 		test := func() received {
 			c.send(http.MethodPost, path+"/test", nil).requireStatus(http.StatusAccepted)
 			a.sendDueEvents(t)
-			return r.take()[0]
+			return r.takeRequests()[0]
 		}
 		both := test()
 		require.Len(t, strings.Fields(both.header.Get("webhook-signature")), 2)
-		both.verify(t, *hook.Secret)
-		both.verify(t, *rotated.Secret)
+		both.requireValidSignature(t, *hook.Secret)
+		both.requireValidSignature(t, *rotated.Secret)
 
 		a.Clock.Advance(24*time.Hour + time.Second)
 		one := test()
 		require.Len(t, strings.Fields(one.header.Get("webhook-signature")), 1)
-		one.verify(t, *rotated.Secret)
+		one.requireValidSignature(t, *rotated.Secret)
 		require.Nil(t, decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK)).PreviousSecretExpiresAt)
 	})
 }
@@ -407,7 +407,7 @@ func TestWebhooks_aSlowReceiverDoesNotDelayOtherReceivers(t *testing.T) {
 		<-arrived
 		close(release)
 		require.NoError(t, <-done)
-		require.Len(t, slow.take(), 1)
+		require.Len(t, slow.takeRequests(), 1)
 	})
 }
 
@@ -461,7 +461,7 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 		a.Clock.Advance(24 * time.Hour)
 		a.fetch(factsWithViews(1_888_888))
 		a.sendDueEvents(t)
-		got := r.take()
+		got := r.takeRequests()
 		require.Len(t, got, 3)
 		feed := c.events("?limit=2")
 		require.Len(t, feed.Data, 2, "the limit of one row for lower tiers does not apply to events")
@@ -474,8 +474,8 @@ func TestWebhooks_maskMetricsForTiersThatDoNotShowThem(t *testing.T) {
 		}
 		var decoded any
 		require.NoError(t, json.Unmarshal(c.send(http.MethodGet, "/events", nil).requireStatus(http.StatusOK).body, &decoded))
-		require.NotEmpty(t, withMetrics(decoded))
-		for _, object := range withMetrics(decoded) {
+		require.NotEmpty(t, objectsWithMetrics(decoded))
+		for _, object := range objectsWithMetrics(decoded) {
 			for name, value := range object {
 				require.False(t, isMetric(name) && value != nil, name)
 			}

@@ -47,11 +47,13 @@ func NewAuthority(t *testing.T) *Authority {
 
 // ServerConfig returns the TLS configuration of a server that has a certificate for every host.
 func (a *Authority) ServerConfig() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return a.issue(hello.ServerName) }}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return a.issueCertificate(hello.ServerName)
+	}}
 }
 
-// issue returns the certificate for a host. It creates the certificate at the first call for the host.
-func (a *Authority) issue(host string) (*tls.Certificate, error) {
+// issueCertificate returns the certificate for a host. It creates the certificate at the first call for the host.
+func (a *Authority) issueCertificate(host string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c, ok := a.issued[host]; ok {

@@ -169,7 +169,7 @@ func (r *Resolver) followRedirects(ctx context.Context, l link.Link) (target lin
 			return link.Link{}, hops, failed
 		}
 		if seen[address.String()] {
-			return link.Link{}, hops, unresolved(nil, "The link redirects in a loop on %s; try again later.", address.Host)
+			return link.Link{}, hops, unresolvedError(nil, "The link redirects in a loop on %s; try again later.", address.Host)
 		}
 		seen[address.String()] = true
 		hops++
@@ -179,7 +179,7 @@ func (r *Resolver) followRedirects(ctx context.Context, l link.Link) (target lin
 		}
 		next, err := address.Parse(location)
 		if err != nil {
-			return link.Link{}, hops, unresolved(err, "%s redirects to an invalid address; try again later.", address.Host)
+			return link.Link{}, hops, unresolvedError(err, "%s redirects to an invalid address; try again later.", address.Host)
 		}
 		target, failed := parseTarget(next, l.Platform)
 		if failed != nil || target.Kind != link.Short {
@@ -189,7 +189,7 @@ func (r *Resolver) followRedirects(ctx context.Context, l link.Link) (target lin
 			return link.Link{}, hops, offPlatformError(l.Platform)
 		}
 	}
-	return link.Link{}, hops, unresolved(nil, "The link redirects more than %d times; try again later.", maxHops)
+	return link.Link{}, hops, unresolvedError(nil, "The link redirects more than %d times; try again later.", maxHops)
 }
 
 // checkHop returns an error if the resolver must not request u. It may request only https URLs of the platform p, on port 443 and without a
@@ -214,7 +214,7 @@ func parseTarget(address *url.URL, p link.Platform) (link.Link, *Error) {
 	}
 	var refused *link.Error
 	if platform, ok := link.HostPlatform(address.Hostname()); ok && platform == p && isDeadPage(address) {
-		return link.Link{}, deadLink(err, "The link is dead: it does not lead to a video or an account any more.")
+		return link.Link{}, deadLinkError(err, "The link is dead: it does not lead to a video or an account any more.")
 	}
 	if errors.As(err, &refused) && refused.Reason == link.UnsupportedLink {
 		return link.Link{}, &Error{Code: CodeUnsupportedLink, Detail: "The target of the short link is not supported. " + refused.Detail, cause: err}
@@ -270,14 +270,14 @@ func (r *Resolver) requestRedirect(ctx context.Context, address *url.URL) (locat
 		case status >= 300 && status < 400 && location != "":
 			return location, nil
 		case status == http.StatusTooManyRequests:
-			return "", retryable(CodeRateLimited, nil, "%s refuses requests for now because there were too many; try again later.", address.Host)
+			return "", retryableError(CodeRateLimited, nil, "%s refuses requests for now because there were too many; try again later.", address.Host)
 		case method == http.MethodHead:
 		case status == http.StatusNotFound || status == http.StatusGone:
-			return "", deadLink(nil, "The link is dead: %s answers that it does not exist (status %d).", address.Host, status)
+			return "", deadLinkError(nil, "The link is dead: %s answers that it does not exist (status %d).", address.Host, status)
 		case status >= http.StatusInternalServerError:
-			failed = retryable(CodePlatformUnavailable, nil, "%s answers with status %d; try again later.", address.Host, status)
+			failed = retryableError(CodePlatformUnavailable, nil, "%s answers with status %d; try again later.", address.Host, status)
 		default:
-			failed = unresolved(nil, "%s answers with status %d and no redirect; try again later.", address.Host, status)
+			failed = unresolvedError(nil, "%s answers with status %d and no redirect; try again later.", address.Host, status)
 		}
 	}
 	return "", failed
@@ -287,7 +287,7 @@ func (r *Resolver) requestRedirect(ctx context.Context, address *url.URL) (locat
 func (r *Resolver) roundTrip(ctx context.Context, method string, address *url.URL) (status int, location string, failed *Error) {
 	request, err := http.NewRequestWithContext(ctx, method, r.requestURL(address), http.NoBody)
 	if err != nil {
-		return 0, "", unresolved(err, "%s cannot be requested; try again later.", address.Host)
+		return 0, "", unresolvedError(err, "%s cannot be requested; try again later.", address.Host)
 	}
 	request.Header.Set("User-Agent", userAgent)
 	request.Header.Set("Accept", "text/html")
@@ -317,27 +317,27 @@ func (r *Resolver) requestURL(address *url.URL) string {
 // text can contain internal addresses.
 func (r *Resolver) networkError(err error, host string) *Error {
 	if refused := (*outbound.RefusedError)(nil); errors.As(err, &refused) || errors.Is(err, context.Canceled) {
-		return unresolved(err, "%s could not be reached; try again later.", host)
+		return unresolvedError(err, "%s could not be reached; try again later.", host)
 	}
 	var netErr net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &netErr) && netErr.Timeout() {
-		return retryable(CodePlatformUnavailable, err, "%s did not answer within %s; try again later.", host, r.timeout)
+		return retryableError(CodePlatformUnavailable, err, "%s did not answer within %s; try again later.", host, r.timeout)
 	}
-	return retryable(CodePlatformUnavailable, err, "%s could not be reached; try again later.", host)
+	return retryableError(CodePlatformUnavailable, err, "%s could not be reached; try again later.", host)
 }
 
-// unresolved returns a retryable error with the code CodeLinkUnresolved.
-func unresolved(cause error, format string, args ...any) *Error {
-	return retryable(CodeLinkUnresolved, cause, format, args...)
+// unresolvedError returns a retryable error with the code CodeLinkUnresolved.
+func unresolvedError(cause error, format string, args ...any) *Error {
+	return retryableError(CodeLinkUnresolved, cause, format, args...)
 }
 
-// retryable returns an Error with Retryable set. Its Detail is the formatted text.
-func retryable(code string, cause error, format string, args ...any) *Error {
+// retryableError returns an Error with Retryable set. Its Detail is the formatted text.
+func retryableError(code string, cause error, format string, args ...any) *Error {
 	return &Error{Code: code, Retryable: true, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
-// deadLink returns the Error for a short link to a video or account that no longer exists.
-func deadLink(cause error, format string, args ...any) *Error {
+// deadLinkError returns the Error for a short link to a video or account that no longer exists.
+func deadLinkError(cause error, format string, args ...any) *Error {
 	return &Error{Code: CodeNotFound, Detail: fmt.Sprintf(format, args...), cause: cause}
 }
 
