@@ -185,7 +185,7 @@ func valueOnly(text string, _ bool) string { return text }
 // send sends a request and checks the status. The response is nil if the request is not valid HTTP, or if the response violates the
 // contract.
 func (f *fuzz) send(r *generatedRequest) (*http.Response, []byte) {
-	req := f.request(r)
+	req := f.toHTTPRequest(r)
 	if req == nil {
 		return nil, nil
 	}

@@ -156,7 +156,7 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 			SchemaValidationOptions: formats,
 		}})
 	found := faultCollector{at: map[string]int{}}
-	found.walk(err, nil)
+	found.addError(err, nil)
 	if validated, ok := clone.Body.(interface{ ValidatedValue() any }); ok {
 		return validated.ValidatedValue(), found.faults
 	}
@@ -194,9 +194,9 @@ func (c *faultCollector) add(f api.Fault) {
 	}
 }
 
-// walk adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. The parameter param is the invalid
+// addError adds the faults for err, an error of the library kin-openapi, and for all errors that err wraps. The parameter param is the invalid
 // request parameter, or nil if the error is in the request body.
-func (c *faultCollector) walk(err error, param *openapi3.Parameter) {
+func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 	switch e := err.(type) { //nolint:errorlint // not errors.As, because each wrapped error is handled separately
 	case nil:
 	case openapi3.MultiError:
@@ -204,7 +204,7 @@ func (c *faultCollector) walk(err error, param *openapi3.Parameter) {
 			if c.full {
 				return
 			}
-			c.walk(inner, param)
+			c.addError(inner, param)
 		}
 	case *openapi3filter.RequestError:
 		switch {
@@ -213,7 +213,7 @@ func (c *faultCollector) walk(err error, param *openapi3.Parameter) {
 		case errors.Is(e.Err, openapi3filter.ErrInvalidEmptyValue):
 			c.add(fault(e.Parameter, nil, faultEmpty, "is empty; leave it out or give it a value"))
 		default:
-			c.walk(e.Err, e.Parameter)
+			c.addError(e.Err, e.Parameter)
 		}
 	case *openapi3filter.ParseError:
 		expected := "a value"

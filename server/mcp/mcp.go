@@ -145,7 +145,7 @@ func (c toolCaller) call(ctx context.Context, call *sdk.CallToolRequest) (result
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(outer.Context(), cancel)()
-	inner, fields, err := c.t.newRequest(ctx, outer, call.Params.Arguments)
+	inner, fields, err := c.tool.newRequest(ctx, outer, call.Params.Arguments)
 	if err != nil {
 		return nil, err
 	}
