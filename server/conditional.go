@@ -54,9 +54,8 @@ func (b *bufferedResponse) send(c echo.Context) error {
 // 304.
 var errNotModified = errors.New("not modified")
 
-// conditionalResponse is the http.ResponseWriter for GET and HEAD requests. If the operation sets the ETag before it reads the data,
-// conditionalResponse sends the body without buffering it. Otherwise conditionalResponse buffers the body, and answerConditionally computes
-// the ETag from the body.
+// conditionalResponse is the http.ResponseWriter for GET and HEAD requests. If the operation provides an ETag, conditionalResponse sends the
+// body without buffering it. Otherwise conditionalResponse buffers the body, and answerConditionally computes the ETag from the body.
 type conditionalResponse struct {
 	bufferedResponse
 	original    http.ResponseWriter

@@ -256,8 +256,8 @@ func (g *generator) validInteger(s *openapi3.Schema) string {
 	return fmt.Sprint(least + g.Int64N(min(20, most-least+1)))
 }
 
-// slowFields contains members of request bodies that the server processes slowly, with the maximum percentage of requests that have the
-// member. For example, the server must hash a password.
+// slowFields contains the members of request bodies that the server processes slowly, such as a password, which it must hash. The value is
+// the maximum percentage of requests that have the member.
 var slowFields = map[string]int{"password": 2}
 
 // validObject returns a JSON object that matches the schema s. It has random optional members and, if the schema allows it, undeclared
