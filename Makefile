@@ -98,14 +98,15 @@ e2e: ## run only the end-to-end tests, which start the real programs on SQLite a
 	@$(NEED_END_TO_END)
 	@exec $(WITH_POSTGRES) go test -count=1 -v $(ARGS) ./cmd/e2e/...
 
-# For another size, set SIMULATE='-simulation.videos=2000 -simulation.days=30'
+# SIMULATE sets the numbers of videos and days, for example SIMULATE='-simulation.videos=2000 -simulation.days=30'
 SIMULATE ?= -simulation.videos=20000 -simulation.days=100
 .PHONY: simulate
 simulate: ## simulate 100 days of 20,000 videos with the sandbox and draw docs/evidence/schedule.svg (1 to 2 hours; SIMULATE)
 	@mkdir -p docs/evidence
 	go test ./collector -count=1 -v -timeout=24h -run TestSimulation -args $(SIMULATE) -simulation.out=$(CURDIR)/docs/evidence
 
-# For another size, set SIMULATE_KILLED='-killed.videos=500 -killed.days=20 -killed.kills=50 -killed.crashes=5'
+# SIMULATE_KILLED sets the numbers of videos, days, killed collectors and crashes, for example
+# SIMULATE_KILLED='-killed.videos=500 -killed.days=20 -killed.kills=50 -killed.crashes=5'
 SIMULATE_KILLED ?= -killed.videos=20000 -killed.days=100 -killed.kills=100 -killed.crashes=10
 .PHONY: simulate-killed
 simulate-killed: ## simulate 100 days with and without killed collectors and database crashes, and compare the data (hours; SIMULATE_KILLED)
@@ -136,7 +137,8 @@ hostile-requests: ## measure 100 expensive requests at the running server and wr
 	@mkdir -p docs/evidence
 	go test ./cmd/e2e -count=1 -v -timeout=1h -run '^TestHostileRequests_useLittleTimeAndMemory$$' $(ARGS) -args -hostile.out=$(CURDIR)/docs/evidence/hostile-requests.md
 
-# For another size, set WEBHOOKS_KILLED='-webhooks.organisations=4 -webhooks.videos=100 -webhooks.kills=10'
+# WEBHOOKS_KILLED sets the numbers of organisations, videos and killed processes, for example
+# WEBHOOKS_KILLED='-webhooks.organisations=4 -webhooks.videos=100 -webhooks.kills=10'
 WEBHOOKS_KILLED ?= -webhooks.organisations=10 -webhooks.videos=500 -webhooks.kills=30
 .PHONY: webhooks-killed
 webhooks-killed: ## send 10,000 events to webhooks while processes are killed and write docs/evidence/webhooks.md (15 minutes; WEBHOOKS_KILLED)
@@ -144,8 +146,9 @@ webhooks-killed: ## send 10,000 events to webhooks while processes are killed an
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=3h -run '^TestKill_killedProcessesLoseNoEventsForWebhooks$$' $(ARGS) -args $(WEBHOOKS_KILLED) \
 		-webhooks.out=$(CURDIR)/docs/evidence/webhooks.md
 
-# For another size, set KILLS='-kills.count=100 -kills.links=500 -kills.answers=10'. The option -kills.count is how often the server of each
-# engine is killed, -kills.links is the number of links in one bulk request, and -kills.answers is the largest number of answers between two kills.
+# KILLS sets three numbers, for example KILLS='-kills.count=100 -kills.links=500 -kills.answers=10'. The option -kills.count is how often the
+# server of each engine is killed, -kills.links is the number of links in one bulk request, and -kills.answers is the largest number of answers
+# between two kills.
 KILLS ?= -kills.count=500 -kills.links=500 -kills.answers=30
 .PHONY: kills
 kills: ## kill the server of each engine 500 times during a million writes and write docs/evidence/killed-writes.md (1 hour; KILLS)
@@ -153,14 +156,16 @@ kills: ## kill the server of each engine 500 times during a million writes and w
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=3h -run '^TestKill_killedServerLosesNoAcknowledgedWrites$$' $(ARGS) -args $(KILLS) \
 		-kills.out=$(CURDIR)/docs/evidence/killed-writes.md
 
-# For another size, set MOVES='-moves.videos=1000 -moves.days=5'. With REELTALLY_TEST_CITUS_URL, the move to Citus goes to this cluster.
+# MOVES sets the numbers of videos and days, for example MOVES='-moves.videos=1000 -moves.days=5'. If REELTALLY_TEST_CITUS_URL is set, the test
+# moves the data to this Citus cluster.
 MOVES ?= -moves.videos=100000 -moves.days=20
 .PHONY: moves
 moves: ## back up 100,000 videos under load, move them to PostgreSQL and to Citus and write docs/evidence/moves.md (15 minutes, 70 on a busy machine; MOVES)
 	@mkdir -p docs/evidence
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=6h -run '^TestMoves_keepEveryRow$$' $(ARGS) -args $(MOVES) -moves.out=$(CURDIR)/docs/evidence/moves.md
 
-# For another size, set RESTARTS=100 or OUTAGES=5.
+# RESTARTS is the number of restarts of the command restarts. OUTAGES is the number of outages of each part in the command outages. Both are 20
+# by default.
 .PHONY: restarts
 restarts: ## restart two servers behind nginx 20 times under load and write docs/evidence/rolling-restarts.md (2 minutes; RESTARTS)
 	@$(NEED_END_TO_END)

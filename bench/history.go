@@ -64,7 +64,7 @@ func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase 
 				}
 				// The history can begin up to a week late: its oldest point may be a weekly one, which is stored on the last day of its week.
 				if len(points) > days || len(points) < days-7 {
-					return fmt.Errorf("GET %s gave %d points", path(round), len(points))
+					return fmt.Errorf("GET %s gave %d points; it must give %d to %d", path(round), len(points), days-7, days)
 				}
 			}
 			return nil

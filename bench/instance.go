@@ -75,7 +75,7 @@ func (i *instance) command(ctx context.Context, program string, arguments ...str
 	}
 	c := exec.CommandContext(ctx, program, arguments...) //nolint:gosec // the folder is an argument of the developer
 	c.Env = append(os.Environ(), "REELTALLY_DATABASE_URL="+i.url, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0",
-		"REELTALLY_TIER_LIMITS=premium.authenticate=1000000,premium.read=1000000,premium.write=1000000") // limits that the benchmark never reaches
+		"REELTALLY_TIER_LIMITS=premium.authenticate=1000000,premium.read=1000000,premium.write=1000000") // rate limits that are too high for the benchmark to reach
 	return c
 }
 

@@ -55,10 +55,10 @@ func TestCoverage_everyRequirementHasTest(t *testing.T) {
 	for _, f := range all {
 		for _, id := range f.rows {
 			if !known[id] {
-				faults = append(faults, fmt.Sprintf("%s: %s names %q, which is not a row of the specification", f.file, f.name, id))
+				faults = append(faults, fmt.Sprintf("%s: the comment of %s names the requirement %q, which testdata/spec_rows.csv does not have", f.file, f.name, id))
 			}
 			if slices.ContainsFunc(shownBy[id], func(other testFunc) bool { return other.file == f.file && other.name == f.name }) {
-				faults = append(faults, fmt.Sprintf("%s: %s names %s twice", f.file, f.name, id))
+				faults = append(faults, fmt.Sprintf("%s: the comment of %s names the requirement %s twice", f.file, f.name, id))
 			}
 			shownBy[id] = append(shownBy[id], f)
 		}
@@ -71,7 +71,7 @@ func TestCoverage_everyRequirementHasTest(t *testing.T) {
 			continue
 		}
 		if len(shownBy[r.id]) == 0 {
-			faults = append(faults, fmt.Sprintf("%s has no test: %s", r.id, r.statement))
+			faults = append(faults, fmt.Sprintf("no test names the requirement %s: %s", r.id, r.statement))
 		}
 		var names []string
 		for _, f := range shownBy[r.id] {

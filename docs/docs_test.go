@@ -114,21 +114,21 @@ func rowsIn(g *ast.CommentGroup) (rows []string) {
 	return rows
 }
 
-// hop matches a row of the tables in architecture.md that list the functions through which a request or a fetch passes. A row has a number,
-// a file and a function.
-var hop = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| `([^`]+)` \\|")
+// pathStep matches a row of the two tables in architecture.md. The tables list the functions through which a request or a fetch passes. A row
+// has a number, a file and a function.
+var pathStep = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| `([^`]+)` \\|")
 
 func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
 	t.Parallel()
-	hops := hop.FindAllStringSubmatch(read(t, "architecture.md"), -1)
-	require.Len(t, hops, 8+12, "architecture.md must list 8 functions for a request and 12 for a fetch")
-	for i, h := range hops {
+	steps := pathStep.FindAllStringSubmatch(read(t, "architecture.md"), -1)
+	require.Len(t, steps, 8+12, "architecture.md must list 8 functions for a request and 12 for a fetch")
+	for i, h := range steps {
 		step := i + 1
 		if i >= 8 {
 			step = i - 7
 		}
 		require.Equal(t, strconv.Itoa(step), h[1])
-		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+h[3]+`\(`, read(t, filepath.Join("..", h[2])), "function %s of %s", h[3], h[2])
+		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+h[3]+`\(`, read(t, filepath.Join("..", h[2])), "architecture.md names the function %s, which the file %s does not have", h[3], h[2])
 	}
 }
 
@@ -142,7 +142,7 @@ func TestStatementsPage_namesOnlyExistingFunctions(t *testing.T) {
 	functions := storeFunction.FindAllStringSubmatch(read(t, "evidence/statements.md"), -1)
 	require.Greater(t, len(functions), 200)
 	for _, f := range functions {
-		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+f[2]+`[(\[]`, read(t, filepath.Join("..", f[1])), "function %s of %s", f[2], f[1])
+		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+f[2]+`[(\[]`, read(t, filepath.Join("..", f[1])), "evidence/statements.md names the function %s, which the file %s does not have", f[2], f[1])
 	}
 }
 
@@ -160,7 +160,7 @@ func TestDocuments_nameFilesThatExist(t *testing.T) {
 	for _, page := range pages {
 		for _, m := range repositoryPath.FindAllStringSubmatch(read(t, page), -1) {
 			_, err := os.Stat(filepath.Join("..", m[1]))
-			require.NoError(t, err, "docs/%s names %s", page, m[1])
+			require.NoError(t, err, "docs/%s names %s, which does not exist", page, m[1])
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestDist_filesOfAReleaseAreCompleteAndRun(t *testing.T) {
 	entries := extract(t, must[*gzip.Reader](t)(gzip.NewReader(packed)), unpacked)
 	for _, name := range []string{"reeltally", "server", "collector", "LICENSE", "README.md"} {
 		if header := entries[archive+"/"+name]; header == nil || !header.ModTime.Equal(r.time) {
-			t.Errorf("the archive lacks %s, or its time is not that of the commit: %+v", name, header)
+			t.Errorf("the archive must have the file %s with the time of the commit, %s, but has %+v", name, r.time, header)
 		}
 	}
 	requireRuns(t, filepath.Join(unpacked, "reeltally"), r.version)
@@ -97,7 +97,7 @@ func TestDist_filesOfAReleaseAreCompleteAndRun(t *testing.T) {
 	}
 	for _, module := range info.Deps {
 		if listed[module.Path] != module.Version {
-			t.Errorf("the SBOM lists %s with version %q, and not %q", module.Path, listed[module.Path], module.Version)
+			t.Errorf("the SBOM lists the module %s with version %q instead of %q", module.Path, listed[module.Path], module.Version)
 		}
 	}
 	var statement struct {
@@ -115,10 +115,10 @@ func TestDist_filesOfAReleaseAreCompleteAndRun(t *testing.T) {
 	}
 	decode(t, filepath.Join(out, "provenance.json"), &statement)
 	if len(statement.Subject) != 2 || statement.Subject[0].Digest.SHA256 != must[string](t)(checksum(filepath.Join(out, statement.Subject[0].Name))) {
-		t.Errorf("the provenance has the subjects %+v", statement.Subject)
+		t.Errorf("the provenance must name two files with their SHA-256, but has the subjects %+v", statement.Subject)
 	}
 	if got := statement.Predicate.BuildDefinition.ResolvedDependencies[0].Digest.GitCommit; got != r.revision {
-		t.Errorf("the provenance names the commit %q", got)
+		t.Errorf("the provenance names the commit %q instead of %q", got, r.revision)
 	}
 
 	requireImage(t, out, r)
@@ -144,7 +144,7 @@ func requireRuns(t *testing.T, program, version string) {
 	t.Helper()
 	printed := string(must[[]byte](t)(exec.Command(program, "version").Output()))
 	if printed != "reeltally "+version+"\n" {
-		t.Errorf("%s version prints %q", program, printed)
+		t.Errorf("the command `%s version` prints %q instead of the version %q", program, printed, version)
 	}
 	root := must[string](t)(filepath.Abs("../.."))
 	if strings.Contains(string(must[[]byte](t)(os.ReadFile(program))), root+"/cmd") {
@@ -192,14 +192,14 @@ func requireUp(t *testing.T, archive string, r release) {
 	body := string(must[[]byte](t)(io.ReadAll(response.Body)))
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK || !strings.Contains(body, `"latest_views"`) || response.Header.Get("ReelTally-Sandbox") != "true" {
-		t.Errorf("up of version %s answers with %d: %s", r.version, response.StatusCode, body)
+		t.Errorf("`reeltally up` of version %s answers GET /videos with the status %d and the body %s", r.version, response.StatusCode, body)
 	}
 	if err := up.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, printed)
 	if err := up.Wait(); err != nil {
-		t.Errorf("up ends with %v", err)
+		t.Errorf("`reeltally up` must end with status 0 after SIGINT, but: %v", err)
 	}
 }
 
@@ -213,12 +213,12 @@ func requireImage(t *testing.T, out string, r release) {
 	}
 	manifest := must[*v1.IndexManifest](t)(index.IndexManifest())
 	if len(manifest.Manifests) != 1 || manifest.Manifests[0].Platform.Architecture != runtime.GOARCH {
-		t.Fatalf("the image has the platforms %+v", manifest.Manifests)
+		t.Fatalf("the image must have only the platform of this machine, but has %+v", manifest.Manifests)
 	}
 	built := must[v1.Image](t)(index.Image(manifest.Manifests[0].Digest))
 	config := must[*v1.ConfigFile](t)(built.ConfigFile()).Config
 	if config.User != "65532:65532" || config.Entrypoint[0] != "/reeltally" || config.Labels["org.opencontainers.image.revision"] != r.revision {
-		t.Errorf("the image has the configuration %+v", config)
+		t.Errorf("the image must have the user 65532:65532, the entry point /reeltally and the commit %s, but has the configuration %+v", r.revision, config)
 	}
 	layers := must[[]v1.Layer](t)(built.Layers())
 	folder := t.TempDir()
@@ -226,11 +226,11 @@ func requireImage(t *testing.T, out string, r release) {
 	defer func() { _ = content.Close() }()
 	entries := extract(t, content, folder)
 	if data := entries["data/"]; data == nil || data.Uid != user {
-		t.Errorf("the image has the folder data as %+v", data)
+		t.Errorf("the image must have a folder data that belongs to the user %d, but has %+v", user, data)
 	}
 	requireRuns(t, filepath.Join(folder, "reeltally"), r.version)
 	if config.Healthcheck == nil || !slices.Equal(config.Healthcheck.Test, []string{"CMD", "/reeltally", "healthcheck"}) {
-		t.Fatalf("the image has the health check %+v", config.Healthcheck)
+		t.Fatalf("the health check of the image must be `/reeltally healthcheck`, but is %+v", config.Healthcheck)
 	}
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
@@ -238,7 +238,7 @@ func requireImage(t *testing.T, out string, r release) {
 	for _, status = range []int{http.StatusOK, http.StatusServiceUnavailable} {
 		health := exec.Command(filepath.Join(folder, config.Healthcheck.Test[1]), config.Healthcheck.Test[2], server.URL+"/readyz")
 		if out, err := health.CombinedOutput(); (err == nil) != (status == http.StatusOK) {
-			t.Errorf("the health check of a server that answers with %d ends with %v: %s", status, err, out)
+			t.Errorf("the server answers with status %d, and the health check ends with the error %v: %s", status, err, out)
 		}
 	}
 }

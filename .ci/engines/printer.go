@@ -95,8 +95,8 @@ func (p *printer) end(e event, out *packageOutput) {
 	}
 }
 
-// isNoise reports whether a line of output of a test is left out although the package failed. This is so if the test passed or was skipped,
-// or if the line only marks progress. The output of a test that did not end is printed, because the test may have crashed the process.
+// isNoise reports whether the printer leaves out a line of a test in a failed package. It leaves out the lines of tests that passed or were
+// skipped, and lines that only mark progress. It prints the output of a test that did not end, because the test may have crashed the process.
 func (out *packageOutput) isNoise(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true

@@ -5,7 +5,7 @@ package main
 type call struct {
 	tool      string
 	arguments []string
-	saves     map[string]string // values to save for later calls: the name of the value, and its path in the result
+	saves     map[string]string // paths in the result of the values to save for later calls; the key is the name of the value
 }
 
 // calls has at least one call of every tool of the server, in an order in which a value is saved before it is used.

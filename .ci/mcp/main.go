@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// minTools is how many tools the server must list at least.
+// minTools is the smallest number of tools that the server must list.
 const minTools = 32
 
 func main() {
@@ -167,8 +167,8 @@ func (j checker) inspect(ctx context.Context) error {
 	return nil
 }
 
-// call calls a tool through the MCP inspector. In the arguments, it replaces each {name} by known[name]. The map c.saves has a path in the
-// result for each name: call stores the value at this path as known[name].
+// call calls a tool through the MCP inspector. In the arguments, it replaces each {name} by known[name]. For each entry of the map c.saves,
+// which has paths by name, it stores the value at this path of the result as known[name].
 func (j checker) call(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {

@@ -52,7 +52,7 @@ func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 					}
 					return name + ": the collector has not logged the failure: " + tail(s.collector.stderr.String())
 				})
-				require.Empty(t, s.history(t, v), "%s: no point is stored", name)
+				require.Empty(t, s.history(t, v), "%s: the collector must not store a point", name)
 				s.clearFaults(t)
 				await(t, recoveryTimeout, time.Second, func() string {
 					if points := s.history(t, v); len(points) == 1 && points[0].Views != nil && *points[0].Views > 0 {

@@ -62,7 +62,7 @@ func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 					require.LessOrEqual(t, times[v.Canonical], 1, v.Canonical)
 					n += times[v.Canonical]
 				}
-				require.Contains(t, []int{0, len(b)}, n, "request %d was tracked partly", i)
+				require.Contains(t, []int{0, len(b)}, n, "the server tracked only some of the links of request %d", i)
 			}
 			require.NotEmpty(t, before)
 			for _, v := range s.awaitNumbers(t, len(before), time.Minute) {

@@ -155,12 +155,12 @@ func TestMigrateFrom_killedTwiceCopiesTheOrganisation(t *testing.T) {
 			call(t, "GET", source.base+"/accounts", source.token, nil).decode(t, &accounts)
 			require.NotEmpty(t, accounts)
 			require.JSONEq(t, fmt.Sprintf(`{"collections":%d,"accounts":%d,"videos":%d}`, len(source.collectionTree(t)), len(accounts), *migrateVideos), runOperator(t, env, append(slices.Clone(args), "--dry-run")...))
-			require.NoDirExists(t, dir, "a dry run writes nothing")
+			require.NoDirExists(t, dir, "a dry run must write nothing")
 			for kill := range 2 {
 				p := start(t, "reeltally", env, args...)
 				require.Eventually(t, func() bool { return histories() > *migrateVideos*(kill+1)/3 }, 5*time.Minute, time.Millisecond)
 				p.kill()
-				require.ErrorContains(t, p.err, "killed", "the migration was still running")
+				require.ErrorContains(t, p.err, "killed", "the migration must still run when the test kills it")
 				require.Less(t, histories(), *migrateVideos)
 			}
 			// Kill the migration a third time, while it writes into the database. The result must still be the same.
@@ -204,7 +204,7 @@ func TestMigrateFrom_killedTwiceCopiesTheOrganisation(t *testing.T) {
 			require.Equal(t, statistics(source), statistics(target))
 
 			require.NoError(t, json.Unmarshal([]byte(runOperator(t, env, args...)), &summary))
-			require.Zero(t, summary.NewCollections, "a repeated migration creates nothing")
+			require.Zero(t, summary.NewCollections, "a repeated migration must create nothing")
 			require.Zero(t, summary.Import.Added)
 			require.Equal(t, want, export(target, "Target"))
 		})

@@ -86,7 +86,7 @@ func TestMoves_keepEveryRow(t *testing.T) {
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
 	_, tracked := s.bulk(t, []string{"https://www.tiktok.com/@someone/video/7000000000000000001"})
-	require.Equal(t, 1, tracked.Summary.Succeeded, "the moved installation works")
+	require.Equal(t, 1, tracked.Summary.Succeeded, "the server must work on the moved database")
 	if *movesOut != "" {
 		require.NoError(t, os.WriteFile(*movesOut, []byte(movesPage(m.backups, m.moved, os.Getenv(storetest.CitusURL) != "", storetest.Machine())), 0o600))
 	}
@@ -121,7 +121,7 @@ func operate(t *testing.T, env []string, args ...string) (s backupSummary, took 
 	return s, took
 }
 
-// moveWriter is an organisation that tracks videos, one request after the other. The numbers of its links rise without gaps.
+// moveWriter is an organisation that tracks videos, one request after the other. The video ids in its links contain consecutive numbers from 0.
 type moveWriter struct {
 	name, token   string
 	index         int
@@ -135,7 +135,7 @@ func (w *moveWriter) link(n int64) string {
 	return fmt.Sprintf("https://www.tiktok.com/@someone/video/7%03d%015d", w.index, n)
 }
 
-// write tracks the next videos.
+// write tracks the next moveLinks videos with one request.
 func (w *moveWriter) write(t *testing.T, base string) {
 	first := w.acknowledged.Load()
 	links := make([]string, moveLinks)
@@ -218,12 +218,12 @@ func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 	require.Equal(t, written, read)
 	again, _ := operate(t, environment(restored), "backup", "--json", "--out", filepath.Join(m.dir, engine+".again"))
 	require.Equal(t, written, again)
-	require.NotEqual(t, written.SHA256, databaseSum(t, environment(url)), "the database has changed since the backup")
+	require.NotEqual(t, written.SHA256, databaseSum(t, environment(url)), "the test must change the database after the backup")
 	for i, w := range writers {
 		n := w.requireFirst(t, restored)
 		require.GreaterOrEqual(t, n, before[i], "a write that was acknowledged before the backup began is missing")
 		require.LessOrEqual(t, n, after[i], "the backup has a write that was sent after the backup ended")
-		require.Zero(t, n%moveLinks, "the backup has a part of a request")
+		require.Zero(t, n%moveLinks, "the backup must have all or none of the links of each request")
 		r.later += int(after[i] - n)
 	}
 	m.backups = append(m.backups, r)
@@ -239,7 +239,7 @@ func awaitWrites(t *testing.T, writers []*moveWriter, n int64) {
 			if w.acknowledged.Load() >= want || t.Failed() {
 				return ""
 			}
-			return "the servers do not acknowledge the requests of a writer"
+			return "the server has not acknowledged enough requests of a writer"
 		})
 	}
 }

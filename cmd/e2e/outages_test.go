@@ -28,7 +28,8 @@ var (
 
 const (
 	outageWriters = 3 // goroutines that track videos
-	// requestsOfOutage is how many requests must get the expected answer during each outage, and between two outages.
+	// requestsOfOutage is the number of requests that must get the expected answer during each outage. It is also the number of requests that
+	// must succeed between two outages.
 	requestsOfOutage = 20
 )
 
@@ -167,7 +168,7 @@ func fillDisk(t *testing.T, dir string) {
 	require.NoError(t, f.Close())
 }
 
-// outageRun is the run of one outage.
+// outageRun is the test of one kind of outage, which happens several times: the servers, the counts and the acknowledged links.
 type outageRun struct {
 	outage
 	*stack
@@ -295,7 +296,7 @@ func (r *outageRun) addOther(request string, a response, err error) {
 	}
 }
 
-// awaitMore waits until the count that the function value returns is higher by requestsOfOutage than at the start.
+// awaitMore waits until a count has grown by requestsOfOutage. The function value selects this count of r.counts.
 func (r *outageRun) awaitMore(t *testing.T, value func(outageCounts) int) {
 	t.Helper()
 	first := -1
@@ -308,7 +309,7 @@ func (r *outageRun) awaitMore(t *testing.T, value func(outageCounts) int) {
 		if value(r.counts) >= first+requestsOfOutage {
 			return ""
 		}
-		return fmt.Sprintf("%s: %+v %v", r.name, r.counts, r.problems)
+		return fmt.Sprintf("%s: too few requests got the expected answer: %+v; unexpected answers: %v", r.name, r.counts, r.problems)
 	})
 }
 

@@ -118,7 +118,7 @@ func TestPrometheus_alertsFireAndDashboardPanelsHaveData(t *testing.T) {
 	firing := func(name string) func() string {
 		return func() string {
 			if names := fired(t, base); names[name] == 0 {
-				return fmt.Sprintf("the alert %s does not fire, only %v", name, names)
+				return fmt.Sprintf("the alert %s does not fire; only these alerts fire: %v", name, names)
 			}
 			return ""
 		}

@@ -292,10 +292,10 @@ func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
 		}
 		var p400 struct{ Code string }
 		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+inPath(proxiedVideo), "").decode(t, &p400)
-		require.Equal(t, "invalid_request", p400.Code, "the path takes only ids, so the code shows that the link arrived unchanged")
+		require.Equal(t, "invalid_request", p400.Code, "the server must refuse the link, because DELETE accepts only ids in the path: this code shows that the link arrived unchanged")
 	})
 	t.Run("finds videos and accounts by links in the query string", func(t *testing.T) { p.requireFoundByLink(t) })
-	t.Run("bodies, including those of DELETE, up to the size limit", func(t *testing.T) {
+	t.Run("passes bodies up to the size limit, including those of DELETE", func(t *testing.T) {
 		p.send(http.StatusOK, http.MethodDelete, "/videos", fmt.Sprintf(`{"id":%q}`, proxiedVideo))
 		require.Equal(t, video, p.track("/videos", proxiedVideo))
 		p.send(http.StatusOK, http.MethodDelete, "/videos/"+video, "")
@@ -305,7 +305,7 @@ func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
 			require.Equal(t, media, a.header.Get("Content-Type"), "%d bytes", size)
 		}
 	})
-	t.Run("the log has the caller's address instead of a forged one", func(t *testing.T) {
+	t.Run("passes the caller's address on instead of a forged one", func(t *testing.T) {
 		p.send(http.StatusOK, http.MethodGet, "/authenticate", "", "X-Request-Id", "address-1", "X-Forwarded-For", "203.0.113.7")
 		line := p.server.stderr.Await(t, waitTimeout, `"request_id":"address-1"`)
 		require.Contains(t, line, `"address":"127.0.0.2"`)
@@ -314,7 +314,7 @@ func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
 		require.Equal(t, "own.1", p.send(http.StatusOK, http.MethodGet, "/authenticate", "", "X-Request-Id", "own.1").header.Get("X-Request-Id"))
 		require.NotEmpty(t, p.send(http.StatusOK, http.MethodGet, "/authenticate", "").header.Get("X-Request-Id"))
 	})
-	t.Run("conditional requests and rate limit headers", func(t *testing.T) {
+	t.Run("passes conditional requests and rate limit headers", func(t *testing.T) {
 		a := p.send(http.StatusOK, http.MethodGet, "/videos/"+video, "")
 		require.NotEmpty(t, a.header.Get("RateLimit-Remaining"))
 		p.send(http.StatusNotModified, http.MethodGet, "/videos/"+video, "", "If-None-Match", a.header.Get("ETag"))

@@ -44,8 +44,8 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 		return string(call(t, http.MethodGet, loggedAddress(t, s.server, "serving metrics"), "", nil).body)
 	}
 
-	// The function has returns true if the list of the organisation's videos has n entries, both as JSON and as CSV.
-	has := func(token string, n int) bool {
+	// The function listsHave returns true if the list of the organisation's videos has n entries, both as JSON and as CSV.
+	listsHave := func(token string, n int) bool {
 		a, err := try(t, http.MethodGet, s.base+"/videos?limit=200", token, nil)
 		if err != nil || a.status != http.StatusOK || a.header.Get("ETag") == "" {
 			return false
@@ -62,7 +62,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 				link := fmt.Sprintf("https://www.tiktok.com/@someone/video/7%03d%015d", i, n)
 				a, err := try(t, http.MethodPost, s.base+"/videos", token, map[string]string{"link": link})
 				acknowledged <- struct{}{}
-				if err != nil || a.status != http.StatusOK || !has(token, n+1) {
+				if err != nil || a.status != http.StatusOK || !listsHave(token, n+1) {
 					stale.Add(1)
 				}
 			}

@@ -39,7 +39,7 @@ func socket(t *testing.T) (file *os.File, address string) {
 	require.NoError(t, err)
 	file, err = l.(*net.TCPListener).File()
 	require.NoError(t, err)
-	require.NoError(t, l.Close()) // file is a copy of the socket and stays open
+	require.NoError(t, l.Close()) // Close does not close the file, which is a copy of the socket
 	t.Cleanup(func() { require.NoError(t, file.Close()) })
 	return file, l.Addr().String()
 }
@@ -125,7 +125,7 @@ func (l *loadedPair) restart(t *testing.T, folder string, index int) {
 	before := l.answeredRequests()
 	l.servers[index].stop(t, syscall.SIGTERM)
 	l.servers[index] = l.startServerOn(t, folder, l.sockets[index])
-	require.Greater(t, l.answeredRequests(), before, "requests were answered during the restart")
+	require.Greater(t, l.answeredRequests(), before, "the servers must answer requests during the restart")
 }
 
 // requireNothingLost stops the callers. It requires that each request succeeded and that each tracked video is stored once.
@@ -197,5 +197,5 @@ func TestSystemd_unitsAreValid(t *testing.T) {
 	}
 	out, err := exec.CommandContext(t.Context(), analyze, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Empty(t, string(out), "systemd-analyze warns of nothing")
+	require.Empty(t, string(out), "systemd-analyze must print no warning")
 }

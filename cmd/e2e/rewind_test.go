@@ -125,7 +125,7 @@ func (c *cluster) kill(t *testing.T) {
 	})
 }
 
-// rewound is an installation whose caller deletes data by mistake.
+// rewound is an installation in which a caller deletes data by mistake, and whose database is then restored.
 type rewound struct {
 	*stack
 	collection string   // id of the collection that is deleted
@@ -177,7 +177,7 @@ func databaseSum(t *testing.T, env []string) string {
 	return summary.SHA256
 }
 
-// fill writes what must be back after the mistake.
+// fill writes the data that the restore must bring back: a collection with 100 videos.
 func (r *rewound) fill(t *testing.T) {
 	t.Helper()
 	var made struct{ ID string }
@@ -187,7 +187,7 @@ func (r *rewound) fill(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
 }
 
-// mistake writes more, and then deletes the collection and stops videos.
+// mistake tracks further videos, and then deletes the collection and stops one of its videos.
 func (r *rewound) mistake(t *testing.T) {
 	t.Helper()
 	r.track(t, 500, 100)
@@ -204,7 +204,7 @@ func (r *rewound) listMembers(t *testing.T) response {
 	return call(t, http.MethodGet, r.base+"/collections/"+r.collection+"/videos?limit=200", r.token, nil)
 }
 
-// requireBack requires that the database has the given checksums, and that the server works with it.
+// requireBack requires that the database was restored: it must have the given checksums, and the server must work with it.
 func (r *rewound) requireBack(t *testing.T, checksums string) {
 	t.Helper()
 	require.Equal(t, checksums, databaseSum(t, r.env)+" "+sha256Of([]byte(runOperator(t, r.env, "export", "--org", "Tester"))))
@@ -216,8 +216,8 @@ func (r *rewound) requireBack(t *testing.T, checksums string) {
 	require.Len(t, r.list(t), 160)
 }
 
-// The commands of the guide bring back exactly the data of a moment before a mistake, also if PostgreSQL was killed before it archived the
-// newest part of its log.
+// After a mistake, the commands of docs/operating.md must restore exactly the data of a moment before the mistake. They must also do so if
+// PostgreSQL was killed before it archived the newest part of its log.
 func TestRewind_bringsBackTheDataOfAMomentOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -83,7 +83,7 @@ func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
 	file := filepath.Join(t.TempDir(), "videos.csv")
 	env := []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + s.newOrganisation(t)}
 	printed := runTool(t, t.TempDir(), env, name, append(args, file)...)
-	require.Equal(t, fmt.Sprintf("%d 5 %d %d\n", sdkVideos, sdkVideos, sdkVideos), printed, "tracked, listed, total of the list, and read page by page")
+	require.Equal(t, fmt.Sprintf("%d 5 %d %d\n", sdkVideos, sdkVideos, sdkVideos), printed, "the program must print the numbers of videos that it tracked, that it listed, that the list has in total, and that it read page by page")
 	exported, err := os.Open(file)
 	require.NoError(t, err)
 	defer func() { _ = exported.Close() }()
@@ -99,8 +99,9 @@ func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
 	require.Len(t, ids, sdkVideos)
 }
 
-// goEnvironment returns variables with which go finds the module of this repository in s.clone, where it otherwise would ask github.com. The
-// modules that it needs come from the module cache of the test, as from a proxy. The module cache of the programs is new.
+// goEnvironment returns environment variables for the go command. With these variables, go downloads the module of this repository from
+// s.clone instead of github.com. It downloads all other modules from the module cache of the test, which it uses as a module proxy, and
+// stores them in a new module cache.
 func (s *sdkTest) goEnvironment(t *testing.T) []string {
 	t.Helper()
 	var set struct{ GOMODCACHE, GOPROXY string }
@@ -133,7 +134,7 @@ func TestSDKs_installedPackagesWork(t *testing.T) {
 func (s *sdkTest) testGo(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), s.goEnvironment(t)
-	copyInto(t, dir, "testdata/sdks/program.go", filepath.Join(s.root, "go.sum")) // with the checksums, go need not ask for them
+	copyInto(t, dir, "testdata/sdks/program.go", filepath.Join(s.root, "go.sum")) // with the checksums in go.sum, go does not ask the checksum database
 	runTool(t, dir, env, "go", "mod", "init", "example.com/caller")
 	runTool(t, dir, env, "go", "get", "github.com/reeltally/reeltally/gen/client")
 	for _, example := range globFiles(t, filepath.Join(s.clone, "gen/client/examples/*/main.go")) {
@@ -145,7 +146,7 @@ func (s *sdkTest) testGo(t *testing.T) {
 	runTool(t, dir, env, "go", "vet", "./...")
 	runTool(t, dir, env, "go", "build", "-o", "caller", ".")
 	used := runTool(t, dir, env, "go", "list", "-m", "-f", "{{.Version}} {{with .Replace}}{{.Path}}{{end}}", "github.com/reeltally/reeltally")
-	require.Regexp(t, `^v0\.0\.0-\d{14}-[0-9a-f]{12} \n$`, used, "the version of the clone, which nothing replaces")
+	require.Regexp(t, `^v0\.0\.0-\d{14}-[0-9a-f]{12} \n$`, used, "go must use the commit of the clone, without a replace directive")
 	s.runProgram(t, filepath.Join(dir, "caller"))
 }
 
@@ -169,13 +170,13 @@ func (s *sdkTest) testTypeScript(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(hosted, "program.ts"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "hosted.ts"), text, 0o600))
-	runTool(t, dir, nil, "npm", "pkg", "set", "type=module") // as the programs are modules
+	runTool(t, dir, nil, "npm", "pkg", "set", "type=module") // because the programs are ES modules
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tsconfig.json"), fmt.Appendf(nil, tsconfig, filepath.Join(tools, "node_modules/@types")), 0o600))
 	runTool(t, dir, nil, filepath.Join(tools, "node_modules/.bin/tsc"))
 
 	s.runProgram(t, "node", filepath.Join(dir, "compiled/program.js"))
 	require.Equal(t, s.operationsOf(t, filepath.Join(hosted, "program.mjs")), s.operationsOf(t, filepath.Join(dir, "compiled/hosted.js")),
-		"the program in TypeScript for the hosted interface calls the operations that the one in JavaScript calls")
+		"two programs were written for the hosted interface, in TypeScript and in JavaScript: both must call the same operations")
 }
 
 // anyID matches an id or a percent-encoded link in a path.

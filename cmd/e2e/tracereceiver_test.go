@@ -37,7 +37,7 @@ type traceReceiver struct {
 	bodies  [][]byte // the received requests
 	headers []http.Header
 	spans   []receivedSpan
-	faults  []string // what was wrong in requests
+	faults  []string // descriptions of the errors in requests
 }
 
 func newTraceReceiver(t *testing.T) *traceReceiver {
@@ -68,7 +68,7 @@ func (r *traceReceiver) handle(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// texts returns attributes with their values as texts.
+// texts returns a map from the names of attributes to their values as text.
 func texts(attributes []*commonpb.KeyValue) map[string]string {
 	out := map[string]string{}
 	for _, a := range attributes {

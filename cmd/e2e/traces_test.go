@@ -126,7 +126,7 @@ func TestTraces_showRequestsAndFetchesUntilTheStatement(t *testing.T) {
 			require.Contains(t, canaries, "REELTALLY_YOUTUBE_API_KEY")
 			receiver.requireAbsent(t, canaries)
 			for _, p := range []*process{s.server, s.collector} {
-				require.NotContains(t, p.stderr.String(), "canary", "the log has no header of the receiver")
+				require.NotContains(t, p.stderr.String(), "canary", "the log must not contain the headers that are sent to the receiver")
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func requireRequestSpans(t *testing.T, s *stack, all spanTree, system string) {
 	roots := all.named("POST /videos")
 	require.Len(t, roots, 1, all.names())
 	root := roots[0]
-	require.Equal(t, callerTrace, root.traceID(), "the span belongs to the trace of the caller")
+	require.Equal(t, callerTrace, root.traceID(), "the span must belong to the trace of the caller")
 	require.Equal(t, callerSpan, root.parent())
 	require.Empty(t, root.TraceState)
 	require.Equal(t, "reeltally-server", root.service)
@@ -160,7 +160,7 @@ func requireRequestSpans(t *testing.T, s *stack, all spanTree, system string) {
 	}
 	line := s.server.stderr.Await(t, waitTimeout, `"msg":"request"`, `"request_id":"request-1"`)
 	require.Contains(t, line, `"trace_id":"`+callerTrace+`"`)
-	require.NotEmpty(t, all.named("GET"), "a path without a route has a span without the path")
+	require.NotEmpty(t, all.named("GET"), "if no route matches the path, the span must not contain the path")
 }
 
 // requireFetchSpans checks the spans of one round of a worker of the collector.
@@ -206,7 +206,7 @@ func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	require.Equal(t, "SPAN_KIND_INTERNAL", inner[0].Kind.String())
 	require.True(t, slices.ContainsFunc(all.below(inner[0]).names(), func(name string) bool { return strings.HasPrefix(name, "SELECT ") }))
 	var posts spanTree
-	for _, sent := range all.named("send to webhook") { // a server can claim a webhook whose events another claim has sent already
+	for _, sent := range all.named("send to webhook") { // one of these spans may have no request below it, because a server can find that all events of a webhook were sent already
 		require.Empty(t, sent.parent())
 		posts = append(posts, all.below(sent).named("POST")...)
 	}

@@ -336,8 +336,8 @@ func (w *webhookRun) check(t *testing.T) webhookResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	require.Empty(t, r.wrong)
-	require.Zero(t, r.redirected, "a redirect was followed")
-	require.Len(t, r.times, len(feed), "the events of the feeds are the events that arrived")
+	require.Zero(t, r.redirected, "the server must not follow redirects")
+	require.Len(t, r.times, len(feed), "the event feeds must have the same events as the receiver")
 	repeated := 0
 	for id, n := range r.times {
 		require.True(t, feed[id], "an event was sent that is not stored")

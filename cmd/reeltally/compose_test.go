@@ -75,9 +75,9 @@ func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
 					require.Contains(t, file.Services, other, service)
 					switch when.Condition {
 					case "service_healthy":
-						require.NotNil(t, file.Services[other].Healthcheck, "%s waits until %s is healthy", service, other)
+						require.NotNil(t, file.Services[other].Healthcheck, "%s waits for the service %s, which must have a health check", service, other)
 					case "service_completed_successfully":
-						require.Equal(t, "no", file.Services[other].Restart, "%s waits until %s ends", service, other)
+						require.Equal(t, "no", file.Services[other].Restart, "%s waits for the end of the service %s, which must not restart", service, other)
 					default:
 						require.Fail(t, "unknown condition", "%s: %s", service, when.Condition)
 					}
@@ -87,7 +87,7 @@ func TestCompose_servicesHaveLimitsAndStartInOrder(t *testing.T) {
 			settings, _, _ = strings.Cut(settings, "\nname:")
 			_, main := readCompose(t, "docker-compose.yml")
 			for _, m := range composeVariable.FindAllStringSubmatch(text, -1) {
-				require.True(t, strings.Contains(settings, m[1]+"=") || strings.Contains(main, "#   "+m[1]+"="), "no comment describes %s", m[1])
+				require.True(t, strings.Contains(settings, m[1]+"=") || strings.Contains(main, "#   "+m[1]+"="), "the comment at the top of the file must describe the variable %s", m[1])
 			}
 		})
 	}

@@ -28,7 +28,7 @@ type doctorCommand struct {
 
 // Help returns the text that kong prints below the flags.
 func (doctorCommand) Help() string {
-	return "Run it with the settings of server and collector. It makes one call to each source, which may cost a unit of the source's budget. The exit status is 1 if something is broken, and 0 if there are only warnings."
+	return "Run this command with the settings of server and collector. It makes one call to each source, which may cost a unit of the source's budget. The exit status is 1 if something is broken, and 0 if there are only warnings."
 }
 
 // These constants are the possible values of finding.State. The JSON output contains them unchanged.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -46,10 +47,14 @@ func newProgress(w io.Writer, logger *slog.Logger, task, unit string, total int6
 				return fmt.Sprintf("%d of %d %s", st.Current, st.Total, unit)
 			})),
 			mpb.AppendDecorators(decor.Any(func(st decor.Statistics) string {
-				if p.points.Load() == 0 {
-					return p.timeLeft(st.Current).String() + " left"
+				var parts []string
+				if p.points.Load() > 0 {
+					parts = append(parts, fmt.Sprintf("%.0f points/s", p.pointRate()))
 				}
-				return fmt.Sprintf("%.0f points/s, %s left", p.pointRate(), p.timeLeft(st.Current))
+				if left := p.timeLeft(st.Current); left > 0 {
+					parts = append(parts, left.String()+" left")
+				}
+				return strings.Join(parts, ", ")
 			})))
 	}
 	return p
@@ -78,7 +83,14 @@ func (p *progress) set(ctx context.Context, done int64, points int) {
 		p.bar.SetCurrent(done)
 	case time.Since(p.lastLog) >= logInterval:
 		p.lastLog = time.Now()
-		p.log.InfoContext(ctx, "progress", "task", p.task, "done", done, "of", p.total, "unit", p.unit, "points_per_second", int(p.pointRate()), "left", p.timeLeft(done).String())
+		attrs := []any{"task", p.task, "done", done, "unit", p.unit}
+		if p.total > 0 {
+			attrs = append(attrs, "of", p.total, "left", p.timeLeft(done).String())
+		}
+		if p.points.Load() > 0 {
+			attrs = append(attrs, "points_per_second", int(p.pointRate()))
+		}
+		p.log.InfoContext(ctx, "progress", attrs...)
 	}
 }
 
@@ -97,11 +109,15 @@ func (p *progress) setTotal(ctx context.Context, done, total int64) {
 // current organisation.
 func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
-// finish stops the bar, if there is one, and logs the total number of history points and the elapsed time.
+// finish stops the bar, if there is one, and logs the elapsed time. If the task counts history points, finish also logs their number.
 func (p *progress) finish(ctx context.Context) {
 	if p.bar != nil {
 		p.bar.Abort(false)
 		p.bars.Wait()
 	}
-	p.log.InfoContext(ctx, "task ended", "task", p.task, "points", p.points.Load(), "elapsed", time.Since(p.start).Round(time.Millisecond).String(), "points_per_second", int(p.pointRate()))
+	attrs := []any{"task", p.task, "elapsed", time.Since(p.start).Round(time.Millisecond).String()}
+	if points := p.points.Load(); points > 0 {
+		attrs = append(attrs, "points", points, "points_per_second", int(p.pointRate()))
+	}
+	p.log.InfoContext(ctx, "task ended", attrs...)
 }

@@ -44,7 +44,7 @@ func parseObject(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var v map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &v))
-	require.Equal(t, 1, strings.Count(text, "\n"), "the JSON is one line")
+	require.Equal(t, 1, strings.Count(text, "\n"), "the JSON must be one line")
 	return v
 }
 
@@ -90,7 +90,7 @@ func TestToken_createsListsAndRevokesTokens(t *testing.T) {
 
 	status, alone, explanation := boottest.Run(t, run, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL}, "token", "create", "--org", "N", "--name", "Both")
 	require.Zero(t, status, explanation)
-	require.True(t, store.WellFormedToken(strings.TrimSuffix(alone, "\n")), "standard output has only the token: %q", alone)
+	require.True(t, store.WellFormedToken(strings.TrimSuffix(alone, "\n")), "standard output must have only the token, but has %q", alone)
 	require.Contains(t, explanation, "(Both) of N, valid until it is revoked")
 
 	listed := operator("token", "list", "--org", org)
@@ -149,7 +149,7 @@ func TestLoginLink_printsASetupLinkIfThereIsNoOrganisation(t *testing.T) {
 
 	_, link, note = boottest.Run(t, run, nil, env, "login-link")
 	require.Contains(t, link, "https://reeltally.example.com/login/")
-	require.Contains(t, note, "signs in to N once", "the only organisation needs no --org")
+	require.Contains(t, note, "signs in to N once", "if there is only one organisation, the command must not require --org")
 	operatorAt(t, db.URL)("org", "create", "--name", "M")
 	status, _, note = boottest.Run(t, run, nil, env, "login-link")
 	require.Equal(t, 2, status)
@@ -223,7 +223,7 @@ func TestMigrate_updatesSchema(t *testing.T) {
 	require.Contains(t, operator("org", "list"), "SUBSCRIPTION")
 
 	operator = operatorAt(t, storetest.Empty(t, "sqlite"))
-	require.Contains(t, operator("org", "create", "--name=First"), "First", "a new SQLite file needs no migrate")
+	require.Contains(t, operator("org", "create", "--name=First"), "First", "a command must create the schema of a new SQLite file")
 	require.Contains(t, operator("migrate"), "nothing to do")
 }
 
@@ -336,9 +336,12 @@ func TestSandbox_printsOnlySettings(t *testing.T) {
 	require.Zero(t, p.Stop())
 }
 
-func TestVersion_printsNameAndVersion(t *testing.T) {
+func TestVersion_commandAndFlagPrintNameAndVersion(t *testing.T) {
 	t.Parallel()
-	require.Regexp(t, `^reeltally \S+\n$`, operatorAt(t, storetest.Empty(t, "sqlite"))("version"))
+	operator := operatorAt(t, storetest.Empty(t, "sqlite"))
+	printed := operator("version")
+	require.Regexp(t, `^reeltally \S+\n$`, printed)
+	require.Equal(t, printed, operator("--version"))
 }
 
 func TestSeed_createsSameDataOnSecondRun(t *testing.T) {
@@ -353,7 +356,7 @@ func TestSeed_createsSameDataOnSecondRun(t *testing.T) {
 	}
 	ids := seedOnce()
 	require.Len(t, ids, 2)
-	require.Equal(t, ids, seedOnce(), "the second run with the same arguments adds no organisations")
+	require.Equal(t, ids, seedOnce(), "a second run with the same arguments must add no organisations")
 
 	org := parseObject(t, operatorAt(t, url)("org", "create", "--name", "Mine", "--json"))["organisation_id"].(string)
 	require.Contains(t, seedInto(t, url, "--org", org, "--videos", "20", "--days", "10"), org+" has 20 videos with 10 days")

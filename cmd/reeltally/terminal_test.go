@@ -125,7 +125,7 @@ func TestExport_showsABarOnATerminal(t *testing.T) {
 	require.Equal(t, "ad_id;title\r\n1;\"two\nlines\"\r\n2;x\r\n", string(written))
 
 	require.Zero(t, runOnTerminal(t, terminal, env, "export", "collections", "-o", file), user)
-	require.Eventually(t, func() bool { return strings.Contains(user.String(), "export 2 collections") }, startTimeout, 10*time.Millisecond, "the total is unknown: %s", user)
+	require.Eventually(t, func() bool { return strings.Contains(user.String(), "export 2 collections") }, startTimeout, 10*time.Millisecond, "the bar must show no total, because the number of collections is unknown: %s", user)
 
 	rows, _, screen := openTerminal(t)
 	require.Zero(t, runOnTerminal(t, screen, env, "export", "videos"), rows)
@@ -136,5 +136,6 @@ func TestExport_showsABarOnATerminal(t *testing.T) {
 	require.Zero(t, boot.Run(t.Context(), boot.Process{Name: "reeltally", Args: []string{"export", "videos"}, Stdout: &out, Stderr: &lines,
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, run))
 	require.Contains(t, lines.String(), `"msg":"task ended","task":"export"`)
+	require.NotContains(t, lines.String(), `"points`, "an export of videos writes no history points")
 	require.NotContains(t, lines.String(), "\x1b")
 }

@@ -80,9 +80,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
 }
 
-// result decodes the JSON of a successful response. If err is not nil, result returns err. For any other response, it returns an *Error.
-// The only exception is the answer 422 to a bulk request, which result decodes: the answer has the reason for each entry that failed.
-func result[T any](r *http.Response, err error) (value T, _ error) {
+// decodeResult decodes the JSON of a successful response. If err is not nil, decodeResult returns err. For any other response, it returns an *Error.
+// The only exception is the answer 422 to a bulk request, which decodeResult decodes: the answer has the reason for each entry that failed.
+func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
 	}
@@ -113,13 +113,13 @@ func errorOf(status int, body []byte) *Error {
 // readsWhole is a key for the context of a request. It marks requests whose answers are read completely before they are used.
 type readsWhole struct{}
 
-// whole returns a context for a request whose answer is read completely before it is used. If the answer is incomplete, the transport then
+// wholeAnswer returns a context for a request whose answer is read completely before it is used. If the answer is incomplete, the transport then
 // repeats the request.
-func whole(ctx context.Context) context.Context { return context.WithValue(ctx, readsWhole{}, true) }
+func wholeAnswer(ctx context.Context) context.Context { return context.WithValue(ctx, readsWhole{}, true) }
 
-// pages returns the entries of all pages of a list. The function read returns the entries of the page with the given cursor and the cursor
+// allPages returns the entries of all pages of a list. The function read returns the entries of the page with the given cursor and the cursor
 // of the next page, which is nil on the last page. The parameter first is the cursor of the page to begin with; "" means the first page.
-func pages[T any](first string, read func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
+func allPages[T any](first string, read func(cursor string) (entries []T, next *string, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor := first; ; {
 			entries, next, err := read(cursor)

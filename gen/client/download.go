@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// The formats in which Download reads lists and histories.
+// These are the formats in which Download reads lists and histories.
 const (
 	CSV          = "text/csv"
 	CSVSemicolon = "text/csv; delimiter=semicolon" // for spreadsheets that write decimals with a comma

@@ -28,7 +28,7 @@ type AddCollectionAccountsOptions struct {
 
 // AddCollectionAccounts sends POST /collections/{collection_id}/accounts: Add accounts to a collection.
 func (c *ReelTally) AddCollectionAccounts(ctx context.Context, collectionID CollectionID, o AddCollectionAccountsOptions) (AddedAccounts, error) {
-	return result[AddedAccounts](c.Raw.AddCollectionAccounts(whole(ctx), collectionID, &AddCollectionAccountsParams{IdempotencyKey: optional(o.IdempotencyKey)}, CollectionAccountsRequest{AccountIds: o.AccountIds}))
+	return decodeResult[AddedAccounts](c.Raw.AddCollectionAccounts(wholeAnswer(ctx), collectionID, &AddCollectionAccountsParams{IdempotencyKey: optional(o.IdempotencyKey)}, CollectionAccountsRequest{AccountIds: o.AccountIds}))
 }
 
 // AddCollectionVideosOptions are the options of AddCollectionVideos.
@@ -48,12 +48,12 @@ type AddCollectionVideosOptions struct {
 
 // AddCollectionVideos sends POST /collections/{collection_id}/videos: Add videos to a collection.
 func (c *ReelTally) AddCollectionVideos(ctx context.Context, collectionID CollectionID, o AddCollectionVideosOptions) (AddedVideos, error) {
-	return result[AddedVideos](c.Raw.AddCollectionVideos(whole(ctx), collectionID, &AddCollectionVideosParams{IdempotencyKey: optional(o.IdempotencyKey)}, CollectionVideosRequest{VideoIds: o.VideoIds}))
+	return decodeResult[AddedVideos](c.Raw.AddCollectionVideos(wholeAnswer(ctx), collectionID, &AddCollectionVideosParams{IdempotencyKey: optional(o.IdempotencyKey)}, CollectionVideosRequest{VideoIds: o.VideoIds}))
 }
 
 // Authenticate sends GET /authenticate: Read the identity of a token.
 func (c *ReelTally) Authenticate(ctx context.Context) (Authentication, error) {
-	return result[Authentication](c.Raw.Authenticate(whole(ctx)))
+	return decodeResult[Authentication](c.Raw.Authenticate(wholeAnswer(ctx)))
 }
 
 // CreateCollectionOptions are the options of CreateCollection.
@@ -87,7 +87,7 @@ type CreateCollectionOptions struct {
 
 // CreateCollection sends POST /collections: Create a collection.
 func (c *ReelTally) CreateCollection(ctx context.Context, o CreateCollectionOptions) (CreatedCollection, error) {
-	return result[CreatedCollection](c.Raw.CreateCollection(whole(ctx), &CreateCollectionParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateCollectionRequest{Access: optional(o.Access), Hashtags: o.Hashtags, Name: o.Name, ParentID: optional(o.ParentID)}))
+	return decodeResult[CreatedCollection](c.Raw.CreateCollection(wholeAnswer(ctx), &CreateCollectionParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateCollectionRequest{Access: optional(o.Access), Hashtags: o.Hashtags, Name: o.Name, ParentID: optional(o.ParentID)}))
 }
 
 // CreateReportOptions are the options of CreateReport.
@@ -111,7 +111,7 @@ type CreateReportOptions struct {
 
 // CreateReport sends POST /collections/{collection_id}/reports: Create a report of a collection that never changes.
 func (c *ReelTally) CreateReport(ctx context.Context, collectionID CollectionID, o CreateReportOptions) (ReportSummary, error) {
-	return result[ReportSummary](c.Raw.CreateReport(whole(ctx), collectionID, &CreateReportParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateReportRequest{EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren), StartDate: optional(o.StartDate)}))
+	return decodeResult[ReportSummary](c.Raw.CreateReport(wholeAnswer(ctx), collectionID, &CreateReportParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateReportRequest{EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren), StartDate: optional(o.StartDate)}))
 }
 
 // CreateTokenOptions are the options of CreateToken.
@@ -135,7 +135,7 @@ type CreateTokenOptions struct {
 
 // CreateToken sends POST /tokens: Create a token.
 func (c *ReelTally) CreateToken(ctx context.Context, o CreateTokenOptions) (CreatedToken, error) {
-	return result[CreatedToken](c.Raw.CreateToken(whole(ctx), &CreateTokenParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateTokenRequest{ExpiresInDays: optional(o.ExpiresInDays), Name: o.Name, Scopes: o.Scopes}))
+	return decodeResult[CreatedToken](c.Raw.CreateToken(wholeAnswer(ctx), &CreateTokenParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateTokenRequest{ExpiresInDays: optional(o.ExpiresInDays), Name: o.Name, Scopes: o.Scopes}))
 }
 
 // CreateWebhookOptions are the options of CreateWebhook.
@@ -159,7 +159,7 @@ type CreateWebhookOptions struct {
 
 // CreateWebhook sends POST /webhooks: Create a webhook.
 func (c *ReelTally) CreateWebhook(ctx context.Context, o CreateWebhookOptions) (CreatedWebhook, error) {
-	return result[CreatedWebhook](c.Raw.CreateWebhook(whole(ctx), &CreateWebhookParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateWebhookRequest{Description: optional(o.Description), EventTypes: o.EventTypes, URL: o.URL}))
+	return decodeResult[CreatedWebhook](c.Raw.CreateWebhook(wholeAnswer(ctx), &CreateWebhookParams{IdempotencyKey: optional(o.IdempotencyKey)}, CreateWebhookRequest{Description: optional(o.Description), EventTypes: o.EventTypes, URL: o.URL}))
 }
 
 // DeleteCollectionOptions are the options of DeleteCollection.
@@ -170,12 +170,12 @@ type DeleteCollectionOptions struct {
 
 // DeleteCollection sends DELETE /collections/{collection_id}: Delete a collection.
 func (c *ReelTally) DeleteCollection(ctx context.Context, collectionID CollectionID, o DeleteCollectionOptions) (DeletedCollection, error) {
-	return result[DeletedCollection](c.Raw.DeleteCollection(whole(ctx), collectionID, &DeleteCollectionParams{IfMatch: optional(o.IfMatch)}, nil))
+	return decodeResult[DeletedCollection](c.Raw.DeleteCollection(wholeAnswer(ctx), collectionID, &DeleteCollectionParams{IfMatch: optional(o.IfMatch)}, nil))
 }
 
 // DeleteWebhook sends DELETE /webhooks/{webhook_id}: Delete a webhook.
 func (c *ReelTally) DeleteWebhook(ctx context.Context, webhookID WebhookID) error {
-	_, err := result[struct{}](c.Raw.DeleteWebhook(whole(ctx), webhookID))
+	_, err := decodeResult[struct{}](c.Raw.DeleteWebhook(wholeAnswer(ctx), webhookID))
 	return err
 }
 
@@ -196,12 +196,12 @@ type ExportHistoryOptions struct {
 
 // ExportHistory sends GET /history/export: Export the stored points of all videos.
 func (c *ReelTally) ExportHistory(ctx context.Context, o ExportHistoryOptions) (HistoryExport, error) {
-	return result[HistoryExport](c.Raw.ExportHistory(whole(ctx), &ExportHistoryParams{UpdatedSince: optional(o.UpdatedSince), Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
+	return decodeResult[HistoryExport](c.Raw.ExportHistory(wholeAnswer(ctx), &ExportHistoryParams{UpdatedSince: optional(o.UpdatedSince), Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
 }
 
 // AllHistory reads all pages of ExportHistory, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllHistory(ctx context.Context, o ExportHistoryOptions) iter.Seq2[ExportedPoint, error] {
-	return pages(o.Cursor, func(cursor string) ([]ExportedPoint, *string, error) {
+	return allPages(o.Cursor, func(cursor string) ([]ExportedPoint, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ExportHistory(ctx, o)
 		return page.Data, page.NextCursor, err
@@ -210,7 +210,7 @@ func (c *ReelTally) AllHistory(ctx context.Context, o ExportHistoryOptions) iter
 
 // GetAccount sends GET /accounts/{account_id}: Read one account.
 func (c *ReelTally) GetAccount(ctx context.Context, accountID AccountIDOrLink) (Account, error) {
-	return result[Account](c.Raw.GetAccount(whole(ctx), accountID))
+	return decodeResult[Account](c.Raw.GetAccount(wholeAnswer(ctx), accountID))
 }
 
 // GetAccountHistoryOptions are the options of GetAccountHistory.
@@ -227,12 +227,12 @@ type GetAccountHistoryOptions struct {
 
 // GetAccountHistory sends GET /accounts/{account_id}/history: Read the daily points of an account.
 func (c *ReelTally) GetAccountHistory(ctx context.Context, accountID AccountIDOrLink, o GetAccountHistoryOptions) (AccountHistory, error) {
-	return result[AccountHistory](c.Raw.GetAccountHistory(whole(ctx), accountID, &GetAccountHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Include: o.Include}))
+	return decodeResult[AccountHistory](c.Raw.GetAccountHistory(wholeAnswer(ctx), accountID, &GetAccountHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Include: o.Include}))
 }
 
 // GetAccountStatistics sends GET /statistics/accounts: Count the accounts.
 func (c *ReelTally) GetAccountStatistics(ctx context.Context) (Statistics, error) {
-	return result[Statistics](c.Raw.GetAccountStatistics(whole(ctx)))
+	return decodeResult[Statistics](c.Raw.GetAccountStatistics(wholeAnswer(ctx)))
 }
 
 // GetCollectionOptions are the options of GetCollection.
@@ -243,7 +243,7 @@ type GetCollectionOptions struct {
 
 // GetCollection sends GET /collections/{collection_id}: Read one collection.
 func (c *ReelTally) GetCollection(ctx context.Context, collectionID CollectionID, o GetCollectionOptions) (Collection, error) {
-	return result[Collection](c.Raw.GetCollection(whole(ctx), collectionID, &GetCollectionParams{IncludeCounts: optional(o.IncludeCounts)}))
+	return decodeResult[Collection](c.Raw.GetCollection(wholeAnswer(ctx), collectionID, &GetCollectionParams{IncludeCounts: optional(o.IncludeCounts)}))
 }
 
 // GetCollectionHistoryOptions are the options of GetCollectionHistory.
@@ -260,7 +260,7 @@ type GetCollectionHistoryOptions struct {
 
 // GetCollectionHistory sends GET /collections/{collection_id}/history: Read the daily totals of a collection.
 func (c *ReelTally) GetCollectionHistory(ctx context.Context, collectionID CollectionID, o GetCollectionHistoryOptions) (CollectionHistory, error) {
-	return result[CollectionHistory](c.Raw.GetCollectionHistory(whole(ctx), collectionID, &GetCollectionHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren)}))
+	return decodeResult[CollectionHistory](c.Raw.GetCollectionHistory(wholeAnswer(ctx), collectionID, &GetCollectionHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren)}))
 }
 
 // GetCollectionStatisticsOptions are the options of GetCollectionStatistics.
@@ -277,7 +277,7 @@ type GetCollectionStatisticsOptions struct {
 
 // GetCollectionStatistics sends GET /collections/{collection_id}/statistics: Read the totals and gained views of a collection.
 func (c *ReelTally) GetCollectionStatistics(ctx context.Context, collectionID CollectionID, o GetCollectionStatisticsOptions) (CollectionStatistics, error) {
-	return result[CollectionStatistics](c.Raw.GetCollectionStatistics(whole(ctx), collectionID, &GetCollectionStatisticsParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren)}))
+	return decodeResult[CollectionStatistics](c.Raw.GetCollectionStatistics(wholeAnswer(ctx), collectionID, &GetCollectionStatisticsParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), IncludeChildren: optional(o.IncludeChildren)}))
 }
 
 // GetOrganisationHistoryOptions are the options of GetOrganisationHistory.
@@ -291,17 +291,17 @@ type GetOrganisationHistoryOptions struct {
 
 // GetOrganisationHistory sends GET /organisation/history: Read the daily points of the organisation.
 func (c *ReelTally) GetOrganisationHistory(ctx context.Context, o GetOrganisationHistoryOptions) (OrganisationHistory, error) {
-	return result[OrganisationHistory](c.Raw.GetOrganisationHistory(whole(ctx), &GetOrganisationHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate)}))
+	return decodeResult[OrganisationHistory](c.Raw.GetOrganisationHistory(wholeAnswer(ctx), &GetOrganisationHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate)}))
 }
 
 // GetReport sends GET /reports/{report_id}: Read a report.
 func (c *ReelTally) GetReport(ctx context.Context, reportID ReportID) (Report, error) {
-	return result[Report](c.Raw.GetReport(whole(ctx), reportID))
+	return decodeResult[Report](c.Raw.GetReport(wholeAnswer(ctx), reportID))
 }
 
 // GetVideo sends GET /videos/{ad_id}: Read one video.
 func (c *ReelTally) GetVideo(ctx context.Context, adid VideoIDOrLink) (Video, error) {
-	return result[Video](c.Raw.GetVideo(whole(ctx), adid))
+	return decodeResult[Video](c.Raw.GetVideo(wholeAnswer(ctx), adid))
 }
 
 // GetVideoHistoryOptions are the options of GetVideoHistory.
@@ -318,17 +318,17 @@ type GetVideoHistoryOptions struct {
 
 // GetVideoHistory sends GET /videos/{ad_id}/history: Read the daily points of a video.
 func (c *ReelTally) GetVideoHistory(ctx context.Context, adid VideoIDOrLink, o GetVideoHistoryOptions) (VideoHistory, error) {
-	return result[VideoHistory](c.Raw.GetVideoHistory(whole(ctx), adid, &GetVideoHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Include: o.Include}))
+	return decodeResult[VideoHistory](c.Raw.GetVideoHistory(wholeAnswer(ctx), adid, &GetVideoHistoryParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Include: o.Include}))
 }
 
 // GetVideoStatistics sends GET /statistics/videos: Count the videos.
 func (c *ReelTally) GetVideoStatistics(ctx context.Context) (Statistics, error) {
-	return result[Statistics](c.Raw.GetVideoStatistics(whole(ctx)))
+	return decodeResult[Statistics](c.Raw.GetVideoStatistics(wholeAnswer(ctx)))
 }
 
 // GetWebhook sends GET /webhooks/{webhook_id}: Read a webhook.
 func (c *ReelTally) GetWebhook(ctx context.Context, webhookID WebhookID) (Webhook, error) {
-	return result[Webhook](c.Raw.GetWebhook(whole(ctx), webhookID))
+	return decodeResult[Webhook](c.Raw.GetWebhook(wholeAnswer(ctx), webhookID))
 }
 
 // ListAccountVideosOptions are the options of ListAccountVideos.
@@ -366,13 +366,13 @@ type ListAccountVideosOptions struct {
 
 // ListAccountVideos sends GET /accounts/{account_id}/videos: List the videos of an account.
 func (c *ReelTally) ListAccountVideos(ctx context.Context, accountID AccountIDOrLink, o ListAccountVideosOptions) (AccountVideoPage, error) {
-	return result[AccountVideoPage](c.Raw.ListAccountVideos(whole(ctx), accountID, &ListAccountVideosParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[AccountVideoPage](c.Raw.ListAccountVideos(wholeAnswer(ctx), accountID, &ListAccountVideosParams{StartDate: optional(o.StartDate), EndDate: optional(o.EndDate), Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllAccountVideos reads all pages of ListAccountVideos, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllAccountVideos(ctx context.Context, accountID AccountIDOrLink, o ListAccountVideosOptions) iter.Seq2[Video, error] {
 	o.Page = 0
-	return pages(o.Cursor, func(cursor string) ([]Video, *string, error) {
+	return allPages(o.Cursor, func(cursor string) ([]Video, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListAccountVideos(ctx, accountID, o)
 		return page.Data, page.Pagination.NextCursor, err
@@ -426,13 +426,13 @@ type ListAccountsOptions struct {
 
 // ListAccounts sends GET /accounts: List tracked accounts.
 func (c *ReelTally) ListAccounts(ctx context.Context, o ListAccountsOptions) (AccountPage, error) {
-	return result[AccountPage](c.Raw.ListAccounts(whole(ctx), &ListAccountsParams{Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Platform: optional(o.Platform), Username: optional(o.Username), Collections: o.Collections, Link: optional(o.Link), IncludeLinked: optional(o.IncludeLinked), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[AccountPage](c.Raw.ListAccounts(wholeAnswer(ctx), &ListAccountsParams{Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Platform: optional(o.Platform), Username: optional(o.Username), Collections: o.Collections, Link: optional(o.Link), IncludeLinked: optional(o.IncludeLinked), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllAccounts reads all pages of ListAccounts, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllAccounts(ctx context.Context, o ListAccountsOptions) iter.Seq2[Account, error] {
 	o.Page = 0
-	return pages(o.Cursor, func(cursor string) ([]Account, *string, error) {
+	return allPages(o.Cursor, func(cursor string) ([]Account, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListAccounts(ctx, o)
 		return page.Data, page.Pagination.NextCursor, err
@@ -468,13 +468,13 @@ type ListCollectionAccountsOptions struct {
 
 // ListCollectionAccounts sends GET /collections/{collection_id}/accounts: List the accounts of a collection.
 func (c *ReelTally) ListCollectionAccounts(ctx context.Context, collectionID CollectionID, o ListCollectionAccountsOptions) (CollectionAccountPage, error) {
-	return result[CollectionAccountPage](c.Raw.ListCollectionAccounts(whole(ctx), collectionID, &ListCollectionAccountsParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[CollectionAccountPage](c.Raw.ListCollectionAccounts(wholeAnswer(ctx), collectionID, &ListCollectionAccountsParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllCollectionAccounts reads all pages of ListCollectionAccounts, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllCollectionAccounts(ctx context.Context, collectionID CollectionID, o ListCollectionAccountsOptions) iter.Seq2[Account, error] {
 	o.Page = 0
-	return pages(o.Cursor, func(cursor string) ([]Account, *string, error) {
+	return allPages(o.Cursor, func(cursor string) ([]Account, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListCollectionAccounts(ctx, collectionID, o)
 		return page.Data, page.Pagination.NextCursor, err
@@ -510,13 +510,13 @@ type ListCollectionVideosOptions struct {
 
 // ListCollectionVideos sends GET /collections/{collection_id}/videos: List the videos of a collection.
 func (c *ReelTally) ListCollectionVideos(ctx context.Context, collectionID CollectionID, o ListCollectionVideosOptions) (CollectionVideoPage, error) {
-	return result[CollectionVideoPage](c.Raw.ListCollectionVideos(whole(ctx), collectionID, &ListCollectionVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[CollectionVideoPage](c.Raw.ListCollectionVideos(wholeAnswer(ctx), collectionID, &ListCollectionVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllCollectionVideos reads all pages of ListCollectionVideos, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllCollectionVideos(ctx context.Context, collectionID CollectionID, o ListCollectionVideosOptions) iter.Seq2[Video, error] {
 	o.Page = 0
-	return pages(o.Cursor, func(cursor string) ([]Video, *string, error) {
+	return allPages(o.Cursor, func(cursor string) ([]Video, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListCollectionVideos(ctx, collectionID, o)
 		return page.Data, page.Pagination.NextCursor, err
@@ -552,13 +552,13 @@ type ListCollectionsOptions struct {
 
 // ListCollections sends GET /collections: List collections.
 func (c *ReelTally) ListCollections(ctx context.Context, o ListCollectionsOptions) (CollectionList, error) {
-	return result[CollectionList](c.Raw.ListCollections(whole(ctx), &ListCollectionsParams{ParentID: optional(o.ParentID), IncludeChildren: optional(o.IncludeChildren), Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection)}))
+	return decodeResult[CollectionList](c.Raw.ListCollections(wholeAnswer(ctx), &ListCollectionsParams{ParentID: optional(o.ParentID), IncludeChildren: optional(o.IncludeChildren), Paginated: new(true), Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection)}))
 }
 
 // AllCollections reads all pages of ListCollections, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllCollections(ctx context.Context, o ListCollectionsOptions) iter.Seq2[Collection, error] {
 	o.Page = 0
-	return pages(o.Cursor, func(cursor string) ([]Collection, *string, error) {
+	return allPages(o.Cursor, func(cursor string) ([]Collection, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListCollections(ctx, o)
 		if page.Pagination == nil {
@@ -582,7 +582,7 @@ type ListEventsOptions struct {
 
 // ListEvents sends GET /events: Read the event feed.
 func (c *ReelTally) ListEvents(ctx context.Context, o ListEventsOptions) (EventFeed, error) {
-	return result[EventFeed](c.Raw.ListEvents(whole(ctx), &ListEventsParams{Types: o.Types, Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
+	return decodeResult[EventFeed](c.Raw.ListEvents(wholeAnswer(ctx), &ListEventsParams{Types: o.Types, Limit: optional(o.Limit), Cursor: optional(o.Cursor)}))
 }
 
 // ListReportsOptions are the options of ListReports.
@@ -605,13 +605,13 @@ type ListReportsOptions struct {
 
 // ListReports sends GET /collections/{collection_id}/reports: List the reports of a collection.
 func (c *ReelTally) ListReports(ctx context.Context, collectionID CollectionID, o ListReportsOptions) (ReportPage, error) {
-	return result[ReportPage](c.Raw.ListReports(whole(ctx), collectionID, &ListReportsParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderDirection: optional(o.OrderDirection)}))
+	return decodeResult[ReportPage](c.Raw.ListReports(wholeAnswer(ctx), collectionID, &ListReportsParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderDirection: optional(o.OrderDirection)}))
 }
 
 // AllReports reads all pages of ListReports, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllReports(ctx context.Context, collectionID CollectionID, o ListReportsOptions) iter.Seq2[ReportSummary, error] {
 	o.Page = 0
-	return pages(o.Cursor, func(cursor string) ([]ReportSummary, *string, error) {
+	return allPages(o.Cursor, func(cursor string) ([]ReportSummary, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListReports(ctx, collectionID, o)
 		return page.Data, page.Pagination.NextCursor, err
@@ -620,7 +620,7 @@ func (c *ReelTally) AllReports(ctx context.Context, collectionID CollectionID, o
 
 // ListTokens sends GET /tokens: List the tokens of the organisation.
 func (c *ReelTally) ListTokens(ctx context.Context) (TokenList, error) {
-	return result[TokenList](c.Raw.ListTokens(whole(ctx)))
+	return decodeResult[TokenList](c.Raw.ListTokens(wholeAnswer(ctx)))
 }
 
 // ListVideosOptions are the options of ListVideos.
@@ -699,13 +699,13 @@ type ListVideosOptions struct {
 
 // ListVideos sends GET /videos: List tracked videos.
 func (c *ReelTally) ListVideos(ctx context.Context, o ListVideosOptions) (VideoPage, error) {
-	return result[VideoPage](c.Raw.ListVideos(whole(ctx), &ListVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Username: optional(o.Username), LinkedAccountID: optional(o.LinkedAccountID), UploadedAtStart: optional(o.UploadedAtStart), UploadedAtEnd: optional(o.UploadedAtEnd), LatestUpdatedAtStart: optional(o.LatestUpdatedAtStart), LatestUpdatedAtEnd: optional(o.LatestUpdatedAtEnd), AdInfoShop: o.AdInfoShop, AdProductIDShop: optional(o.AdProductIDShop), HasMetrics: optional(o.HasMetrics), Collections: o.Collections, Link: optional(o.Link), Platform: optional(o.Platform), Hashtag: optional(o.Hashtag), Q: optional(o.Q), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
+	return decodeResult[VideoPage](c.Raw.ListVideos(wholeAnswer(ctx), &ListVideosParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderBy: optional(o.OrderBy), OrderDirection: optional(o.OrderDirection), Username: optional(o.Username), LinkedAccountID: optional(o.LinkedAccountID), UploadedAtStart: optional(o.UploadedAtStart), UploadedAtEnd: optional(o.UploadedAtEnd), LatestUpdatedAtStart: optional(o.LatestUpdatedAtStart), LatestUpdatedAtEnd: optional(o.LatestUpdatedAtEnd), AdInfoShop: o.AdInfoShop, AdProductIDShop: optional(o.AdProductIDShop), HasMetrics: optional(o.HasMetrics), Collections: o.Collections, Link: optional(o.Link), Platform: optional(o.Platform), Hashtag: optional(o.Hashtag), Q: optional(o.Q), IncludeRemoved: optional(o.IncludeRemoved), FetchStatus: optional(o.FetchStatus)}))
 }
 
 // AllVideos reads all pages of ListVideos, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllVideos(ctx context.Context, o ListVideosOptions) iter.Seq2[Video, error] {
 	o.Page = 0
-	return pages(o.Cursor, func(cursor string) ([]Video, *string, error) {
+	return allPages(o.Cursor, func(cursor string) ([]Video, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListVideos(ctx, o)
 		return page.Data, page.Pagination.NextCursor, err
@@ -732,13 +732,13 @@ type ListWebhookDeliveriesOptions struct {
 
 // ListWebhookDeliveries sends GET /webhooks/{webhook_id}/deliveries: List the deliveries to a webhook.
 func (c *ReelTally) ListWebhookDeliveries(ctx context.Context, webhookID WebhookID, o ListWebhookDeliveriesOptions) (WebhookDeliveryPage, error) {
-	return result[WebhookDeliveryPage](c.Raw.ListWebhookDeliveries(whole(ctx), webhookID, &ListWebhookDeliveriesParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderDirection: optional(o.OrderDirection)}))
+	return decodeResult[WebhookDeliveryPage](c.Raw.ListWebhookDeliveries(wholeAnswer(ctx), webhookID, &ListWebhookDeliveriesParams{Page: optional(o.Page), Limit: optional(o.Limit), Cursor: optional(o.Cursor), OrderDirection: optional(o.OrderDirection)}))
 }
 
 // AllWebhookDeliveries reads all pages of ListWebhookDeliveries, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllWebhookDeliveries(ctx context.Context, webhookID WebhookID, o ListWebhookDeliveriesOptions) iter.Seq2[WebhookDelivery, error] {
 	o.Page = 0
-	return pages(o.Cursor, func(cursor string) ([]WebhookDelivery, *string, error) {
+	return allPages(o.Cursor, func(cursor string) ([]WebhookDelivery, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListWebhookDeliveries(ctx, webhookID, o)
 		return page.Data, page.Pagination.NextCursor, err
@@ -747,7 +747,7 @@ func (c *ReelTally) AllWebhookDeliveries(ctx context.Context, webhookID WebhookI
 
 // ListWebhooks sends GET /webhooks: List the webhooks of the organisation.
 func (c *ReelTally) ListWebhooks(ctx context.Context) (WebhookList, error) {
-	return result[WebhookList](c.Raw.ListWebhooks(whole(ctx)))
+	return decodeResult[WebhookList](c.Raw.ListWebhooks(wholeAnswer(ctx)))
 }
 
 // RefreshAccountOptions are the options of RefreshAccount.
@@ -767,7 +767,7 @@ type RefreshAccountOptions struct {
 
 // RefreshAccount sends POST /refresh/accounts: Fetch an account now.
 func (c *ReelTally) RefreshAccount(ctx context.Context, o RefreshAccountOptions) (RefreshNotDue, error) {
-	return result[RefreshNotDue](c.Raw.RefreshAccount(whole(ctx), &RefreshAccountParams{IdempotencyKey: optional(o.IdempotencyKey)}, RefreshAccountRequest{Link: o.Link}))
+	return decodeResult[RefreshNotDue](c.Raw.RefreshAccount(wholeAnswer(ctx), &RefreshAccountParams{IdempotencyKey: optional(o.IdempotencyKey)}, RefreshAccountRequest{Link: o.Link}))
 }
 
 // RefreshVideoOptions are the options of RefreshVideo.
@@ -787,7 +787,7 @@ type RefreshVideoOptions struct {
 
 // RefreshVideo sends POST /refresh/videos: Fetch a video now.
 func (c *ReelTally) RefreshVideo(ctx context.Context, o RefreshVideoOptions) (RefreshNotDue, error) {
-	return result[RefreshNotDue](c.Raw.RefreshVideo(whole(ctx), &RefreshVideoParams{IdempotencyKey: optional(o.IdempotencyKey)}, RefreshVideoRequest{Link: o.Link}))
+	return decodeResult[RefreshNotDue](c.Raw.RefreshVideo(wholeAnswer(ctx), &RefreshVideoParams{IdempotencyKey: optional(o.IdempotencyKey)}, RefreshVideoRequest{Link: o.Link}))
 }
 
 // RemoveCollectionAccountsOptions are the options of RemoveCollectionAccounts.
@@ -800,7 +800,7 @@ type RemoveCollectionAccountsOptions struct {
 
 // RemoveCollectionAccounts sends DELETE /collections/{collection_id}/accounts: Take accounts out of a collection.
 func (c *ReelTally) RemoveCollectionAccounts(ctx context.Context, collectionID CollectionID, o RemoveCollectionAccountsOptions) (RemovedAccounts, error) {
-	return result[RemovedAccounts](c.Raw.RemoveCollectionAccounts(whole(ctx), collectionID, CollectionAccountsRequest{AccountIds: o.AccountIds}))
+	return decodeResult[RemovedAccounts](c.Raw.RemoveCollectionAccounts(wholeAnswer(ctx), collectionID, CollectionAccountsRequest{AccountIds: o.AccountIds}))
 }
 
 // RemoveCollectionVideosOptions are the options of RemoveCollectionVideos.
@@ -813,7 +813,7 @@ type RemoveCollectionVideosOptions struct {
 
 // RemoveCollectionVideos sends DELETE /collections/{collection_id}/videos: Take videos out of a collection.
 func (c *ReelTally) RemoveCollectionVideos(ctx context.Context, collectionID CollectionID, o RemoveCollectionVideosOptions) (RemovedVideos, error) {
-	return result[RemovedVideos](c.Raw.RemoveCollectionVideos(whole(ctx), collectionID, CollectionVideosRequest{VideoIds: o.VideoIds}))
+	return decodeResult[RemovedVideos](c.Raw.RemoveCollectionVideos(wholeAnswer(ctx), collectionID, CollectionVideosRequest{VideoIds: o.VideoIds}))
 }
 
 // ReplayWebhookDeliveryOptions are the options of ReplayWebhookDelivery.
@@ -828,12 +828,12 @@ type ReplayWebhookDeliveryOptions struct {
 
 // ReplayWebhookDelivery sends POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay: Send the event of a delivery again.
 func (c *ReelTally) ReplayWebhookDelivery(ctx context.Context, webhookID WebhookID, deliveryID DeliveryID, o ReplayWebhookDeliveryOptions) (WebhookDelivery, error) {
-	return result[WebhookDelivery](c.Raw.ReplayWebhookDelivery(whole(ctx), webhookID, deliveryID, &ReplayWebhookDeliveryParams{IdempotencyKey: optional(o.IdempotencyKey)}))
+	return decodeResult[WebhookDelivery](c.Raw.ReplayWebhookDelivery(wholeAnswer(ctx), webhookID, deliveryID, &ReplayWebhookDeliveryParams{IdempotencyKey: optional(o.IdempotencyKey)}))
 }
 
 // RevokeToken sends DELETE /tokens/{token_id}: Revoke a token.
 func (c *ReelTally) RevokeToken(ctx context.Context, tokenID TokenID) error {
-	_, err := result[struct{}](c.Raw.RevokeToken(whole(ctx), tokenID))
+	_, err := decodeResult[struct{}](c.Raw.RevokeToken(wholeAnswer(ctx), tokenID))
 	return err
 }
 
@@ -849,7 +849,7 @@ type RotateWebhookSecretOptions struct {
 
 // RotateWebhookSecret sends POST /webhooks/{webhook_id}/rotate-secret: Replace the secret of a webhook.
 func (c *ReelTally) RotateWebhookSecret(ctx context.Context, webhookID WebhookID, o RotateWebhookSecretOptions) (WebhookSecret, error) {
-	return result[WebhookSecret](c.Raw.RotateWebhookSecret(whole(ctx), webhookID, &RotateWebhookSecretParams{IdempotencyKey: optional(o.IdempotencyKey)}))
+	return decodeResult[WebhookSecret](c.Raw.RotateWebhookSecret(wholeAnswer(ctx), webhookID, &RotateWebhookSecretParams{IdempotencyKey: optional(o.IdempotencyKey)}))
 }
 
 // StopAccountOptions are the options of StopAccount.
@@ -862,12 +862,12 @@ type StopAccountOptions struct {
 
 // StopAccount sends DELETE /accounts: Stop tracking an account, by id or link.
 func (c *ReelTally) StopAccount(ctx context.Context, o StopAccountOptions) (Message, error) {
-	return result[Message](c.Raw.StopAccount(whole(ctx), StopAccountRequest{ID: o.ID}))
+	return decodeResult[Message](c.Raw.StopAccount(wholeAnswer(ctx), StopAccountRequest{ID: o.ID}))
 }
 
 // StopAccountByID sends DELETE /accounts/{account_id}: Stop tracking an account, by id.
 func (c *ReelTally) StopAccountByID(ctx context.Context, accountID AccountID) (Message, error) {
-	return result[Message](c.Raw.StopAccountByID(whole(ctx), accountID))
+	return decodeResult[Message](c.Raw.StopAccountByID(wholeAnswer(ctx), accountID))
 }
 
 // StopAccountsOptions are the options of StopAccounts.
@@ -878,7 +878,7 @@ type StopAccountsOptions struct {
 
 // StopAccounts sends DELETE /accounts/bulk: Stop tracking many accounts.
 func (c *ReelTally) StopAccounts(ctx context.Context, o StopAccountsOptions) (StopResult, error) {
-	return result[StopResult](c.Raw.StopAccounts(whole(ctx), StopAccountsRequest{Ids: o.Ids}))
+	return decodeResult[StopResult](c.Raw.StopAccounts(wholeAnswer(ctx), StopAccountsRequest{Ids: o.Ids}))
 }
 
 // StopVideoOptions are the options of StopVideo.
@@ -891,12 +891,12 @@ type StopVideoOptions struct {
 
 // StopVideo sends DELETE /videos: Stop tracking a video, by id or link.
 func (c *ReelTally) StopVideo(ctx context.Context, o StopVideoOptions) (Message, error) {
-	return result[Message](c.Raw.StopVideo(whole(ctx), StopVideoRequest{ID: o.ID}))
+	return decodeResult[Message](c.Raw.StopVideo(wholeAnswer(ctx), StopVideoRequest{ID: o.ID}))
 }
 
 // StopVideoByID sends DELETE /videos/{ad_id}: Stop tracking a video, by id.
 func (c *ReelTally) StopVideoByID(ctx context.Context, adid VideoID) (Message, error) {
-	return result[Message](c.Raw.StopVideoByID(whole(ctx), adid))
+	return decodeResult[Message](c.Raw.StopVideoByID(wholeAnswer(ctx), adid))
 }
 
 // StopVideosOptions are the options of StopVideos.
@@ -907,7 +907,7 @@ type StopVideosOptions struct {
 
 // StopVideos sends DELETE /videos/bulk: Stop tracking many videos.
 func (c *ReelTally) StopVideos(ctx context.Context, o StopVideosOptions) (StopResult, error) {
-	return result[StopResult](c.Raw.StopVideos(whole(ctx), StopVideosRequest{Ids: o.Ids}))
+	return decodeResult[StopResult](c.Raw.StopVideos(wholeAnswer(ctx), StopVideosRequest{Ids: o.Ids}))
 }
 
 // TestWebhookOptions are the options of TestWebhook.
@@ -922,7 +922,7 @@ type TestWebhookOptions struct {
 
 // TestWebhook sends POST /webhooks/{webhook_id}/test: Send a test event to a webhook.
 func (c *ReelTally) TestWebhook(ctx context.Context, webhookID WebhookID, o TestWebhookOptions) (WebhookDelivery, error) {
-	return result[WebhookDelivery](c.Raw.TestWebhook(whole(ctx), webhookID, &TestWebhookParams{IdempotencyKey: optional(o.IdempotencyKey)}))
+	return decodeResult[WebhookDelivery](c.Raw.TestWebhook(wholeAnswer(ctx), webhookID, &TestWebhookParams{IdempotencyKey: optional(o.IdempotencyKey)}))
 }
 
 // TrackAccountOptions are the options of TrackAccount.
@@ -954,7 +954,7 @@ type TrackAccountOptions struct {
 
 // TrackAccount sends POST /accounts: Track an account.
 func (c *ReelTally) TrackAccount(ctx context.Context, o TrackAccountOptions) (TrackAccountResult, error) {
-	return result[TrackAccountResult](c.Raw.TrackAccount(whole(ctx), &TrackAccountParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackAccountRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link, TrackingType: optional(o.TrackingType)}))
+	return decodeResult[TrackAccountResult](c.Raw.TrackAccount(wholeAnswer(ctx), &TrackAccountParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackAccountRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link, TrackingType: optional(o.TrackingType)}))
 }
 
 // TrackAccountsOptions are the options of TrackAccounts.
@@ -981,7 +981,7 @@ type TrackAccountsOptions struct {
 
 // TrackAccounts sends POST /accounts/bulk: Track many accounts.
 func (c *ReelTally) TrackAccounts(ctx context.Context, o TrackAccountsOptions) (TrackAccountsResult, error) {
-	return result[TrackAccountsResult](c.Raw.TrackAccounts(whole(ctx), &TrackAccountsParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackAccountsRequest{LabelIds: o.LabelIds, Links: o.Links, TrackingType: optional(o.TrackingType)}))
+	return decodeResult[TrackAccountsResult](c.Raw.TrackAccounts(wholeAnswer(ctx), &TrackAccountsParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackAccountsRequest{LabelIds: o.LabelIds, Links: o.Links, TrackingType: optional(o.TrackingType)}))
 }
 
 // TrackVideoOptions are the options of TrackVideo.
@@ -1007,7 +1007,7 @@ type TrackVideoOptions struct {
 
 // TrackVideo sends POST /videos: Track a video.
 func (c *ReelTally) TrackVideo(ctx context.Context, o TrackVideoOptions) (TrackVideoResult, error) {
-	return result[TrackVideoResult](c.Raw.TrackVideo(whole(ctx), &TrackVideoParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackVideoRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link}))
+	return decodeResult[TrackVideoResult](c.Raw.TrackVideo(wholeAnswer(ctx), &TrackVideoParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackVideoRequest{CollectionIds: o.CollectionIds, CollectionNames: o.CollectionNames, Link: o.Link}))
 }
 
 // TrackVideosOptions are the options of TrackVideos.
@@ -1028,7 +1028,7 @@ type TrackVideosOptions struct {
 
 // TrackVideos sends POST /videos/bulk: Track many videos.
 func (c *ReelTally) TrackVideos(ctx context.Context, o TrackVideosOptions) (TrackVideosResult, error) {
-	return result[TrackVideosResult](c.Raw.TrackVideos(whole(ctx), &TrackVideosParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackVideosRequest{LabelIds: o.LabelIds, Links: o.Links}))
+	return decodeResult[TrackVideosResult](c.Raw.TrackVideos(wholeAnswer(ctx), &TrackVideosParams{IdempotencyKey: optional(o.IdempotencyKey)}, TrackVideosRequest{LabelIds: o.LabelIds, Links: o.Links}))
 }
 
 // UpdateCollectionOptions are the options of UpdateCollection.
@@ -1072,7 +1072,7 @@ type UpdateCollectionOptions struct {
 
 // UpdateCollection sends PATCH /collections/{collection_id}: Change a collection.
 func (c *ReelTally) UpdateCollection(ctx context.Context, collectionID CollectionID, o UpdateCollectionOptions) error {
-	_, err := result[struct{}](c.Raw.UpdateCollection(whole(ctx), collectionID, &UpdateCollectionParams{IfMatch: optional(o.IfMatch)}, UpdateCollectionRequest{Access: optional(o.Access), DisplaySettings: o.DisplaySettings, Hashtags: o.Hashtags, Name: optional(o.Name), ParentID: o.ParentID, Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
+	_, err := decodeResult[struct{}](c.Raw.UpdateCollection(wholeAnswer(ctx), collectionID, &UpdateCollectionParams{IfMatch: optional(o.IfMatch)}, UpdateCollectionRequest{Access: optional(o.Access), DisplaySettings: o.DisplaySettings, Hashtags: o.Hashtags, Name: optional(o.Name), ParentID: o.ParentID, Password: optional(o.Password), ShareExpiresAt: o.ShareExpiresAt}))
 	return err
 }
 
@@ -1093,5 +1093,5 @@ type UpdateWebhookOptions struct {
 
 // UpdateWebhook sends PATCH /webhooks/{webhook_id}: Change a webhook.
 func (c *ReelTally) UpdateWebhook(ctx context.Context, webhookID WebhookID, o UpdateWebhookOptions) (Webhook, error) {
-	return result[Webhook](c.Raw.UpdateWebhook(whole(ctx), webhookID, UpdateWebhookRequest{Description: o.Description, Enabled: o.Enabled, EventTypes: o.EventTypes, URL: optional(o.URL)}))
+	return decodeResult[Webhook](c.Raw.UpdateWebhook(wholeAnswer(ctx), webhookID, UpdateWebhookRequest{Description: o.Description, Enabled: o.Enabled, EventTypes: o.EventTypes, URL: optional(o.URL)}))
 }

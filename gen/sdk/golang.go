@@ -150,18 +150,18 @@ func (g *goGenerator) operation(o *operation) error {
 		params = append(params, "o "+name+"Options")
 		fmt.Fprintf(&g.out, "// %sOptions are the options of %s.\ntype %sOptions struct {\n%s}\n\n", name, name, name, strings.Join(optionFields, "\n"))
 	}
-	signature, arguments := strings.Join(append([]string{"ctx context.Context"}, params...), ", "), strings.Join(append([]string{"whole(ctx)"}, passed...), ", ")
+	signature, arguments := strings.Join(append([]string{"ctx context.Context"}, params...), ", "), strings.Join(append([]string{"wholeAnswer(ctx)"}, passed...), ", ")
 	summary := strings.TrimSuffix(o.summary, ".")
 	fmt.Fprintf(&g.out, "// %s sends %s %s: %s.\n", name, o.method, o.path, summary)
 	if o.result == nil {
-		fmt.Fprintf(&g.out, "func (c *ReelTally) %s(%s) error {\n_, err := result[struct{}](c.Raw.%s(%s))\nreturn err\n}\n\n", name, signature, name, arguments)
+		fmt.Fprintf(&g.out, "func (c *ReelTally) %s(%s) error {\n_, err := decodeResult[struct{}](c.Raw.%s(%s))\nreturn err\n}\n\n", name, signature, name, arguments)
 		return nil
 	}
 	result := refName(o.result)
 	if result == "" {
 		return errors.New("the result has no name")
 	}
-	fmt.Fprintf(&g.out, "func (c *ReelTally) %s(%s) (%s, error) {\nreturn result[%s](c.Raw.%s(%s))\n}\n\n", name, signature, result, result, name, arguments)
+	fmt.Fprintf(&g.out, "func (c *ReelTally) %s(%s) (%s, error) {\nreturn decodeResult[%s](c.Raw.%s(%s))\n}\n\n", name, signature, result, result, name, arguments)
 	if o.entry == nil {
 		return nil
 	}
@@ -192,7 +192,7 @@ func (g *goGenerator) allPages(o *operation, name, signature string, params []st
 		resetPage = "o.Page = 0\n"
 	}
 	fmt.Fprintf(&g.out, "// %s reads all pages of %s, one after the other, and returns their entries. An error ends the sequence.\n"+
-		"func (c *ReelTally) %s(%s) iter.Seq2[%s, error] {\n%sreturn pages(o.Cursor, func(cursor string) ([]%s, *string, error) {\no.Cursor = cursor\n"+
+		"func (c *ReelTally) %s(%s) iter.Seq2[%s, error] {\n%sreturn allPages(o.Cursor, func(cursor string) ([]%s, *string, error) {\no.Cursor = cursor\n"+
 		"page, err := c.%s(ctx, %s)\n%sreturn page.Data, %s, err\n})\n}\n\n", all, name, all, signature, entry, resetPage, entry, name, strings.Join(names, ", "), last, cursor)
 	return nil
 }

@@ -1,4 +1,4 @@
-// What the operations have in common: authentication, retries, errors, pages and downloads.
+// This file has the code that all operations share: authentication, retries, errors, pages and downloads.
 
 const environment = globalThis.process?.env ?? {};
 const retried = new Set([429, 502, 503, 504]);
@@ -17,7 +17,7 @@ export class ReelTallyError extends Error {
   }
 }
 
-// The formats in which download reads lists and histories.
+// These are the formats in which the method download reads lists and histories.
 export const CSV = "text/csv";
 export const CSV_SEMICOLON = "text/csv; delimiter=semicolon";
 export const NDJSON = "application/x-ndjson";

@@ -58,8 +58,9 @@ func End(span trace.Span, err error) {
 	span.End()
 }
 
-// SetStatus adds the status code of an HTTP response to a span. The span gets the status "error" if code is at least failed: 400 for
-// responses of other servers, 500 for responses of this server, whose client is to blame for the other codes.
+// SetStatus adds the status code of an HTTP response to a span. The span gets the status "error" if code is equal to or above the parameter
+// failed. For responses of other servers, callers pass 400. For responses of this server, they pass 500, because a code below 500 means that
+// the client made the mistake.
 func SetStatus(span trace.Span, code, failed int) {
 	span.SetAttributes(attribute.Int("http.response.status_code", code))
 	if code >= failed {

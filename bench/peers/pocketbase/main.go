@@ -19,7 +19,7 @@ import (
 	_ "github.com/pocketbase/pocketbase/migrations" // the migrations of PocketBase itself
 )
 
-// The columns of a video that ReelTally's API returns, by the type that they have in PocketBase. Dates are stored as text.
+// These are the columns of a video that ReelTally's API returns, grouped by their type in PocketBase. PocketBase stores dates as text.
 var (
 	texts = []string{"organisation_id", "platform", "link", "username", "linked_account_id", "uploaded_at", "song_name", "song_link", "video_length", "title",
 		"ad_product_id_shop", "fetch_status", "fetch_reason"}

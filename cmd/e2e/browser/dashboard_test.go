@@ -247,7 +247,7 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 	utc, tokyo, _ := strings.Cut(clock, "|")
 	at9, err := time.Parse("2006-01-02 15:04", utc)
 	require.NoError(t, err)
-	require.Equal(t, at9.Add(9*time.Hour).Format("2006-01-02 15:04"), tokyo, "times are in the zone of the visitor")
+	require.Equal(t, at9.Add(9*time.Hour).Format("2006-01-02 15:04"), tokyo, "the page must show times in the time zone of the browser")
 	b.do(chromedp.Click(".top form:last-child button"), chromedp.WaitVisible("#token"))
 	b.requireClean(d.url)
 }
@@ -272,7 +272,7 @@ func TestDashboard_pagesAreAccessible(t *testing.T) {
 	require.NoError(t, d.db.SetTier(t.Context(), d.org.ID, store.TierBasic))
 	d.db.Clock.Advance(time.Second)
 	for _, name := range []string{"overview", "videos", "video", "account", "collection", "settings"} {
-		check(name+" of a masked tier", pages[name])
+		check(name+" with masked counts", pages[name])
 	}
 }
 
@@ -295,7 +295,7 @@ func TestDashboard_showsTextsOfOtherPeopleAsPlainText(t *testing.T) {
 		require.Contains(t, text, shown.text, shown.path)
 		require.NotEqual(t, "owned", title)
 	}
-	b.requireClean(d.url) // a script that the content security policy stopped is an error of the page
+	b.requireClean(d.url) // if the content security policy stopped a script, the browser reported an error
 }
 
 func TestDashboard_printsReportsWithoutControls(t *testing.T) {

@@ -55,13 +55,13 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 	require.Equal(t, i.url+"/docs/", at)
 	require.Contains(t, note, "reeltally token create")
 	require.Empty(t, sandbox)
-	require.Contains(t, shown, i.url, "the page calls the server that served it")
+	require.Contains(t, shown, i.url, "the page must send its requests to the server that served the page")
 	b.screenshot("docs-light")
 	var tables int
 	b.do(chromedp.Click(listVideos+".opblock-summary-control"), chromedp.WaitVisible(listVideos+".headers-wrapper", chromedp.ByQuery),
 		chromedp.Evaluate(`[...document.querySelectorAll("`+listVideos+`.headers-wrapper")].filter(e => e.offsetParent !== null).length`, &tables),
 		chromedp.Click(listVideos+".opblock-summary-control"), chromedp.WaitNotPresent(listVideos+".opblock-body"))
-	require.Equal(t, 1, tables, "the headers of responses are shown once")
+	require.Equal(t, 1, tables, "the page must show the headers of responses only once")
 
 	b.authorise(i.token)
 	b.execute(listVideos)
@@ -77,7 +77,7 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 		chromedp.Text(listVideos+".live-responses-table .response .highlight-code", &response),
 		chromedp.ScrollIntoView(listVideos+".live-responses-table"))
 	require.Contains(t, status, "200")
-	require.Contains(t, requested, i.url+"/videos", "empty parameters are not sent")
+	require.Contains(t, requested, i.url+"/videos", "the page must not send empty parameters")
 	require.NotContains(t, requested, "?")
 	require.Contains(t, response, `"ad_id": "`+id+`"`)
 	require.Contains(t, response, `"ad_link": "`+link+`"`)
@@ -85,7 +85,7 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 
 	var stored int
 	b.do(chromedp.Evaluate("localStorage.length + sessionStorage.length + document.cookie.length", &stored))
-	require.Zero(t, stored, "the page does not store the token")
+	require.Zero(t, stored, "the page must not store the token in the browser")
 	b.requireClean(i.url)
 }
 

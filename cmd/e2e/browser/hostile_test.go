@@ -72,6 +72,6 @@ func TestDashboardPages_runNoScriptsInTextsOfOtherPeople(t *testing.T) {
 	b.do(chromedp.Navigate(d.url+"/video/tiktok/"+uuid.NewString()), chromedp.WaitReady("main"))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	require.Len(t, b.faults, 1, "only the last page, which does not exist, is an error: %q", b.faults)
+	require.Len(t, b.faults, 1, "the browser must report one error, the status 404 of the last page, but reports %q", b.faults)
 	require.Equal(t, map[string]bool{d.url: true}, b.hosts)
 }

@@ -1,6 +1,7 @@
 package boot_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,8 @@ type grammar struct {
 	Count int         `setting:"REELTALLY_COUNT" default:"3" help:"How many."`
 }
 
-// echo is a program that prints its settings.
-func echo(_ context.Context, p boot.Process) error {
+// printSettings is a program that prints its settings.
+func printSettings(_ context.Context, p boot.Process) error {
 	var g grammar
 	if _, err := boot.Parse(p, &g, boot.Description("Prints its settings.")); err != nil {
 		return err
@@ -43,12 +44,12 @@ func echo(_ context.Context, p boot.Process) error {
 func TestParse_readsSettingsFromFlagsAndEnvironmentVariables(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"REELTALLY_COUNT": "7", "REELTALLY_KEY": "s3cret", "REELTALLY_LOG_LEVEL": ""}
-	status, out, _ := boottest.Run(t, echo, nil, env)
+	status, out, _ := boottest.Run(t, printSettings, nil, env)
 	require.Zero(t, status)
 	require.Equal(t, "info 7 (hidden) s3cret", out, "an empty variable counts as not set")
-	_, out, _ = boottest.Run(t, echo, nil, env, "--count", "8", "--log-level=warn")
+	_, out, _ = boottest.Run(t, printSettings, nil, env, "--count", "8", "--log-level=warn")
 	require.Equal(t, "warn 8 (hidden) s3cret", out, "a flag overrides a variable")
-	_, out, _ = boottest.Run(t, echo, nil, nil)
+	_, out, _ = boottest.Run(t, printSettings, nil, nil)
 	require.Equal(t, "info 3  ", out)
 }
 
@@ -65,7 +66,7 @@ func TestParse_errorNamesFlagAndItsInvalidValue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			status, out, err := boottest.Run(t, echo, nil, c.env, c.args...)
+			status, out, err := boottest.Run(t, printSettings, nil, c.env, c.args...)
 			require.Equal(t, 2, status)
 			require.Empty(t, out)
 			for _, want := range append(c.wants, "program --help") {
@@ -77,7 +78,7 @@ func TestParse_errorNamesFlagAndItsInvalidValue(t *testing.T) {
 
 func TestParse_helpExplainsEachSetting(t *testing.T) {
 	t.Parallel()
-	status, out, err := boottest.Run(t, echo, nil, map[string]string{"REELTALLY_KEY": "s3cret"}, "--help")
+	status, out, err := boottest.Run(t, printSettings, nil, map[string]string{"REELTALLY_KEY": "s3cret"}, "--help")
 	require.Zero(t, status)
 	require.Empty(t, err)
 	words := strings.Join(strings.Fields(out), " ")
@@ -86,6 +87,16 @@ func TestParse_helpExplainsEachSetting(t *testing.T) {
 		require.Contains(t, words, want)
 	}
 	require.NotContains(t, out, "s3cret")
+}
+
+func TestParse_versionFlagPrintsTheVersionOfEachProgram(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"server", "collector", "reeltally"} {
+		var stdout, stderr bytes.Buffer
+		p := boot.Process{Name: name, Args: []string{"--version"}, Env: func(string) (string, bool) { return "", false }, Stdout: &stdout, Stderr: &stderr}
+		require.Zero(t, boot.Run(t.Context(), p, printSettings), stderr.String())
+		require.Equal(t, name+" "+boot.Version()+"\n", stdout.String())
+	}
 }
 
 func TestSecret_hidesValueInLogsAndErrors(t *testing.T) {

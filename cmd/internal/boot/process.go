@@ -32,7 +32,7 @@ func (e UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the underlying error.
 func (e UsageError) Unwrap() error { return e.Err }
 
-// ErrHelpShown is the error that Parse returns if the user asked for the help and Parse has printed it.
+// ErrHelpShown is the error that Parse returns if the user asked for the help or the version, and Parse has printed it.
 var ErrHelpShown = errors.New("help was shown")
 
 // gcPercent and memoryLimit decide when Go collects garbage: when the heap has grown by gcPercent since the last collection, or when the

@@ -11,15 +11,16 @@ import (
 // Parse reads the arguments and the environment into grammar, a pointer to a struct with tags of kong. The tag `setting:"REELTALLY_…"` of a
 // flag names its environment variable, which is used if the flag is not among the arguments.
 //
-// Parse returns ErrHelpShown if it printed the help. It returns a UsageError in two cases: a value is invalid, or the environment has a
-// variable whose name begins with REELTALLY_ and is unknown.
+// Every program has the flags --help and --version. Parse returns ErrHelpShown if it printed the help or the version. It returns a UsageError
+// in two cases: a value is invalid, or the environment has a variable whose name begins with REELTALLY_ and is unknown.
 func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error) {
 	exited := false
 	options = append([]kong.Option{
 		kong.Name(p.Name),
-		kong.Vars{"log_level": "info", "database_url": "sqlite:data/reeltally.db"},
+		kong.Vars{"log_level": "info", "database_url": "sqlite:data/reeltally.db", "version": p.Name + " " + Version()},
+		kong.Embed(&versionFlag{}),
 		kong.Writers(p.Stdout, p.Stderr),
-		kong.Exit(func(int) { exited = true }), // after kong has printed the help, it calls Exit and goes on; Parse ignores the errors that follow
+		kong.Exit(func(int) { exited = true }), // kong calls Exit after it has printed the help or the version, and goes on; Parse ignores the errors that follow
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueFormatter(flagHelp),
 		kong.Resolvers(environmentResolver(p.Env)),
@@ -42,18 +43,23 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 	return parsed, nil
 }
 
+// versionFlag has the flag --version, which prints the name and the version of the program.
+type versionFlag struct {
+	Version kong.VersionFlag `help:"Print the version."`
+}
+
 // Description returns the option of Parse that puts text at the top of the help.
 func Description(text string) kong.Option { return kong.Description(text) }
 
-// variable returns the name of a flag's environment variable, or "" if the flag has none.
-func variable(v *kong.Value) string { return v.Tag.Get("setting") }
+// variableOf returns the name of a flag's environment variable, or "" if the flag has none.
+func variableOf(v *kong.Value) string { return v.Tag.Get("setting") }
 
 // environmentResolver returns a kong resolver that reads flags from environment variables, with the function lookup. An empty variable
 // counts as not set. kong can read variables itself (tag env), but only the variables of the process. Also, its errors contain the values
 // of secrets.
 func environmentResolver(lookup func(string) (string, bool)) kong.ResolverFunc {
 	return func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
-		if name := variable(f.Value); name != "" {
+		if name := variableOf(f.Value); name != "" {
 			if value, ok := lookup(name); ok && value != "" {
 				return value, nil
 			}
@@ -65,7 +71,7 @@ func environmentResolver(lookup func(string) (string, bool)) kong.ResolverFunc {
 // flagHelp returns the help text of a flag, with the name of its environment variable and its default in brackets.
 func flagHelp(v *kong.Value) string {
 	var notes []string
-	if name := variable(v); name != "" {
+	if name := variableOf(v); name != "" {
 		notes = append(notes, name)
 	}
 	if v.HasDefault && v.Default != "" {
@@ -84,7 +90,7 @@ func addVariable(app *kong.Application, err error) error {
 	var walk func(*kong.Node)
 	walk = func(n *kong.Node) {
 		for _, f := range n.Flags {
-			if name := variable(f.Value); name != "" && strings.HasPrefix(text, "--"+f.Name) {
+			if name := variableOf(f.Value); name != "" && strings.HasPrefix(text, "--"+f.Name) {
 				text = "--" + f.Name + " (" + name + ")" + strings.TrimPrefix(text, "--"+f.Name)
 			}
 		}

@@ -67,7 +67,7 @@ func StartTraces(ctx context.Context, p Process, logger *slog.Logger) (*Traces, 
 	}
 	described, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attribute.String("service.name", name),
 		attribute.String("service.version", Version()), attribute.String("service.instance.id", uuid.NewString())),
-		resource.WithFromEnv()) // the last one has priority: OTEL_SERVICE_NAME replaces the name
+		resource.WithFromEnv()) // the last option has priority: OTEL_SERVICE_NAME replaces name
 	if err != nil {
 		return nil, nil, UsageError{fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)}
 	}
@@ -92,7 +92,7 @@ func (t *Traces) Stop(ctx context.Context) {
 	if err := t.provider.Shutdown(flushing); err != nil {
 		t.logger.WarnContext(ctx, "the last spans were not sent", "error", err)
 	}
-	_ = t.exporter.Shutdown(flushing) // ends a request that is still running; the error only says that the exporter has stopped before
+	_ = t.exporter.Shutdown(flushing) // ends a request that is still running; it returns an error if provider.Shutdown has stopped the exporter already
 }
 
 // traceEndpoint returns the URL to which spans are sent, or "" if traces are off.

@@ -16,8 +16,8 @@ import (
 	"github.com/reeltally/reeltally/internal/tracing"
 )
 
-// traced is a program that logs one line in a span.
-func traced(outside context.Context, p boot.Process) error {
+// logInSpan is a program that logs one line inside a span, and one outside.
+func logInSpan(outside context.Context, p boot.Process) error {
 	traces, logger, err := boot.StartTraces(outside, p, slog.New(slog.NewTextHandler(p.Stderr, nil)))
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func traced(outside context.Context, p boot.Process) error {
 	return nil
 }
 
-func TestTraces_logHasTheIDOfTheTraceOnlyInATrace(t *testing.T) {
+func TestTraces_logLinesHaveATraceIDOnlyInsideATrace(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -39,11 +39,11 @@ func TestTraces_logHasTheIDOfTheTraceOnlyInATrace(t *testing.T) {
 		}
 	}))
 	t.Cleanup(receiver.Close)
-	status, _, stderr := boottest.Run(t, traced, nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.URL + "/base"})
+	status, _, stderr := boottest.Run(t, logInSpan, nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.URL + "/base"})
 	require.Zero(t, status)
 	require.Regexp(t, `msg="in the span" part=1 trace_id=[0-9a-f]{32}\n`, stderr)
 	require.Regexp(t, `msg=outside\n`, stderr)
-	require.EqualValues(t, 1, requests.Load(), "Stop sends the span")
+	require.EqualValues(t, 1, requests.Load(), "Stop must send the span")
 }
 
 func TestTraces_areOffWithoutAReceiver(t *testing.T) {
@@ -56,7 +56,7 @@ func TestTraces_areOffWithoutAReceiver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			status, _, stderr := boottest.Run(t, traced, nil, env)
+			status, _, stderr := boottest.Run(t, logInSpan, nil, env)
 			require.Zero(t, status)
 			require.NotContains(t, stderr, "sending traces")
 			require.NotContains(t, stderr, "trace_id")
@@ -82,7 +82,7 @@ func TestTraces_errorNamesTheInvalidVariable(t *testing.T) {
 		name, value, _ := strings.Cut(setting, "=")
 		env := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
 		env[name] = value
-		status, _, stderr := boottest.Run(t, traced, nil, env)
+		status, _, stderr := boottest.Run(t, logInSpan, nil, env)
 		require.Equal(t, 2, status, setting)
 		require.Contains(t, stderr, want, setting)
 		require.NotContains(t, stderr, "s3cret", setting)

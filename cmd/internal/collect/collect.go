@@ -163,7 +163,7 @@ func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slo
 	}
 	sources, err := c.ConfiguredSources(st, logger)
 	if err == nil && len(sources) == 0 {
-		return nil, usagef("no source is configured: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, REELTALLY_TIKTOK_CLIENT_KEY with its client secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or, to try it with made-up numbers, the settings that `reeltally sandbox` prints",
+		return nil, usagef("no source is configured: set REELTALLY_YOUTUBE_API_KEY, REELTALLY_INSTAGRAM_ACCESS_TOKEN, REELTALLY_FACEBOOK_ACCESS_TOKEN, REELTALLY_TIKTOK_CLIENT_KEY with its client secret and a refresh token, or REELTALLY_VENDOR (%s, or the path of a JSON description) with REELTALLY_VENDOR_KEY; or, to try ReelTally with made-up numbers, the settings that `reeltally sandbox` prints",
 			strings.Join(vendor.Shipped(), ", "))
 	}
 	return sources, err

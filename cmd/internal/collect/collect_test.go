@@ -42,7 +42,7 @@ func TestCommand_runsCollectorWithAllSourcesUntilStopped(t *testing.T) {
 		"REELTALLY_TIKTOK_RESEARCH_CLIENT_KEY": "rs-key", "REELTALLY_TIKTOK_RESEARCH_CLIENT_SECRET": "rs-secret-key"})
 	line := p.Stderr.Await(t, 20*time.Second, `"collecting"`)
 	require.Contains(t, line, `["youtube","tiktok_display","tiktok_display:2","instagram","facebook","vendor:ensembledata","vendor:scrapecreators","tiktok_research"]`,
-		"the platforms' APIs first, then vendors in the order given, and last the Research API")
+		"the collector must first ask the platforms' APIs, then the vendors in the configured order, and last the Research API")
 	require.Zero(t, p.Stop())
 	p.Stderr.Await(t, time.Second, "stopped collecting")
 	require.NotContains(t, p.Stderr.String(), "-key", "the log must contain no credential")

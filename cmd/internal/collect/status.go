@@ -141,8 +141,8 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 	return s, nil
 }
 
-// queueStatus returns one QueueStatus for each platform, kind (video or account) and lane (priority). For each of these, c has one row per
-// state of the targets, such as active, and queueStatus sums up these rows.
+// queueStatus returns one QueueStatus for each platform, kind (video or account) and lane (priority). The list c.Queue has one row for each
+// platform, kind, lane and state of targets, such as active. queueStatus sums up the rows that differ only in the state.
 func queueStatus(c queue.Collecting) []QueueStatus {
 	out := []QueueStatus{}
 	for _, q := range c.Queue {

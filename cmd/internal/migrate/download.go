@@ -316,7 +316,7 @@ func (r *Remote) history(ctx context.Context, v *video, today time.Time, state *
 	if r.demo {
 		about.Source = new(demoSource)
 	}
-	rows := []transfer.Row{about} // the first row has no counts; with it, the import also creates videos without points
+	rows := []transfer.Row{about} // this row has no counts; because of it, the import also creates a video that has no points
 	oldestDaily := today.AddDate(0, 0, -dailyDays).Format(time.DateOnly)
 	for _, p := range points {
 		switch {

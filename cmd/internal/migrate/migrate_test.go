@@ -123,7 +123,7 @@ func TestMigration_storesOnlyMeasuredPoints(t *testing.T) {
 			require.NoError(t, err)
 			points = slices.DeleteFunc(points, func(p store.Point) bool { return p.Quality == store.QualityInterpolated })
 			require.EqualValues(t, 20, *points[0].Views)
-			require.Nil(t, points[0].Likes, "an unknown count stays unknown")
+			require.Nil(t, points[0].Likes, "a count that is unknown on the remote server must stay unknown")
 			require.EqualValues(t, 2, summary.Interpolated)
 			if marked {
 				require.Len(t, points, 2)
@@ -132,7 +132,7 @@ func TestMigration_storesOnlyMeasuredPoints(t *testing.T) {
 				require.Len(t, points, 1, "a point that is older than dailyDays must be left out if the service does not say whether it was measured")
 				require.EqualValues(t, 1, summary.Unmarked)
 			}
-			require.Equal(t, marked, strings.Contains(strings.Join(s.requests, " "), "include"), "only ReelTally has the parameter include")
+			require.Equal(t, marked, strings.Contains(strings.Join(s.requests, " "), "include"), "the parameter include must be sent only to ReelTally servers, because hosted services do not have it")
 		}
 	})
 }

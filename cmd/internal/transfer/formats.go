@@ -45,7 +45,7 @@ type ColumnFormat struct {
 // plain is the ColumnFormat.Format of a column whose values mean the same in all formats.
 const plain = "plain"
 
-// The fields of a row that have numbers or dates, whose formats must be known.
+// These are the fields of a row that have numbers or dates. An import must know the format of each.
 var (
 	numberFields = []field{fieldViews, fieldLikes, fieldComments, fieldShares, fieldBookmarks}
 	dateFields   = []field{fieldDate, fieldTime, fieldUploadedAt}
@@ -287,10 +287,10 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// rewind makes it possible to read the input r.In twice. The result in is the reader for the first reading. The function second returns the
-// reader for the second reading. The caller must call the function done at the end. Some inputs, such as standard input, cannot be read
+// readTwice makes it possible to read the input r.In twice. The result in is the reader for the first reading. The function second returns
+// the reader for the second reading. The caller must call the function done at the end. Some inputs, such as standard input, cannot be read
 // again. The first reading then copies the input to a temporary file, which done deletes.
-func (r *importRun) rewind() (in io.Reader, second func() (io.Reader, error), done func() error, err error) {
+func (r *importRun) readTwice() (in io.Reader, second func() (io.Reader, error), done func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
 			return s, func() (io.Reader, error) { _, err := s.Seek(start, io.SeekStart); return s, err }, func() error { return nil }, nil
@@ -307,7 +307,7 @@ func (r *importRun) rewind() (in io.Reader, second func() (io.Reader, error), do
 // guessFormats reads the whole file and detects the formats of its columns. Afterwards r.In reads the file from the start again.
 // guessFormats returns an error if it cannot detect the format of a column. The caller must call done after the import.
 func (r *importRun) guessFormats(ctx context.Context) (done func() error, err error) {
-	in, second, done, err := r.rewind()
+	in, second, done, err := r.readTwice()
 	if err != nil {
 		return nil, err
 	}

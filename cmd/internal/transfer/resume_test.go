@@ -201,5 +201,5 @@ func TestExport_completesIfStateCannotBeSaved(t *testing.T) {
 	done, err := e.WriteFile(t.Context(), path, false, func(err error) { failed = append(failed, err) })
 	require.NoError(t, err)
 	require.EqualValues(t, 900, done.Rows)
-	require.Len(t, failed, 2, "one error for saving the state, one for removing it")
+	require.Len(t, failed, 2, "the export must report two errors: one for saving the state and one for deleting it")
 }

@@ -30,7 +30,7 @@ with open(sys.argv[1], "wb") as file:
 print(tracked, len(page["data"]), page["pagination"]["total"], len(ids))
 
 
-# mypy must find each of these mistakes. With --strict, it reports an error if such a comment is not needed.
+# mypy must find each of these mistakes. With --strict, it reports an error if the line of such a comment has no mistake.
 def mistakes(video: Video) -> int:
     reeltally.list_videos(order_by="views")  # type: ignore[arg-type]
     reeltally.track_videos({})  # type: ignore[typeddict-item]

@@ -27,7 +27,7 @@ for await (const video of reeltally.allVideos({ limit: 200 })) {
 await pipeline(reeltally.download("/videos", { limit: 5000 }, CSV), createWriteStream(path));
 console.log(tracked, page.data.length, page.pagination.total, ids.size);
 
-// The compiler must find each of these mistakes. It reports an error if the line below such a comment is right.
+// The compiler must find each of these mistakes. It reports an error if the line below such a comment has no mistake.
 export const mistakes = [
   // @ts-expect-error: a count can be null
   (video: Video): number => video.latest_views,

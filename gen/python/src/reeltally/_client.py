@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
-# The formats in which Client.download writes lists and histories.
+# These are the formats in which Client.download writes lists and histories.
 CSV = "text/csv"
 CSV_SEMICOLON = "text/csv; delimiter=semicolon"
 NDJSON = "application/x-ndjson"
