@@ -72,9 +72,9 @@ func bodyCases() []hostileCase {
 		{name: "1,000,000 numbers as links, 2 MB", run: post(bulk, bulkBody(repeated("1", 1_000_000)))},
 		{name: "400,000 empty strings as links, 1.2 MB", run: post(bulk, bulkBody(repeated(`""`, 400_000)))},
 		{name: "arrays 100,000 deep", run: post(bulk, strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000))},
-		{name: "objects 60 deep, each name 30 kB, 1.8 MB", run: post(bulk, strings.Repeat(`{"`+long+`":`, 60)+repeated("1", 50_000)+strings.Repeat("}", 60))},
+		{name: "60 nested objects, each in a member with a name of 30 kB, 1.8 MB", run: post(bulk, strings.Repeat(`{"`+long+`":`, 60)+repeated("1", 50_000)+strings.Repeat("}", 60))},
 		{name: "100,000 different members", run: post(bulk, names(100_000, func(i int) string { return fmt.Sprintf("m%d", i) }))},
-		{name: "100,000 times the same member", run: post(bulk, names(100_000, func(int) string { return "links" }))},
+		{name: "an object that has the same member 100,000 times", run: post(bulk, names(100_000, func(int) string { return "links" }))},
 		{name: "the number 1e1000000", run: post(bulk, bulkBody("[1e1000000]"))},
 		{name: "a number of 2,000,000 digits", run: post(bulk, bulkBody("["+strings.Repeat("9", 2_000_000)+"]"))},
 		{name: "a string of 2 MB that does not end", run: post(bulk, `{"links":["`+strings.Repeat("x", 2_000_000))},
@@ -173,7 +173,7 @@ func queryCases() []hostileCase {
 		{name: "15,000 query parameters, 60 kB", run: get("/videos?" + strings.Repeat("a=1&", 15_000))},
 		{name: "the query parameter q 15,000 times", run: get("/videos?" + strings.Repeat("q=1&", 15_000))},
 		{name: "page 10^18", run: get("/videos?page=1000000000000000000")},
-		{name: "page 2,147,483,647 of 5,000", run: get("/videos?limit=5000&page=2147483647")},
+		{name: "page 2,147,483,647 of a list, 5,000 videos a page", run: get("/videos?limit=5000&page=2147483647")},
 		{name: "limit 10^9", run: get("/videos?limit=1000000000")},
 		{name: "q=(a+)+$", run: search("(a+)+$")},
 		{name: "search text (q) of 100 words", run: search(strings.TrimSpace(strings.Repeat("a ", 100)))},
@@ -213,14 +213,14 @@ func listCases() []hostileCase {
 		}},
 		{name: "100 videos by created_at", run: get("/videos?limit=100&order_by=created_at")},
 		{name: "all 410 collections with counts, by video_count", run: get("/collections?order_by=video_count")},
-		{name: "all collections below the top one of a tree of ten levels, by account_count", run: func(a *attack) {
+		{name: "all collections below the root of a tree of ten levels, by account_count", run: func(a *attack) {
 			a.get("/collections?include_children=true&order_by=account_count&parent_id=" + a.chain[0])
 		}},
-		{name: "the top of ten levels of 1,000 members, with counts", run: list(func(a *attack) string { return "/collections/" + a.chain[0] + "?include_counts=true" })},
-		{name: "100 of the 1,000 members at the tenth level", run: list(func(a *attack) string {
+		{name: "the root of a tree of ten collections with 1,000 videos each, with counts", run: list(func(a *attack) string { return "/collections/" + a.chain[0] + "?include_counts=true" })},
+		{name: "100 of the 1,000 videos of a collection at the tenth level", run: list(func(a *attack) string {
 			return "/collections/" + a.chain[len(a.chain)-1] + "/videos?limit=100&order_by=latest_engagement"
 		})},
-		{name: "1,000 members at the tenth level", large: true, run: list(func(a *attack) string { return "/collections/" + a.chain[len(a.chain)-1] + "/videos?limit=5000" })},
+		{name: "1,000 videos of a collection at the tenth level", large: true, run: list(func(a *attack) string { return "/collections/" + a.chain[len(a.chain)-1] + "/videos?limit=5000" })},
 		{name: "100 accounts with 400 labels each", run: get("/accounts?limit=100&include_linked=true")},
 		{name: "all accounts with 400 labels each", large: true, run: get("/accounts?limit=5000&include_linked=true")},
 		{name: "all accounts of a collection", run: list(func(a *attack) string { return "/collections/" + a.wide[0] + "/accounts?limit=100" })},

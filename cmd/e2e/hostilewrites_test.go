@@ -77,10 +77,10 @@ func collectionCases() []hostileCase {
 		{name: "a collection moved below its own descendant, ten levels down", run: func(a *attack) {
 			a.send(http.MethodPatch, "/collections/"+a.chain[0], fmt.Sprintf(`{"parent_id":%q}`, a.chain[len(a.chain)-1]))
 		}},
-		{name: "100 members added to the collection at the tenth level", run: func(a *attack) {
+		{name: "100 videos added to a collection at the tenth level", run: func(a *attack) {
 			a.post("/collections/"+a.chain[len(a.chain)-1]+"/videos", `{"video_ids":`+listOf(100, func(i int) string { return a.videos[len(a.videos)-1-i] })+`}`)
 		}},
-		{name: "100 unknown members added", run: func(a *attack) {
+		{name: "100 unknown videos added to a collection", run: func(a *attack) {
 			a.post("/collections/"+a.changeable+"/videos", `{"video_ids":`+listOf(100, func(int) string { return uuid.NewString() })+`}`)
 		}},
 		{name: "a video put into 100 new collections", run: func(a *attack) {
@@ -123,7 +123,7 @@ func repeatCases() []hostileCase {
 			}
 		}},
 		{name: "MCP: a list of 100 videos with 400 labels each", run: func(a *attack) { a.mcp(call("list_videos", `{"limit":100}`)) }},
-		{name: "MCP: arguments 50,000 deep", run: func(a *attack) {
+		{name: "MCP: arguments nested 50,000 deep", run: func(a *attack) {
 			a.mcp(call("list_videos", `{"x":`+strings.Repeat("[", 50_000)+strings.Repeat("]", 50_000)+`}`))
 		}},
 		{name: "MCP: 650,000 empty objects as links, 2 MB", run: func(a *attack) { a.mcp(call("track_videos", bulkBody(repeated("{}", 650_000)))) }},

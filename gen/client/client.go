@@ -115,7 +115,9 @@ type readsWhole struct{}
 
 // wholeAnswer returns a context for a request whose answer is read completely before it is used. If the answer is incomplete, the transport then
 // repeats the request.
-func wholeAnswer(ctx context.Context) context.Context { return context.WithValue(ctx, readsWhole{}, true) }
+func wholeAnswer(ctx context.Context) context.Context {
+	return context.WithValue(ctx, readsWhole{}, true)
+}
 
 // allPages returns the entries of all pages of a list. The function read returns the entries of the page with the given cursor and the cursor
 // of the next page, which is nil on the last page. The parameter first is the cursor of the page to begin with; "" means the first page.
