@@ -45,20 +45,20 @@ func bulkCases(b *bench) []benchCase {
 					o.id, strings.Join(bulkIDs(seriesNew, round), "', '"))
 			})},
 		{group: "Bulk", name: fmt.Sprintf("track %d existing links / %d new links", bulkLinks, bulkLinks), goal: 1.0,
-			measured: timedStep(func(ctx context.Context, _ int) error { return b.track(ctx, o, seriesExisting, 0) }),
+			measured: timedStep(func(ctx context.Context, _ int) error { return b.trackBulk(ctx, o, seriesExisting, 0) }),
 			limit:    b.trackStep(o, seriesComparison),
-			prepare:  []func(context.Context) error{func(ctx context.Context) error { return b.track(ctx, o, seriesExisting, 0) }}},
+			prepare:  []func(context.Context) error{func(ctx context.Context) error { return b.trackBulk(ctx, o, seriesExisting, 0) }}},
 	}
 }
 
 // trackStep returns a step that tracks bulkLinks links for the organisation o. A series is a set of links that only one case of the benchmark
 // tracks. In each round of the benchmark, the step tracks links of the series that it has not tracked before.
 func (b *bench) trackStep(o *organisation, series int) step {
-	return timedStep(func(ctx context.Context, round int) error { return b.track(ctx, o, series, round) })
+	return timedStep(func(ctx context.Context, round int) error { return b.trackBulk(ctx, o, series, round) })
 }
 
-// track sends a bulk request that tracks the links that bulkIDs gives to this series and this round.
-func (b *bench) track(ctx context.Context, o *organisation, series, round int) error {
+// trackBulk sends a bulk request that tracks the links that bulkIDs gives to this series and this round.
+func (b *bench) trackBulk(ctx context.Context, o *organisation, series, round int) error {
 	var body struct {
 		Links []string `json:"links"`
 	}
@@ -69,5 +69,5 @@ func (b *bench) track(ctx context.Context, o *organisation, series, round int) e
 	if err != nil {
 		return err
 	}
-	return b.request(ctx, b.pg, o, http.MethodPost, "/videos/bulk", text, io.Discard)
+	return b.sendAs(ctx, b.pg, o, http.MethodPost, "/videos/bulk", text, io.Discard)
 }

@@ -42,7 +42,7 @@ func (b *bench) measureCallers(ctx context.Context) ([]report.Fact, error) {
 	if err := errors.Join(err, collector.err); err != nil {
 		return nil, err
 	}
-	pages := fmt.Sprintf("%d callers of %d organisations, each reads %d pages of %d videos while the collector stores batches of %d videos", callers, len(b.readers()),
+	pages := fmt.Sprintf("%d callers of %d organisations, each reads %d pages of %d videos while the collector stores batches of %d videos", callers, len(b.readingOrganisations()),
 		callerPages, b.writeVideos()/2, b.batchSize())
 	return []report.Fact{
 		{Name: pages, Value: fmt.Sprintf("p50 %.0f ms, p99 %.0f ms, %d of %d refused with 503", milliseconds(median(took)), milliseconds(percentile(took, 99)),
@@ -62,7 +62,7 @@ type collecting struct {
 // least one batch.
 func (b *bench) collectUntil(ctx, end context.Context) (c collecting) {
 	for len(c.took) == 0 || end.Err() == nil {
-		took, err := storeStep(b.pg, b.batchSize())(ctx, 0)
+		took, err := storeBatchStep(b.pg, b.batchSize())(ctx, 0)
 		if err != nil {
 			c.err = err
 			return c
@@ -72,9 +72,9 @@ func (b *bench) collectUntil(ctx, end context.Context) (c collecting) {
 	return c
 }
 
-// readers returns the organisations whose pages the callers read. There are several organisations, because the server handles at most four
+// readingOrganisations returns the organisations whose pages the callers read. There are several organisations, because the server handles at most four
 // requests of one organisation at the same time.
-func (b *bench) readers() []*organisation {
+func (b *bench) readingOrganisations() []*organisation {
 	return append([]*organisation{b.pg.writes}, b.pg.others...)
 }
 
@@ -83,16 +83,16 @@ func (b *bench) readers() []*organisation {
 func (b *bench) readPages(ctx context.Context) (took []time.Duration, refused int, peak float64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	path := ordered("created_at", b.writeVideos()/2).path()
+	path := orderedListing("created_at", b.writeVideos()/2).path()
 	var mutex sync.Mutex
 	var running sync.WaitGroup
-	readers := b.readers()
+	readers := b.readingOrganisations()
 	for caller := range callers {
 		running.Go(func() {
 			o := readers[caller%len(readers)]
 			for range callerPages {
 				start := time.Now()
-				err := b.request(ctx, b.pg, o, http.MethodGet, path, nil, io.Discard)
+				err := b.sendAs(ctx, b.pg, o, http.MethodGet, path, nil, io.Discard)
 				if err != nil && !errors.Is(err, errUnavailable) {
 					cancel(err)
 					return
@@ -122,7 +122,7 @@ func (b *bench) readPages(ctx context.Context) (took []time.Duration, refused in
 
 // residentMemory returns the resident memory of the server in MiB. On systems without /proc, it returns 0.
 func (b *bench) residentMemory() (float64, error) {
-	text := field(fmt.Sprintf("/proc/%d/status", b.pg.server.Process.Pid), "VmRSS")
+	text := procField(fmt.Sprintf("/proc/%d/status", b.pg.server.Process.Pid), "VmRSS")
 	if text == "" {
 		return 0, nil
 	}

@@ -16,15 +16,15 @@ import (
 // collectorCases compares two times: the time in which the collector stores a batch of answers of a source, and the time in which
 // PostgreSQL stores the same history points with COPY.
 func collectorCases(b *bench) []benchCase {
-	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: storeStep(b.pg, b.batchSize()),
+	return []benchCase{{group: "Collector", name: fmt.Sprintf("store a batch of %d videos / COPY of the points", b.batchSize()), goal: 7.0, measured: storeBatchStep(b.pg, b.batchSize()),
 		limit: b.copyInStep("bench_points", b.batchSize(), func(int) string {
-			return fmt.Sprintf("SELECT * FROM snapshots_daily WHERE organisation_id = '%s' AND day = '%s'", b.pg.writes.id, b.pg.batchDay().Format(time.DateOnly))
+			return fmt.Sprintf("SELECT * FROM snapshots_daily WHERE organisation_id = '%s' AND day = '%s'", b.pg.writes.id, b.pg.batchTime().Format(time.DateOnly))
 		})}}
 }
 
-// storeStep returns a step of the benchmark that stores made-up answers of a source. The parameter size is the number of videos, which belong
+// storeBatchStep returns a step of the benchmark that stores made-up answers of a source. The parameter size is the number of videos, which belong
 // to the organisation i.writes. Each run of the step stores answers for the day after the day of the last run.
-func storeStep(i *instance, size int) step {
+func storeBatchStep(i *instance, size int) step {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		claim, outcomes, err := i.nextBatch(ctx, size)
 		if err != nil {
@@ -36,14 +36,14 @@ func storeStep(i *instance, size int) step {
 	}
 }
 
-// batchDay returns the time of the store's clock, which is the time of the last batch. For each batch, nextBatch sets this clock to noon of
+// batchTime returns the time of the store's clock, which is the time of the last batch. For each batch, nextBatch sets this clock to noon of
 // the next day.
-func (i *instance) batchDay() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
+func (i *instance) batchTime() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
 // nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims videos of
 // the organisation i.writes; size is their number. It returns the claim, and made-up answers in which all counts are higher than before.
 func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []ingest.Outcome, error) {
-	at := i.batchDay().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
+	at := i.batchTime().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
 	i.clock.Store(at.UnixMicro())
 	claim := queue.Claim{Token: store.NewID(), At: store.InstantOf(at)}
 	page, err := i.store.Org(i.writes.id).Videos(ctx, store.VideoQuery{HasMetrics: new(true), WithoutTotal: true, Order: store.Order{Column: "created_at"},
@@ -60,14 +60,14 @@ func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []inge
 		target := queue.Target{Platform: v.Platform, Kind: queue.KindVideo, ExternalID: v.ExternalID, Handle: v.Username, Link: v.Link}
 		claim.Targets = append(claim.Targets, target)
 		facts := &ingest.VideoFacts{Title: &v.Title, Username: &v.Username, SongName: v.SongName, SongLink: v.SongLink,
-			Views: higher(v.LatestViews), Likes: higher(v.LatestLikes), Comments: higher(v.LatestComments), Shares: higher(v.LatestShares), Bookmarks: higher(v.LatestBookmarks)}
+			Views: higherCount(v.LatestViews), Likes: higherCount(v.LatestLikes), Comments: higherCount(v.LatestComments), Shares: higherCount(v.LatestShares), Bookmarks: higherCount(v.LatestBookmarks)}
 		outcomes[n] = ingest.Outcome{Target: target, Facts: facts, Details: true, Source: store.SandboxSource, State: "active", NextAt: store.InstantOf(at.AddDate(0, 0, 1))}
 	}
 	return claim, outcomes, i.leaseTargets(ctx, claim)
 }
 
-// higher returns a count that is about one percent higher, or nil if count is nil, which means unknown.
-func higher(count *int64) *int64 {
+// higherCount returns a count that is about one percent higher, or nil if count is nil, which means unknown.
+func higherCount(count *int64) *int64 {
 	if count == nil {
 		return nil
 	}

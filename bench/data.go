@@ -27,7 +27,7 @@ type bench struct {
 	db     *pgx.Conn // connection for the SQL statements that are compared with requests, such as COPY
 	stop   []func()  // functions that the method close calls, in reverse order
 
-	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the field lite is nil until startLite is called
+	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the field lite is nil until startSQLite is called
 	bulkSmall *organisation // organisation with a tenth of the videos of pg.writes, for requests that track links
 }
 
@@ -58,13 +58,13 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	}
 	b.pg = &instance{bin: o.bin, url: regexp.MustCompile(`/[^/?]*(\?|$)`).ReplaceAllString(root, "/"+b.name+"$1")}
 	b.stop = append(b.stop, b.pg.close)
-	if err = b.pg.open(ctx); err != nil {
+	if err = b.pg.openStore(ctx); err != nil {
 		return b, err
 	}
 	if b.db, err = pgx.Connect(ctx, b.pg.url); err != nil {
 		return b, err
 	}
-	if err = b.fill(ctx); err != nil {
+	if err = b.fillDatabase(ctx); err != nil {
 		return b, err
 	}
 	if err = b.createLimitTables(ctx); err != nil {
@@ -83,8 +83,8 @@ func (o options) writeVideos() int { return min(10_000, o.readVideos()) }
 // batchSize returns the number of videos whose answers the collector stores in one batch.
 func (o options) batchSize() int { return o.writeVideos() / 2 }
 
-// fill creates all organisations in the PostgreSQL database, with their made-up data.
-func (b *bench) fill(ctx context.Context) error {
+// fillDatabase creates all organisations in the PostgreSQL database, with their made-up data.
+func (b *bench) fillDatabase(ctx context.Context) error {
 	for _, part := range []struct {
 		orgs, videos, days int
 		use                func(made []*organisation)
@@ -95,25 +95,25 @@ func (b *bench) fill(ctx context.Context) error {
 		{1, b.writeVideos() / 10, writeDays, func(made []*organisation) { b.bulkSmall = made[0] }},
 		{max(1, int(90*b.scale)), b.writeVideos(), 1, func(made []*organisation) { b.pg.others = made }},
 	} {
-		made, err := b.pg.seed(ctx, part.orgs, part.videos, part.days)
+		made, err := b.pg.seedOrganisations(ctx, part.orgs, part.videos, part.days)
 		if err != nil {
 			return err
 		}
 		part.use(made)
 	}
 	for _, o := range []*organisation{b.pg.large, b.pg.small} {
-		if err := b.pg.addMany(ctx, o); err != nil {
+		if err := b.pg.addManyVideos(ctx, o); err != nil {
 			return err
 		}
-		if err := b.findOld(ctx, o); err != nil {
+		if err := b.findOldVideos(ctx, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// findOld sets o.old to the ids of up to 40 videos whose histories have the full length of readDays. It returns an error if there are none.
-func (b *bench) findOld(ctx context.Context, o *organisation) error {
+// findOldVideos sets o.old to the ids of up to 40 videos whose histories have the full length of readDays. It returns an error if there are none.
+func (b *bench) findOldVideos(ctx context.Context, o *organisation) error {
 	rows, err := b.db.Query(ctx, `SELECT video_id::text FROM snapshots_weekly WHERE organisation_id = $1 GROUP BY video_id
  HAVING MIN(day) < CURRENT_DATE - $2::integer ORDER BY video_id LIMIT 40`, o.id, readDays-8)
 	if err != nil {
@@ -141,12 +141,12 @@ func (b *bench) close() {
 	}
 }
 
-// describe returns a report that describes the machine and the data of this run. The caller adds the results.
-func (b *bench) describe(ctx context.Context) (report.Report, error) {
+// newReport returns a report that describes the machine and the data of this run. The caller adds the results.
+func (b *bench) newReport(ctx context.Context) (report.Report, error) {
 	r := report.Report{Date: time.Now().UTC().Format(time.DateOnly), Revision: b.revision, Rounds: b.rounds, Slack: report.Slack,
-		Machine: report.Machine{CPU: cmp.Or(field("/proc/cpuinfo", "model name"), "an unknown processor"), Cores: runtime.NumCPU(), Go: runtime.Version(), Settings: map[string]string{}}}
+		Machine: report.Machine{CPU: cmp.Or(procField("/proc/cpuinfo", "model name"), "an unknown processor"), Cores: runtime.NumCPU(), Go: runtime.Version(), Settings: map[string]string{}}}
 	var kilobytes float64
-	if _, err := fmt.Sscan(field("/proc/meminfo", "MemTotal"), &kilobytes); err == nil {
+	if _, err := fmt.Sscan(procField("/proc/meminfo", "MemTotal"), &kilobytes); err == nil {
 		r.Machine.MemoryGiB = kilobytes / (1 << 20)
 	}
 	if err := b.db.QueryRow(ctx, "SELECT split_part(current_setting('server_version'), ' ', 1)").Scan(&r.Machine.PostgreSQL); err != nil {
@@ -165,9 +165,9 @@ func (b *bench) describe(ctx context.Context) (report.Report, error) {
 	return r, err
 }
 
-// field returns the value that a file of /proc gives for a name, such as "X" for the line "model name : X". It returns the first value if
+// procField returns the value that a file of /proc gives for a name, such as "X" for the line "model name : X". It returns the first value if
 // there are several, and "" if there is none or the system has no /proc.
-func field(file, name string) string {
+func procField(file, name string) string {
 	f, err := os.Open(file) //nolint:gosec // a file of /proc
 	if err != nil {
 		return ""

@@ -11,16 +11,16 @@ func growthCases(b *bench) []benchCase {
 		out = append(out, benchCase{group: "Growth", name: name + ", 10 times the videos", goal: 1.5, measured: of(large), limit: of(small)})
 	}
 	gets := func(name, path string) {
-		add(name, func(o *organisation) step { return repeatStep(5, b.getStep(o, always(path))) })
+		add(name, func(o *organisation) step { return repeatStep(5, b.getStep(o, sameInEachRound(path))) })
 	}
 	page := func(name string, of func(o *organisation) int) {
 		add(name, func(o *organisation) step {
-			return repeatStep(5, b.getStep(o, always(fmt.Sprintf("%s&page=%d", ordered("created_at", 100).path(), of(o)))))
+			return repeatStep(5, b.getStep(o, sameInEachRound(fmt.Sprintf("%s&page=%d", orderedListing("created_at", 100).path(), of(o)))))
 		})
 	}
-	gets("100 videos by created_at", ordered("created_at", 100).path())
-	gets("100 videos by latest_views", ordered("latest_views", 100).path())
-	for _, l := range filtered(100) {
+	gets("100 videos by created_at", orderedListing("created_at", 100).path())
+	gets("100 videos by latest_views", orderedListing("latest_views", 100).path())
+	for _, l := range filteredListings(100) {
 		gets("100 videos "+l.name, l.path())
 	}
 	page("last page of 100", func(o *organisation) int { return o.videos / 100 })

@@ -17,7 +17,7 @@ func historyCases(b *bench) []benchCase {
 		b.videoHistory(o, readDays, 2.0),
 		b.videoHistory(o, 30, 1.5),
 		{group: "Histories", name: "30 days of the organisation / 30 rows by primary key", goal: 2.0,
-			measured: repeatStep(20, b.getStep(o, always(organisationHistory()))),
+			measured: repeatStep(20, b.getStep(o, sameInEachRound(organisationHistory()))),
 			limit: repeatStep(20, b.selectStep(30, "SELECT * FROM organisation_days WHERE organisation_id = $1 AND day BETWEEN $2 AND $3", func(int) []any {
 				return []any{o.id, daysAgo(29), daysAgo(0)}
 			}))},
@@ -59,7 +59,7 @@ func (b *bench) videoHistory(o *organisation, days int, goal float64) benchCase 
 		prepare: []func(context.Context) error{func(ctx context.Context) error {
 			for round := range o.old {
 				var points []struct{ Date string }
-				if err := b.read(ctx, b.pg, o, path(round), &points); err != nil {
+				if err := b.getJSON(ctx, b.pg, o, path(round), &points); err != nil {
 					return err
 				}
 				// The history can begin up to a week late: its oldest point may be a weekly one, which is stored on the last day of its week.

@@ -42,13 +42,13 @@ type organisation struct {
 	id     uuid.UUID
 	token  string
 	videos int      // number of videos before the first measurement
-	many   int      // number of videos that addMany added; they have the username manyHandle and are in the collection manyCollection
+	many   int      // number of videos that addManyVideos added; they have the username manyHandle and are in the collection manyCollection
 	old    []string // ids of videos whose histories have readDays days
 }
 
-// open migrates the database and opens its store.
-func (i *instance) open(ctx context.Context) (err error) {
-	if _, err := i.output(ctx, "reeltally", "migrate"); err != nil {
+// openStore migrates the database and opens its store.
+func (i *instance) openStore(ctx context.Context) (err error) {
+	if _, err := i.outputOf(ctx, "reeltally", "migrate"); err != nil {
 		return err
 	}
 	i.clock.Store(time.Now().UnixMicro())
@@ -67,9 +67,9 @@ func (i *instance) close() {
 	}
 }
 
-// command returns a command that runs a program on the database of the instance. If program has no folder, it is a program in the folder
+// newCommand returns a command that runs a program on the database of the instance. If program has no folder, it is a program in the folder
 // i.bin.
-func (i *instance) command(ctx context.Context, program string, arguments ...string) *exec.Cmd {
+func (i *instance) newCommand(ctx context.Context, program string, arguments ...string) *exec.Cmd {
 	if filepath.Base(program) == program {
 		program = filepath.Join(i.bin, program)
 	}
@@ -79,22 +79,22 @@ func (i *instance) command(ctx context.Context, program string, arguments ...str
 	return c
 }
 
-// output runs a program on the database of the instance and returns the program's standard output. If the program fails, the error contains
+// outputOf runs a program on the database of the instance and returns the program's standard output. If the program fails, the error contains
 // its standard error.
-func (i *instance) output(ctx context.Context, program string, arguments ...string) ([]byte, error) {
-	out, err := i.command(ctx, program, arguments...).Output()
+func (i *instance) outputOf(ctx context.Context, program string, arguments ...string) ([]byte, error) {
+	out, err := i.newCommand(ctx, program, arguments...).Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return nil, fmt.Errorf("%s %s: %s", program, strings.Join(arguments, " "), exit.Stderr)
 	}
 	return out, err
 }
 
-// seed creates as many organisations as orgs says, and a token for each. Each organisation gets the given number of made-up videos, whose
+// seedOrganisations creates as many organisations as orgs says, and a token for each. Each organisation gets the given number of made-up videos, whose
 // histories have up to the given number of days.
-func (i *instance) seed(ctx context.Context, orgs, videos, days int) ([]*organisation, error) {
+func (i *instance) seedOrganisations(ctx context.Context, orgs, videos, days int) ([]*organisation, error) {
 	arguments := []string{"seed", fmt.Sprint("--orgs=", orgs), fmt.Sprint("--videos=", videos), fmt.Sprint("--days=", days), "--json"}
 	fmt.Fprintln(os.Stderr, "reeltally", strings.Join(arguments, " "))
-	out, err := i.output(ctx, "reeltally", arguments...)
+	out, err := i.outputOf(ctx, "reeltally", arguments...)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (i *instance) seed(ctx context.Context, orgs, videos, days int) ([]*organis
 		if err := lines.Decode(&line); err != nil {
 			return nil, err
 		}
-		out, err := i.output(ctx, "reeltally", "token", "create", "--org="+line.ID.String(), "--name=bench", "--json")
+		out, err := i.outputOf(ctx, "reeltally", "token", "create", "--org="+line.ID.String(), "--name=bench", "--json")
 		if err != nil {
 			return nil, err
 		}
@@ -119,13 +119,13 @@ func (i *instance) seed(ctx context.Context, orgs, videos, days int) ([]*organis
 	return made, nil
 }
 
-// These constants are the handle of the account and the name of the collection that addMany creates.
+// These constants are the handle of the account and the name of the collection that addManyVideos creates.
 const manyHandle, manyCollection = "bench.many", "Bench many"
 
-// addMany adds a TikTok account with up to 6,000 videos to an organisation, and puts these videos into a collection. Lists that are
+// addManyVideos adds a TikTok account with up to 6,000 videos to an organisation, and puts these videos into a collection. Lists that are
 // filtered by account or collection need it, because the other accounts have at most 30 videos, which is less than a page. The added videos
 // are copies of existing videos under other ids.
-func (i *instance) addMany(ctx context.Context, o *organisation) error {
+func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 	org := i.store.Org(o.id)
 	page, err := org.Videos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	if err != nil {
@@ -159,7 +159,7 @@ func tiktokLink(handle, id string) string {
 
 // startServer starts a ReelTally server and waits until the server logs its address, which startServer stores in i.address.
 func (i *instance) startServer(ctx context.Context) error {
-	i.server = i.command(ctx, "server")
+	i.server = i.newCommand(ctx, "server")
 	stderr, err := i.server.StderrPipe()
 	if err != nil {
 		return err

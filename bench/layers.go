@@ -16,12 +16,12 @@ func layerCases(b *bench) []benchCase {
 	var bare string // address of the server that uses only net/http
 	return []benchCase{
 		{group: "Layers", name: "GET /authenticate / the same bytes from net/http", goal: 1.4,
-			measured: repeatStep(200, b.getStep(o, always("/authenticate"))),
+			measured: repeatStep(200, b.getStep(o, sameInEachRound("/authenticate"))),
 			limit: repeatStep(200, timedStep(func(ctx context.Context, _ int) error {
 				return b.getURL(ctx, bare, io.Discard)
 			})),
 			prepare: []func(context.Context) error{func(ctx context.Context) (err error) {
-				bare, err = b.startBare(ctx, "/authenticate")
+				bare, err = b.startBareServer(ctx, "/authenticate")
 				return err
 			}}},
 		{group: "Layers", name: "GET /videos/{ad_id} / the row by primary key, prepared", goal: 2.5, measured: repeatStep(50, b.getStep(o, oneVideo(o))),
@@ -36,9 +36,9 @@ func oneVideo(o *organisation) func(round int) string {
 	return func(round int) string { return "/videos/" + o.old[round%len(o.old)] }
 }
 
-// startBare starts the program bench/peers/bare, which answers every request with fixed bytes. The bytes are ReelTally's answer to a GET
-// request of the given path. startBare checks that the program answers with the same body, and returns the program's address.
-func (b *bench) startBare(ctx context.Context, path string) (string, error) {
+// startBareServer starts the program bench/peers/bare, which answers every request with fixed bytes. The bytes are ReelTally's answer to a GET
+// request of the given path. startBareServer checks that the program answers with the same body, and returns the program's address.
+func (b *bench) startBareServer(ctx context.Context, path string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.pg.address+path, http.NoBody)
 	if err != nil {
 		return "", err
@@ -57,7 +57,7 @@ func (b *bench) startBare(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := b.pg.command(ctx, "bare")
+	c := b.pg.newCommand(ctx, "bare")
 	c.Stdin = bytes.NewReader(input)
 	address, err := b.startPeer(c)
 	if err != nil {

@@ -21,9 +21,9 @@ type listing struct {
 // path returns the path and query string of the request, which follow the base URL of a server.
 func (l listing) path() string { return fmt.Sprintf("/videos?limit=%d&%s", l.rows, l.query) }
 
-// times returns how often a step requests the page in each round of the benchmark. Pages of up to 100 videos are requested several times,
+// repetitions returns how often a step requests the page in each round of the benchmark. Pages of up to 100 videos are requested several times,
 // because one request is too short to be measured.
-func (l listing) times() int {
+func (l listing) repetitions() int {
 	if l.rows <= 100 {
 		return 5
 	}
@@ -32,7 +32,7 @@ func (l listing) times() int {
 
 // listStep returns a step of the benchmark that requests the page l from the server on PostgreSQL, for the organisation bench.pg.large.
 func (b *bench) listStep(l listing) step {
-	return repeatStep(l.times(), b.getStep(b.pg.large, always(l.path())))
+	return repeatStep(l.repetitions(), b.getStep(b.pg.large, sameInEachRound(l.path())))
 }
 
 // sql returns the SQL query for the rows of the page, with the given columns, for the organisation o.
@@ -41,15 +41,15 @@ func (l listing) sql(columns string, o *organisation) string {
 		columns, l.table, o.id, l.where, l.order, l.rows)
 }
 
-// ordered describes the first page of the list of all videos, in descending order of the column that the parameter order names. The
+// orderedListing describes the first page of the list of all videos, in descending order of the column that the parameter order names. The
 // parameter rows is the number of videos on the page.
-func ordered(order string, rows int) listing {
+func orderedListing(order string, rows int) listing {
 	return listing{name: "by " + order, query: "order_by=" + order, table: "bench_videos", order: order, rows: rows}
 }
 
-// filtered describes the first pages of three lists: the videos of one username, the videos of a range of upload dates, and the videos of
+// filteredListings describes the first pages of three lists: the videos of one username, the videos of a range of upload dates, and the videos of
 // one collection. Each page has the given number of rows.
-func filtered(rows int) []listing {
+func filteredListings(rows int) []listing {
 	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly) }
 	const newest, oldest = 2, 3 * 365 // days since the upload
 	return []listing{
@@ -72,24 +72,24 @@ func listCases(b *bench) []benchCase {
 	var out []benchCase
 	copied := func(l listing, goal float64) {
 		out = append(out, benchCase{group: "Lists", name: fmt.Sprintf("%d videos %s / COPY", l.rows, l.name), goal: goal, prepare: []func(context.Context) error{b.checkPage(l)},
-			measured: b.listStep(l), limit: repeatStep(l.times(), b.copyOutStep(l.rows, always(l.sql(videoColumns, o))))})
+			measured: b.listStep(l), limit: repeatStep(l.repetitions(), b.copyOutStep(l.rows, sameInEachRound(l.sql(videoColumns, o))))})
 	}
 	page, filteredPage := min(5000, o.videos), min(5000, o.many)
-	copied(ordered("created_at", page), 1.0)
-	copied(ordered("latest_views", page), 1.1)
-	copied(ordered("created_at", 100), 1.1)
+	copied(orderedListing("created_at", page), 1.0)
+	copied(orderedListing("latest_views", page), 1.1)
+	copied(orderedListing("created_at", 100), 1.1)
 	for _, rows := range []int{filteredPage, 100} {
-		for _, l := range filtered(rows) {
+		for _, l := range filteredListings(rows) {
 			copied(l, 2.0)
 		}
 	}
 	for _, rows := range []int{page, 100} {
 		for _, order := range orders {
 			out = append(out, benchCase{group: "Orders", name: fmt.Sprintf("%d videos by %s / by created_at", rows, order), goal: 1.5,
-				measured: b.listStep(ordered(order, rows)), limit: b.listStep(ordered("created_at", rows))})
+				measured: b.listStep(orderedListing(order, rows)), limit: b.listStep(orderedListing("created_at", rows))})
 		}
 	}
-	hundred := ordered("created_at", 100)
+	hundred := orderedListing("created_at", 100)
 	first := b.listStep(hundred)
 	at := func(page int) step {
 		l := hundred
@@ -101,10 +101,10 @@ func listCases(b *bench) []benchCase {
 		benchCase{group: "Pages", name: "middle page of 100 / first page", goal: 10, measured: at(o.videos / 200), limit: first},
 		benchCase{group: "Pages", name: "last page of 100 / first page", goal: 1.5, measured: at(o.videos / 100), limit: first},
 		benchCase{group: "Pages", name: "page of 100 after the middle page, by cursor / first page", goal: 1.5, limit: first,
-			measured: repeatStep(hundred.times(), b.getStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
+			measured: repeatStep(hundred.repetitions(), b.getStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
 			prepare: []func(context.Context) error{func(ctx context.Context) error {
 				var answer videoPage
-				err := b.read(ctx, b.pg, o, fmt.Sprintf("%s&page=%d", hundred.path(), o.videos/200), &answer)
+				err := b.getJSON(ctx, b.pg, o, fmt.Sprintf("%s&page=%d", hundred.path(), o.videos/200), &answer)
 				cursor = answer.Pagination.NextCursor
 				return err
 			}}})
@@ -126,7 +126,7 @@ type videoPage struct {
 func (b *bench) checkPage(l listing) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var answer videoPage
-		if err := b.read(ctx, b.pg, b.pg.large, l.path(), &answer); err != nil {
+		if err := b.getJSON(ctx, b.pg, b.pg.large, l.path(), &answer); err != nil {
 			return err
 		}
 		rows, err := b.db.Query(ctx, l.sql("id::text", b.pg.large))

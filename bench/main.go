@@ -60,8 +60,8 @@ type options struct {
 	rounds                                int
 }
 
-// check returns an error if the flags are invalid.
-func (o options) check() error {
+// validate returns an error if the flags are invalid.
+func (o options) validate() error {
 	switch {
 	case o.scale < 0.02:
 		return fmt.Errorf("-scale is %g; it must be 0.02 or more", o.scale)
@@ -79,7 +79,7 @@ func (o options) check() error {
 // run creates and fills a database, starts a server, measures all cases (comparisons) and reports the results. It returns an error if a
 // ratio misses its goal by more than the factor report.Slack.
 func run(ctx context.Context, o options) error {
-	if err := o.check(); err != nil {
+	if err := o.validate(); err != nil {
 		return err
 	}
 	b, err := newBench(ctx, o)
@@ -87,17 +87,17 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer b.close()
-	r, err := b.describe(ctx)
+	r, err := b.newReport(ctx)
 	if err != nil {
 		return err
 	}
-	if r.Results, err = measure(ctx, b.selected(), o.rounds); err != nil {
+	if r.Results, err = measure(ctx, b.selectedCases(), o.rounds); err != nil {
 		return err
 	}
 	if r.Facts, err = b.measureCallers(ctx); err != nil {
 		return err
 	}
-	if err := write(r, o); err != nil {
+	if err := writeReport(r, o); err != nil {
 		return err
 	}
 	if n := r.Missed(); n > 0 {
@@ -115,8 +115,8 @@ func (b *bench) cases() []benchCase {
 	return all
 }
 
-// selected returns the cases (comparisons) whose names match the regular expression of the flag -only.
-func (b *bench) selected() []benchCase {
+// selectedCases returns the cases (comparisons) whose names match the regular expression of the flag -only.
+func (b *bench) selectedCases() []benchCase {
 	only := regexp.MustCompile(b.only)
 	var chosen []benchCase
 	for _, c := range b.cases() {
@@ -127,9 +127,9 @@ func (b *bench) selected() []benchCase {
 	return chosen
 }
 
-// write prints the report and writes it as JSON to the file of the flag -out. If the flag -docs is set, write also replaces the results in
+// writeReport prints the report and writes it as JSON to the file of the flag -out. If the flag -docs is set, writeReport also replaces the results in
 // the documents of that folder.
-func write(r report.Report, o options) error {
+func writeReport(r report.Report, o options) error {
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err

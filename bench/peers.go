@@ -28,7 +28,7 @@ type peer struct {
 func peerCases(b *bench) []benchCase {
 	list := func(o *organisation, rows int) string { return fmt.Sprintf("/%s/videos?limit=%d", o.id, rows) }
 	peers := []peer{{name: "echo and GORM", goals: map[int]float64{5000: 8, 100: 20}, path: list,
-		start: func(ctx context.Context) (string, error) { return b.startPeer(b.pg.command(ctx, "gorm")) }}}
+		start: func(ctx context.Context) (string, error) { return b.startPeer(b.pg.newCommand(ctx, "gorm")) }}}
 	if b.peers == "all" {
 		peers = append(peers,
 			peer{name: "fastify and pg", goals: map[int]float64{5000: 10}, path: list, start: b.startFastify},
@@ -52,9 +52,9 @@ func peerCases(b *bench) []benchCase {
 				continue
 			}
 			rows := min(size, b.pg.large.videos)
-			ours, path := ordered("created_at", rows), p.path(b.pg.large, rows)
+			ours, path := orderedListing("created_at", rows), p.path(b.pg.large, rows)
 			out = append(out, benchCase{group: "Peers", name: fmt.Sprintf("%d videos by %s / ReelTally", rows, p.name), goal: goal, atLeast: true,
-				measured: repeatStep(ours.times(), timedStep(func(ctx context.Context, _ int) error { return b.getURL(ctx, address+path, io.Discard) })),
+				measured: repeatStep(ours.repetitions(), timedStep(func(ctx context.Context, _ int) error { return b.getURL(ctx, address+path, io.Discard) })),
 				limit:    b.listStep(ours),
 				prepare:  []func(context.Context) error{start, func(ctx context.Context) error { return b.checkPeer(ctx, address+path, rows) }}})
 		}
@@ -83,7 +83,7 @@ func (b *bench) startFastify(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	node := b.pg.command(ctx, program, filepath.Join(folder, "server.js"))
+	node := b.pg.newCommand(ctx, program, filepath.Join(folder, "server.js"))
 	return b.startPeer(node)
 }
 
@@ -104,7 +104,7 @@ func (b *bench) startPocketBase(ctx context.Context) (string, error) {
 		return "", err
 	}
 	b.stop = append(b.stop, func() { _ = os.RemoveAll(folder) })
-	return b.startPeer(b.pg.command(ctx, program, b.pg.large.id.String(), folder))
+	return b.startPeer(b.pg.newCommand(ctx, program, b.pg.large.id.String(), folder))
 }
 
 // checkPeer requests a page of videos from another implementation of the list. It returns an error if the page does not have the expected

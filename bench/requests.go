@@ -10,9 +10,9 @@ import (
 	"net/http"
 )
 
-// request sends a request with the token of an organisation to the server of an instance, and writes the body of the response to output. It
+// sendAs sends a request with the token of an organisation to the server of an instance, and writes the body of the response to output. It
 // returns an error if the status is not 200, and the error errUnavailable if the status is 503.
-func (b *bench) request(ctx context.Context, i *instance, o *organisation, method, path string, body []byte, output io.Writer) error {
+func (b *bench) sendAs(ctx context.Context, i *instance, o *organisation, method, path string, body []byte, output io.Writer) error {
 	r, err := http.NewRequestWithContext(ctx, method, i.address+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -62,18 +62,18 @@ func (b *bench) getURL(ctx context.Context, url string, output io.Writer) error 
 // response. The function path returns the path of the request in each round of the benchmark.
 func (b *bench) getStep(o *organisation, path func(round int) string) step {
 	return timedStep(func(ctx context.Context, round int) error {
-		return b.request(ctx, b.pg, o, http.MethodGet, path(round), nil, io.Discard)
+		return b.sendAs(ctx, b.pg, o, http.MethodGet, path(round), nil, io.Discard)
 	})
 }
 
-// read sends a GET request for an organisation, and decodes the JSON of the response into the value to which result points.
-func (b *bench) read(ctx context.Context, i *instance, o *organisation, path string, result any) error {
+// getJSON sends a GET request for an organisation, and decodes the JSON of the response into the value to which result points.
+func (b *bench) getJSON(ctx context.Context, i *instance, o *organisation, path string, result any) error {
 	var body bytes.Buffer
-	if err := b.request(ctx, i, o, http.MethodGet, path, nil, &body); err != nil {
+	if err := b.sendAs(ctx, i, o, http.MethodGet, path, nil, &body); err != nil {
 		return err
 	}
 	return json.Unmarshal(body.Bytes(), result)
 }
 
-// always returns a function that returns the same path or SQL query in every round of the benchmark.
-func always(text string) func(int) string { return func(int) string { return text } }
+// sameInEachRound returns a function that returns the same path or SQL query in every round of the benchmark.
+func sameInEachRound(text string) func(int) string { return func(int) string { return text } }

@@ -12,23 +12,23 @@ import (
 
 // sqliteCases compares ReelTally on SQLite with ReelTally on PostgreSQL.
 func sqliteCases(b *bench) []benchCase {
-	list := ordered("created_at", min(5000, b.pg.large.videos))
-	prepare := []func(context.Context) error{b.startLite}
+	list := orderedListing("created_at", min(5000, b.pg.large.videos))
+	prepare := []func(context.Context) error{b.startSQLite}
 	return []benchCase{
 		{group: "SQLite", name: fmt.Sprintf("%d videos by created_at / PostgreSQL", list.rows), goal: 2.5, prepare: prepare, limit: b.listStep(list),
 			measured: timedStep(func(ctx context.Context, _ int) error {
-				return b.request(ctx, b.lite, b.lite.large, http.MethodGet, list.path(), nil, io.Discard)
+				return b.sendAs(ctx, b.lite, b.lite.large, http.MethodGet, list.path(), nil, io.Discard)
 			})},
-		{group: "SQLite", name: fmt.Sprintf("store a batch of %d videos / PostgreSQL", b.batchSize()), goal: 2.5, prepare: prepare, limit: storeStep(b.pg, b.batchSize()),
+		{group: "SQLite", name: fmt.Sprintf("store a batch of %d videos / PostgreSQL", b.batchSize()), goal: 2.5, prepare: prepare, limit: storeBatchStep(b.pg, b.batchSize()),
 			measured: func(ctx context.Context, round int) (time.Duration, error) {
-				return storeStep(b.lite, b.batchSize())(ctx, round)
+				return storeBatchStep(b.lite, b.batchSize())(ctx, round)
 			}},
 	}
 }
 
-// startLite creates a SQLite database with two organisations, one for requests that read and one for stored batches, and starts a server on
-// it. If the server is already running, startLite does nothing.
-func (b *bench) startLite(ctx context.Context) error {
+// startSQLite creates a SQLite database with two organisations, one for requests that read and one for stored batches, and starts a server on
+// it. If the server is already running, startSQLite does nothing.
+func (b *bench) startSQLite(ctx context.Context) error {
 	if b.lite.server != nil {
 		return nil
 	}
@@ -38,19 +38,19 @@ func (b *bench) startLite(ctx context.Context) error {
 	}
 	b.stop = append(b.stop, func() { _ = os.RemoveAll(folder) }, b.lite.close)
 	b.lite.url = "sqlite:" + filepath.Join(folder, "bench.db")
-	if err := b.lite.open(ctx); err != nil {
+	if err := b.lite.openStore(ctx); err != nil {
 		return err
 	}
-	large, err := b.lite.seed(ctx, 1, b.readVideos(), readDays)
+	large, err := b.lite.seedOrganisations(ctx, 1, b.readVideos(), readDays)
 	if err != nil {
 		return err
 	}
-	writes, err := b.lite.seed(ctx, 1, b.writeVideos(), writeDays)
+	writes, err := b.lite.seedOrganisations(ctx, 1, b.writeVideos(), writeDays)
 	if err != nil {
 		return err
 	}
 	b.lite.large, b.lite.writes = large[0], writes[0]
-	if err := b.lite.addMany(ctx, b.lite.large); err != nil {
+	if err := b.lite.addManyVideos(ctx, b.lite.large); err != nil {
 		return err
 	}
 	return b.lite.startServer(ctx)

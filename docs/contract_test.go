@@ -23,13 +23,13 @@ func documents(t *testing.T) []string {
 
 func TestDocuments_nameTestsThatExist(t *testing.T) {
 	t.Parallel()
-	all, _ := tests()
+	all, _ := allTests()
 	exists := map[string]bool{"TestMain": true}
 	for _, f := range all {
 		exists[f.name] = true
 	}
 	for _, page := range append(documents(t), "../CONTRIBUTING.md") {
-		for _, m := range testName.FindAllStringSubmatch(read(t, page), -1) {
+		for _, m := range testName.FindAllStringSubmatch(readDocument(t, page), -1) {
 			require.True(t, exists[m[1]], "docs/%s names %s, which is not a test", page, m[1])
 		}
 	}
@@ -41,7 +41,7 @@ const lastPoint = 33
 func TestContract_everyRowNamesATest(t *testing.T) {
 	t.Parallel()
 	point := 0
-	for line := range strings.Lines(read(t, "contract.md")) {
+	for line := range strings.Lines(readDocument(t, "contract.md")) {
 		cells := strings.Split(strings.TrimSpace(line), " | ")
 		if !strings.HasPrefix(line, "| A") {
 			continue
@@ -62,7 +62,7 @@ func TestDocuments_areLinkedAndHaveValidLinks(t *testing.T) {
 	t.Parallel()
 	linked := map[string]bool{}
 	for _, page := range append(documents(t), "../README.md") {
-		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
+		for _, m := range link.FindAllStringSubmatch(readDocument(t, page), -1) {
 			target := filepath.Join(filepath.Dir(page), m[1])
 			_, err := os.Stat(target)
 			require.NoError(t, err, "%s of docs/%s", m[1], page)

@@ -26,14 +26,14 @@ func requireGenerated(t *testing.T, name, want string) {
 	if *update {
 		require.NoError(t, os.WriteFile(name, []byte(want), 0o600))
 	}
-	got, expected := strings.Split(read(t, name), "\n"), strings.Split(want, "\n")
+	got, expected := strings.Split(readDocument(t, name), "\n"), strings.Split(want, "\n")
 	for i := range min(len(got), len(expected)) {
 		require.Equal(t, expected[i], got[i], "line %d of docs/%s is out of date; run go test ./docs -update", i+1, name)
 	}
 	require.Len(t, got, len(expected), "docs/%s is out of date; run go test ./docs -update", name)
 }
 
-func read(t *testing.T, name string) string {
+func readDocument(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Clean(name))
 	require.NoError(t, err)
@@ -47,12 +47,12 @@ type testFunc struct {
 	rows []string // ids of the requirements in the comment above the test
 }
 
-// marker matches a line of the comment above a test. The line lists the requirements that the test checks.
-var marker = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
+// requirementsLine matches a line of the comment above a test. The line lists the requirements that the test checks.
+var requirementsLine = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
-// tests returns all test functions and fuzz targets of the repository. The result faults has an error message for each list of requirements
+// allTests returns all test functions and fuzz targets of the repository. The result faults has an error message for each list of requirements
 // that is not above a test, and for a failure to read the repository.
-var tests = sync.OnceValues(func() (found []testFunc, faults []string) {
+var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func rowsIn(g *ast.CommentGroup) (rows []string) {
 		return nil
 	}
 	for _, line := range g.List {
-		if m := marker.FindStringSubmatch(line.Text); m != nil {
+		if m := requirementsLine.FindStringSubmatch(line.Text); m != nil {
 			for id := range strings.SplitSeq(m[1], ",") {
 				rows = append(rows, strings.TrimSpace(id))
 			}
@@ -120,7 +120,7 @@ var pathStep = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| `([^`]+)` \
 
 func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
 	t.Parallel()
-	steps := pathStep.FindAllStringSubmatch(read(t, "architecture.md"), -1)
+	steps := pathStep.FindAllStringSubmatch(readDocument(t, "architecture.md"), -1)
 	require.Len(t, steps, 8+12, "architecture.md must list 8 functions for a request and 12 for a fetch")
 	for i, h := range steps {
 		step := i + 1
@@ -128,7 +128,7 @@ func TestArchitecture_namesFunctionsThatExist(t *testing.T) {
 			step = i - 7
 		}
 		require.Equal(t, strconv.Itoa(step), h[1])
-		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+h[3]+`\(`, read(t, filepath.Join("..", h[2])), "architecture.md names the function %s, which the file %s does not have", h[3], h[2])
+		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+h[3]+`\(`, readDocument(t, filepath.Join("..", h[2])), "architecture.md names the function %s, which the file %s does not have", h[3], h[2])
 	}
 }
 
@@ -139,10 +139,10 @@ var storeFunction = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `(?:\\w+\\.)?(\\w
 // If this test fails because a function was renamed or removed, run `make statements`.
 func TestStatementsPage_namesOnlyExistingFunctions(t *testing.T) {
 	t.Parallel()
-	functions := storeFunction.FindAllStringSubmatch(read(t, "evidence/statements.md"), -1)
+	functions := storeFunction.FindAllStringSubmatch(readDocument(t, "evidence/statements.md"), -1)
 	require.Greater(t, len(functions), 200)
 	for _, f := range functions {
-		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+f[2]+`[(\[]`, read(t, filepath.Join("..", f[1])), "evidence/statements.md names the function %s, which the file %s does not have", f[2], f[1])
+		require.Regexp(t, `(?m)^func (\([^)]*\) )?`+f[2]+`[(\[]`, readDocument(t, filepath.Join("..", f[1])), "evidence/statements.md names the function %s, which the file %s does not have", f[2], f[1])
 	}
 }
 
@@ -158,7 +158,7 @@ func TestDocuments_nameFilesThatExist(t *testing.T) {
 		pages = append(pages, more...)
 	}
 	for _, page := range pages {
-		for _, m := range repositoryPath.FindAllStringSubmatch(read(t, page), -1) {
+		for _, m := range repositoryPath.FindAllStringSubmatch(readDocument(t, page), -1) {
 			_, err := os.Stat(filepath.Join("..", m[1]))
 			require.NoError(t, err, "docs/%s names %s, which does not exist", page, m[1])
 		}
@@ -170,8 +170,8 @@ var runPattern = regexp.MustCompile(`(?m)^\t.* -run '?(\^?Test\w*\$?)\$?`)
 
 func TestMakefile_runsTestsThatExist(t *testing.T) {
 	t.Parallel()
-	all, _ := tests()
-	for _, m := range runPattern.FindAllStringSubmatch(read(t, "../Makefile"), -1) {
+	all, _ := allTests()
+	for _, m := range runPattern.FindAllStringSubmatch(readDocument(t, "../Makefile"), -1) {
 		pattern := regexp.MustCompile(m[1])
 		require.True(t, slices.ContainsFunc(all, func(f testFunc) bool { return pattern.MatchString(f.name) }), "the Makefile runs %s, which is not a test", m[1])
 	}

@@ -12,7 +12,7 @@ import (
 func TestHostileLinks_pageHasCurrentCounts(t *testing.T) {
 	t.Parallel()
 	total, counts := 0, map[string]*[3]int{}
-	for line := range strings.Lines(read(t, "../outbound/outboundtest/links.txt")) {
+	for line := range strings.Lines(readDocument(t, "../outbound/outboundtest/links.txt")) {
 		words := strings.Fields(line)
 		if len(words) < 4 || words[0] == "#" {
 			continue
@@ -25,7 +25,7 @@ func TestHostileLinks_pageHasCurrentCounts(t *testing.T) {
 			counts[word][column]++
 		}
 	}
-	said := read(t, "evidence/hostile-links.md")
+	said := readDocument(t, "evidence/hostile-links.md")
 	require.Contains(t, said, fmt.Sprintf("**%d links**", total))
 	require.Len(t, counts, 6)
 	for word, n := range counts {

@@ -15,8 +15,8 @@ import (
 func TestPerformance_pageAndPictureShowTheMeasuredResults(t *testing.T) {
 	t.Parallel()
 	var r report.Report
-	require.NoError(t, json.Unmarshal([]byte(read(t, "testdata/bench.json")), &r))
-	page, err := r.Page(read(t, "performance.md"))
+	require.NoError(t, json.Unmarshal([]byte(readDocument(t, "testdata/bench.json")), &r))
+	page, err := r.Page(readDocument(t, "performance.md"))
 	require.NoError(t, err)
 	requireGenerated(t, "performance.md", page)
 	requireGenerated(t, "bench.svg", r.Picture())
@@ -28,12 +28,12 @@ var documentedGroup = regexp.MustCompile(`(?m)^\| (\w+) \|`)
 func TestPerformance_pageExplainsEveryGroup(t *testing.T) {
 	t.Parallel()
 	var r report.Report
-	require.NoError(t, json.Unmarshal([]byte(read(t, "testdata/bench.json")), &r))
+	require.NoError(t, json.Unmarshal([]byte(readDocument(t, "testdata/bench.json")), &r))
 	measured, explained := map[string]bool{}, map[string]bool{}
 	for _, result := range r.Results {
 		measured[result.Group] = true
 	}
-	section := regexp.MustCompile(`(?s)## What is measured\n(.*?)\n- `).FindStringSubmatch(read(t, "performance.md"))
+	section := regexp.MustCompile(`(?s)## What is measured\n(.*?)\n- `).FindStringSubmatch(readDocument(t, "performance.md"))
 	require.Len(t, section, 2)
 	for _, m := range documentedGroup.FindAllStringSubmatch(section[1], -1)[1:] { // the first match is the header of the table
 		explained[m[1]] = true

@@ -22,7 +22,7 @@ type point struct {
 func TestPicture_showsRecordedHistory(t *testing.T) {
 	t.Parallel()
 	var points []point
-	require.NoError(t, json.Unmarshal([]byte(read(t, "testdata/history.json")), &points))
+	require.NoError(t, json.Unmarshal([]byte(readDocument(t, "testdata/history.json")), &points))
 	slices.Reverse(points) // oldest first
 	for i := range points[1:] {
 		points[i+1].Gains = points[i+1].Views - points[i].Views

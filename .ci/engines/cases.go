@@ -28,8 +28,8 @@ type testName struct{ pkg, name string }
 // outcomes has the worst outcome of each test so far.
 type outcomes map[testName]string
 
-// add updates the outcome of the test to which the event belongs. It ignores events of whole packages.
-func (o outcomes) add(e event) {
+// addEvent updates the outcome of the test to which the event belongs. It ignores events of whole packages.
+func (o outcomes) addEvent(e event) {
 	if e.Test == "" {
 		return
 	}
@@ -74,7 +74,7 @@ func (o outcomes) cases(engines []string) []testCase {
 	}
 	byName := map[testName]testCase{}
 	for t, outcome := range o {
-		name, engine := split(t.name, engines)
+		name, engine := splitEngine(t.name, engines)
 		if engine == "" || parents[t] {
 			continue
 		}
@@ -97,9 +97,9 @@ func (o outcomes) cases(engines []string) []testCase {
 	return sorted
 }
 
-// split replaces the name of a database engine in the name of a test by *, and returns the new name and the engine. If the name contains no
-// engine, split returns it unchanged, and "".
-func split(name string, engines []string) (generic, engine string) {
+// splitEngine replaces the name of a database engine in the name of a test by *, and returns the new name and the engine. If the name contains no
+// engine, splitEngine returns the name unchanged, and "" as the engine.
+func splitEngine(name string, engines []string) (generic, engine string) {
 	parts := strings.Split(name, "/")
 	for i, part := range parts[1:] {
 		if slices.Contains(engines, part) {
@@ -153,7 +153,7 @@ func report(w io.Writer, cases []testCase, opts options) error {
 			}
 			fmt.Fprintf(table, "\t%s", outcome)
 			if outcome != passed && (outcome != skipped || !opts.short) {
-				faults = append(faults, fmt.Sprintf("  %s %s, %s: %s", c.pkg, c.name, engine, explain(outcome)))
+				faults = append(faults, fmt.Sprintf("  %s %s, %s: %s", c.pkg, c.name, engine, explainOutcome(outcome)))
 			}
 		}
 		fmt.Fprintln(table)
@@ -169,7 +169,7 @@ func report(w io.Writer, cases []testCase, opts options) error {
 	return err
 }
 
-func explain(outcome string) string {
+func explainOutcome(outcome string) string {
 	switch outcome {
 	case missing:
 		return "did not run"

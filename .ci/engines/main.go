@@ -89,8 +89,8 @@ func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 			case err != nil:
 				p.print(line) // not an event: a program has written this line to standard output
 			default:
-				p.add(e)
-				o.add(e)
+				p.addEvent(e)
+				o.addEvent(e)
 			}
 		case <-tick:
 			p.printProgress()

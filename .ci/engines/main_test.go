@@ -13,9 +13,9 @@ import (
 
 var both = options{engines: []string{"sqlite", "postgres"}}
 
-// goTest runs `go test` on the test functions in body, which is Go source. It passes the events of go test to the function run, and returns
+// runGoTest runs `go test` on the test functions in body, which is Go source. It passes the events of go test to the function run, and returns
 // the output and the error of run.
-func goTest(t *testing.T, opts options, body string) (output string, err error) {
+func runGoTest(t *testing.T, opts options, body string) (output string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module toy\n\ngo 1.26\n"), 0o600))
@@ -29,15 +29,15 @@ func goTest(t *testing.T, opts options, body string) (output string, err error) 
 	return out.String(), err
 }
 
-// replay calls the function run with the given events of `go test -json`, one on each line. It returns the output and the error of run.
-func replay(opts options, events ...string) (output string, err error) {
+// runEvents calls the function run with the given events of `go test -json`, one on each line. It returns the output and the error of run.
+func runEvents(opts options, events ...string) (output string, err error) {
 	var out bytes.Buffer
 	err = run(strings.NewReader(strings.Join(events, "\n")+"\n"), &out, opts, nil)
 	return out.String(), err
 }
 
-// row returns the cells of the line of the table whose first cell is name. It leaves out this first cell.
-func row(t *testing.T, table, name string) []string {
+// cellsOf returns the cells of the line of the table whose first cell is name. It leaves out this first cell.
+func cellsOf(t *testing.T, table, name string) []string {
 	t.Helper()
 	for line := range strings.Lines(table) {
 		if cells := strings.Fields(line); len(cells) > 0 && cells[0] == name {
@@ -53,7 +53,7 @@ func TestRun_printsATableOfTestCases(t *testing.T) {
 
 	t.Run("passes when each case passed on each engine", func(t *testing.T) {
 		t.Parallel()
-		table, err := goTest(t, both, `
+		table, err := runGoTest(t, both, `
 func TestA(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) { t.Run("keeps a name", func(t *testing.T) {}) })
@@ -69,9 +69,9 @@ func TestB(t *testing.T) {
 func TestPlain(t *testing.T) { t.Run("postgresql", func(t *testing.T) {}) }
 `)
 		require.NoError(t, err)
-		require.Equal(t, []string{"sqlite", "postgres"}, row(t, table, "toy"))
-		require.Equal(t, []string{"ok", "ok"}, row(t, table, "TestA/*/keeps_a_name"))
-		require.Equal(t, []string{"ok", "ok"}, row(t, table, "TestB/*"))
+		require.Equal(t, []string{"sqlite", "postgres"}, cellsOf(t, table, "toy"))
+		require.Equal(t, []string{"ok", "ok"}, cellsOf(t, table, "TestA/*/keeps_a_name"))
+		require.Equal(t, []string{"ok", "ok"}, cellsOf(t, table, "TestB/*"))
 		require.NotContains(t, table, "TestPlain")
 		require.NotContains(t, table, "TestA/*  ", "a test with subtests is not a case itself")
 		require.Contains(t, table, "2 cases passed on sqlite and postgres.")
@@ -79,7 +79,7 @@ func TestPlain(t *testing.T) { t.Run("postgresql", func(t *testing.T) {}) }
 
 	t.Run("fails when a case ran on one engine only", func(t *testing.T) {
 		t.Parallel()
-		table, err := goTest(t, both, `
+		table, err := runGoTest(t, both, `
 func TestA(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { t.Run("x", func(t *testing.T) {}) })
 	t.Run("postgres", func(t *testing.T) {
@@ -90,12 +90,12 @@ func TestA(t *testing.T) {
 `)
 		require.ErrorContains(t, err, "toy TestA/*/y, sqlite: did not run")
 		require.NotContains(t, err.Error(), "TestA/*/x")
-		require.Equal(t, []string{"-", "ok"}, row(t, table, "TestA/*/y"))
+		require.Equal(t, []string{"-", "ok"}, cellsOf(t, table, "TestA/*/y"))
 	})
 
 	t.Run("fails when a case was skipped, failed or panicked", func(t *testing.T) {
 		t.Parallel()
-		table, err := goTest(t, both, `
+		table, err := runGoTest(t, both, `
 func TestA(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {})
 	t.Run("postgres", func(t *testing.T) { t.Skip("no server") })
@@ -115,14 +115,14 @@ func TestC(t *testing.T) {
 `)
 		require.ErrorContains(t, err, "toy TestA/*, postgres: skipped")
 		require.ErrorContains(t, err, "toy TestB/*, sqlite: failed")
-		require.Equal(t, []string{"ok", "skipped"}, row(t, table, "TestA/*"))
-		require.Equal(t, []string{"FAIL", "ok"}, row(t, table, "TestB/*"))
-		require.Equal(t, []string{"-", "FAIL"}, row(t, table, "TestC/*/dies"))
+		require.Equal(t, []string{"ok", "skipped"}, cellsOf(t, table, "TestA/*"))
+		require.Equal(t, []string{"FAIL", "ok"}, cellsOf(t, table, "TestB/*"))
+		require.Equal(t, []string{"-", "FAIL"}, cellsOf(t, table, "TestC/*/dies"))
 	})
 
 	t.Run("fails when a test without an engine was skipped", func(t *testing.T) {
 		t.Parallel()
-		_, err := goTest(t, options{}, `func TestA(t *testing.T) { t.Skip("no browser") }`)
+		_, err := runGoTest(t, options{}, `func TestA(t *testing.T) { t.Skip("no browser") }`)
 		require.ErrorContains(t, err, "skipped tests:\n  toy TestA")
 	})
 
@@ -130,7 +130,7 @@ func TestC(t *testing.T) {
 		t.Parallel()
 		short := both
 		short.short = true
-		table, err := goTest(t, short, `
+		table, err := runGoTest(t, short, `
 func TestA(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {})
 	t.Run("postgres", func(t *testing.T) {})
@@ -147,19 +147,19 @@ func TestC(t *testing.T) { t.Skip("long") }
 		require.NoError(t, err)
 		require.Contains(t, table, "Skipped by -short: 3 tests. make check runs them.")
 
-		_, err = goTest(t, short, `func TestA(t *testing.T) { t.Run("sqlite", func(t *testing.T) {}) }`)
+		_, err = runGoTest(t, short, `func TestA(t *testing.T) { t.Run("sqlite", func(t *testing.T) {}) }`)
 		require.ErrorContains(t, err, "TestA/*, postgres: did not run")
 	})
 
 	t.Run("fails when no case ran", func(t *testing.T) {
 		t.Parallel()
-		_, err := goTest(t, both, "func TestPlain(t *testing.T) {}\n")
+		_, err := runGoTest(t, both, "func TestPlain(t *testing.T) {}\n")
 		require.ErrorContains(t, err, "no test case ran")
 	})
 
 	t.Run("fails when a test did not end", func(t *testing.T) {
 		t.Parallel()
-		_, err := replay(both, `{"Action":"run","Package":"toy","Test":"TestA/sqlite"}`)
+		_, err := runEvents(both, `{"Action":"run","Package":"toy","Test":"TestA/sqlite"}`)
 		require.ErrorContains(t, err, "TestA/*, sqlite: did not end")
 	})
 
@@ -169,7 +169,7 @@ func TestC(t *testing.T) { t.Skip("long") }
 		for _, action := range []string{"run", "fail", "run", "pass"} {
 			events = append(events, `{"Action":"`+action+`","Package":"toy","Test":"TestA/sqlite"}`)
 		}
-		_, err := replay(both, events...)
+		_, err := runEvents(both, events...)
 		require.ErrorContains(t, err, "TestA/*, sqlite: failed")
 	})
 }
@@ -179,14 +179,14 @@ func TestRun_printsWhatGoTestPrints(t *testing.T) {
 
 	t.Run("prints only the last line of a package that passed if no engines are given", func(t *testing.T) {
 		t.Parallel()
-		output, err := goTest(t, options{}, `func TestA(t *testing.T) { t.Log("passed well") }`)
+		output, err := runGoTest(t, options{}, `func TestA(t *testing.T) { t.Log("passed well") }`)
 		require.NoError(t, err)
 		require.Regexp(t, `^ok  \ttoy\t[0-9.]+s\n$`, output)
 	})
 
 	t.Run("prints the output of failed tests only", func(t *testing.T) {
 		t.Parallel()
-		output, err := goTest(t, options{}, `
+		output, err := runGoTest(t, options{}, `
 func TestA(t *testing.T) {
 	t.Run("good", func(t *testing.T) { t.Log("passed well") })
 	t.Run("bad", func(t *testing.T) { t.Error("the reason") })
@@ -200,7 +200,7 @@ func TestA(t *testing.T) {
 
 	t.Run("prints a panic with its stack", func(t *testing.T) {
 		t.Parallel()
-		output, err := goTest(t, options{}, `func TestA(t *testing.T) { panic("the reason") }`)
+		output, err := runGoTest(t, options{}, `func TestA(t *testing.T) { panic("the reason") }`)
 		require.ErrorContains(t, err, "toy TestA")
 		require.Contains(t, output, "panic: the reason")
 		require.Contains(t, output, "toy_test.go:")
@@ -208,7 +208,7 @@ func TestA(t *testing.T) {
 
 	t.Run("prints the errors of a package that does not build", func(t *testing.T) {
 		t.Parallel()
-		output, err := goTest(t, options{}, `func TestA(t *testing.T) { nowhere() }`)
+		output, err := runGoTest(t, options{}, `func TestA(t *testing.T) { nowhere() }`)
 		require.ErrorContains(t, err, "does not build")
 		require.Contains(t, output, "undefined: nowhere")
 		require.Contains(t, output, "FAIL\ttoy [build failed]")
@@ -216,14 +216,14 @@ func TestA(t *testing.T) {
 
 	t.Run("prints the output of a package that did not end", func(t *testing.T) {
 		t.Parallel()
-		output, err := replay(options{}, `{"Action":"run","Package":"toy","Test":"TestA"}`, `{"Action":"output","Package":"toy","Test":"TestA","Output":"half a\n"}`)
+		output, err := runEvents(options{}, `{"Action":"run","Package":"toy","Test":"TestA"}`, `{"Action":"output","Package":"toy","Test":"TestA","Output":"half a\n"}`)
 		require.ErrorContains(t, err, "failed:\n  toy")
 		require.Equal(t, "half a\n", output)
 	})
 
 	t.Run("prints lines that are not events unchanged", func(t *testing.T) {
 		t.Parallel()
-		output, err := replay(options{}, "not an event")
+		output, err := runEvents(options{}, "not an event")
 		require.NoError(t, err)
 		require.Equal(t, "not an event\n", output)
 	})
@@ -236,8 +236,8 @@ func TestPrinter_printsProgressIfNothingElseWasPrinted(t *testing.T) {
 	p.printProgress()
 	require.Equal(t, "... 0 tests ended, building\n", out.String())
 	out.Reset()
-	p.add(event{Action: "start", Package: "slow"})
-	p.add(event{Action: "pass", Package: "slow", Test: "TestA"})
+	p.addEvent(event{Action: "start", Package: "slow"})
+	p.addEvent(event{Action: "pass", Package: "slow", Test: "TestA"})
 	p.printProgress()
 	require.Equal(t, "... 1 tests ended, running: slow\n", out.String())
 	p.print("ok\n")

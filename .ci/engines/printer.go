@@ -47,8 +47,8 @@ func (p *printer) printProgress() {
 	p.silent = true
 }
 
-// add stores the output in event e until its package ends, and then prints the output of the package.
-func (p *printer) add(e event) {
+// addEvent stores the output in event e until its package ends, and then prints the output of the package.
+func (p *printer) addEvent(e event) {
 	switch e.Action {
 	case "build-output":
 		p.print(e.Output)
@@ -67,7 +67,7 @@ func (p *printer) add(e event) {
 		out.lines = append(out.lines, e)
 	case "pass", "fail", "skip":
 		if e.Test == "" {
-			p.end(e, out)
+			p.printPackage(e, out)
 			return
 		}
 		p.ended++
@@ -80,12 +80,12 @@ func (p *printer) add(e event) {
 	}
 }
 
-// end prints the output of a package whose tests have ended.
-func (p *printer) end(e event, out *packageOutput) {
+// printPackage prints the output of a package whose tests have ended.
+func (p *printer) printPackage(e event, out *packageOutput) {
 	delete(p.running, e.Package)
 	for _, line := range out.lines {
 		if e.Action != "fail" && (line.Test != "" || strings.HasPrefix(line.Output, "-test.shuffle ")) ||
-			line.Test != "" && out.isNoise(line) || line.Output == "PASS\n" {
+			line.Test != "" && out.isLeftOut(line) || line.Output == "PASS\n" {
 			continue
 		}
 		p.print(line.Output)
@@ -95,9 +95,9 @@ func (p *printer) end(e event, out *packageOutput) {
 	}
 }
 
-// isNoise reports whether the printer leaves out a line of a test in a failed package. It leaves out the lines of tests that passed or were
+// isLeftOut reports whether the printer leaves out a line of a test in a failed package. It leaves out the lines of tests that passed or were
 // skipped, and lines that only mark progress. It prints the output of a test that did not end, because the test may have crashed the process.
-func (out *packageOutput) isNoise(line event) bool {
+func (out *packageOutput) isLeftOut(line event) bool {
 	if outcome := out.ended[line.Test]; outcome == "pass" || outcome == "skip" {
 		return true
 	}
@@ -112,7 +112,7 @@ func (out *packageOutput) isNoise(line event) bool {
 // close prints the output of packages whose tests did not end, and returns an error that lists all failed tests and packages.
 func (p *printer) close() error {
 	for _, pkg := range slices.Sorted(maps.Keys(p.running)) {
-		p.end(event{Action: "fail", Package: pkg}, p.running[pkg])
+		p.printPackage(event{Action: "fail", Package: pkg}, p.running[pkg])
 	}
 	if len(p.failed) == 0 {
 		return nil

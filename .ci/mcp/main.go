@@ -47,17 +47,17 @@ func run(ctx context.Context, w io.Writer, server, token string) error {
 	if err != nil {
 		return err
 	}
-	endpoint, err := authorized(ctx, target, token)
+	endpoint, err := startProxy(ctx, target, token)
 	if err != nil {
 		return err
 	}
 	j := checker{w: w, bin: filepath.Join(".ci", "mcp", "node_modules", ".bin"), endpoint: endpoint + "/mcp"}
-	return errors.Join(j.conformance(ctx), j.inspect(ctx))
+	return errors.Join(j.runConformanceSuite(ctx), j.checkTools(ctx))
 }
 
-// authorized starts a proxy in front of the server and returns its URL. The proxy adds the token to each request, because the conformance
+// startProxy starts a proxy in front of the server and returns its URL. The proxy adds the token to each request, because the conformance
 // suite and the inspector cannot send one.
-func authorized(ctx context.Context, target *url.URL, token string) (string, error) {
+func startProxy(ctx context.Context, target *url.URL, token string) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
@@ -78,8 +78,8 @@ type checker struct {
 	endpoint string // URL of /mcp at the proxy that authorized started
 }
 
-// command runs the conformance suite or the MCP inspector and returns the standard output of the program.
-func (j checker) command(ctx context.Context, name string, args ...string) ([]byte, error) {
+// runTool runs the conformance suite or the MCP inspector and returns the standard output of the program.
+func (j checker) runTool(ctx context.Context, name string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, filepath.Join(j.bin, name), args...) //nolint:gosec // the pinned tools in node_modules
 	var errs bytes.Buffer
 	c.Stderr = &errs
@@ -95,8 +95,8 @@ var (
 	declaredScenario = regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)` \\| (passes|does not apply)[^|]* \\|$")
 )
 
-// conformance runs every scenario of the conformance suite that applies to the server, according to docs/mcp.md.
-func (j checker) conformance(ctx context.Context) error {
+// runConformanceSuite runs every scenario of the conformance suite that applies to the server, according to docs/mcp.md.
+func (j checker) runConformanceSuite(ctx context.Context) error {
 	page, err := os.ReadFile(filepath.Join("docs", "mcp.md"))
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (j checker) conformance(ctx context.Context) error {
 	for _, row := range declaredScenario.FindAllStringSubmatch(string(page), -1) {
 		applies[row[1]] = row[2] == "passes"
 	}
-	list, err := j.command(ctx, "conformance", "list", "--server")
+	list, err := j.runTool(ctx, "conformance", "list", "--server")
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (j checker) conformance(ctx context.Context) error {
 		if !wanted {
 			continue
 		}
-		if _, err := j.command(ctx, "conformance", "server", "--url", j.endpoint, "--scenario", found[1]); err != nil {
+		if _, err := j.runTool(ctx, "conformance", "server", "--url", j.endpoint, "--scenario", found[1]); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -136,13 +136,13 @@ func (j checker) conformance(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// inspect lists the tools of the server with the MCP inspector and makes all calls in the variable calls. It fails if a listed tool is not
+// checkTools lists the tools of the server with the MCP inspector and makes all calls in the variable calls. It fails if a listed tool is not
 // called.
-func (j checker) inspect(ctx context.Context) error {
+func (j checker) checkTools(ctx context.Context) error {
 	var listed struct {
 		Tools []struct{ Name string }
 	}
-	if err := j.ask(ctx, &listed, "--method", "tools/list"); err != nil {
+	if err := j.runInspector(ctx, &listed, "--method", "tools/list"); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintln(j.w, "inspector:", len(listed.Tools), "tools")
@@ -156,7 +156,7 @@ func (j checker) inspect(ctx context.Context) error {
 	known := map[string]string{}
 	for _, c := range calls {
 		delete(left, c.tool)
-		if err := j.call(ctx, c, known); err != nil {
+		if err := j.callTool(ctx, c, known); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(j.w, "inspector:", c.tool, "answers")
@@ -167,9 +167,9 @@ func (j checker) inspect(ctx context.Context) error {
 	return nil
 }
 
-// call calls a tool through the MCP inspector. In the arguments, it replaces each {name} by known[name]. For each entry of the map c.saves,
+// callTool calls a tool through the MCP inspector. In the arguments, it replaces each {name} by known[name]. For each entry of the map c.saves,
 // which has paths by name, it stores the value at this path of the result as known[name].
-func (j checker) call(ctx context.Context, c call, known map[string]string) error {
+func (j checker) callTool(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {
 		for name, value := range known {
@@ -182,14 +182,14 @@ func (j checker) call(ctx context.Context, c call, known map[string]string) erro
 		StructuredContent map[string]any
 		Content           []struct{ Text string }
 	}
-	if err := j.ask(ctx, &result, args...); err != nil {
+	if err := j.runInspector(ctx, &result, args...); err != nil {
 		return err
 	}
 	if result.IsError || result.StructuredContent == nil {
 		return fmt.Errorf("%v: %v", args, result.Content)
 	}
 	for name, path := range c.saves {
-		value, ok := at(result.StructuredContent, strings.Split(path, "."))
+		value, ok := stringAt(result.StructuredContent, strings.Split(path, "."))
 		if !ok {
 			return fmt.Errorf("the result of the tool %s has no value at %s: %v", c.tool, path, result.StructuredContent)
 		}
@@ -198,18 +198,18 @@ func (j checker) call(ctx context.Context, c call, known map[string]string) erro
 	return nil
 }
 
-// ask runs the MCP inspector with args and decodes its JSON output into the value to which result points.
-func (j checker) ask(ctx context.Context, result any, args ...string) error {
-	out, err := j.command(ctx, "mcp-inspector", append([]string{"--cli", j.endpoint, "--transport", "http"}, args...)...)
+// runInspector runs the MCP inspector with args and decodes its JSON output into the value to which result points.
+func (j checker) runInspector(ctx context.Context, result any, args ...string) error {
+	out, err := j.runTool(ctx, "mcp-inspector", append([]string{"--cli", j.endpoint, "--transport", "http"}, args...)...)
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(out, result)
 }
 
-// at returns the string at a path in the decoded JSON value v. Each element of the path is the name of a member of an object. For an array,
-// the function at takes the first entry and ignores the name. It returns false if there is no such string.
-func at(v any, path []string) (string, bool) {
+// stringAt returns the string at a path in the decoded JSON value v. Each element of the path is the name of a member of an object. For an array,
+// stringAt takes the first entry and ignores the name. It returns false if there is no such string.
+func stringAt(v any, path []string) (string, bool) {
 	for _, step := range path {
 		switch value := v.(type) {
 		case map[string]any:

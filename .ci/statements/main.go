@@ -38,14 +38,14 @@ func main() {
 
 // run writes the page about the statements in a folder to w. It writes nothing if it returns an error.
 func run(folder string, w io.Writer) error {
-	statements, err := read(folder)
+	statements, err := readStatements(folder)
 	if err != nil {
 		return err
 	}
 	p := page{engines: map[string]engineCounts{}, routes: map[route]*routed{}}
 	var failures []error
 	for _, s := range statements {
-		failures = append(failures, p.add(s))
+		failures = append(failures, p.addStatement(s))
 	}
 	if err := errors.Join(failures...); err != nil {
 		return err
@@ -54,9 +54,9 @@ func run(folder string, w io.Writer) error {
 	return err
 }
 
-// read returns the recorded statements of all files in a folder. If statements of the same function and engine differ only in the number or
+// readStatements returns the recorded statements of all files in a folder. If statements of the same function and engine differ only in the number or
 // the values of their parameters, it returns only one of them.
-func read(folder string) (map[storetest.RecordedStatement]storetest.RecordedStatement, error) {
+func readStatements(folder string) (map[storetest.RecordedStatement]storetest.RecordedStatement, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
 	if err != nil {
 		return nil, err
@@ -114,9 +114,9 @@ type page struct {
 	routes  map[route]*routed
 }
 
-// add adds a statement. It also checks each mutant of the statement, and returns an error if the check accepts a mutant that it must
-// refuse. add returns an error too if a statement for Citus is sent to the shards of several organisations.
-func (p *page) add(s storetest.RecordedStatement) error {
+// addStatement adds a statement. It also checks each mutant of the statement, and returns an error if the check accepts a mutant that it must
+// refuse. addStatement returns an error too if a statement for Citus is sent to the shards of several organisations.
+func (p *page) addStatement(s storetest.RecordedStatement) error {
 	c := p.engines[s.Engine]
 	if c.mutants == nil {
 		c.mutants = map[string]int{}

@@ -39,7 +39,7 @@ func (r Report) Picture() string {
 	const top = 76.0
 	bottom := top + rowHeight*float64(len(r.Results)) + 1.6*rowHeight*float64(groups)
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="system-ui, sans-serif" font-size="13" role="img" aria-label="How much of its goal each case of the benchmark uses: %d of %d goals were met">`+"\n",
-		width, bottom+24, r.count("met"), len(r.Results))
+		width, bottom+24, r.countVerdicts("met"), len(r.Results))
 	b.WriteString(style)
 	fmt.Fprintf(&b, `  <rect class="back" width="%.0f" height="%.0f" rx="6"/>`+"\n", width, bottom+24)
 	text := func(x, y float64, class, words string) {
@@ -59,15 +59,15 @@ func (r Report) Picture() string {
 		text(24, y+14, "muted", result.Name)
 		length := min(result.Share(), maxShare) / maxShare * barWidth
 		fmt.Fprintf(&b, `  <rect class="%s" x="%.0f" y="%.0f" width="%.1f" height="12" rx="2"/>`+"\n", result.Verdict(), barLeft, y+4, length)
-		text(barLeft+barWidth+12, y+14, "muted", fmt.Sprintf("%.2f (%s)", result.Ratio, result.goal()))
+		text(barLeft+barWidth+12, y+14, "muted", fmt.Sprintf("%.2f (%s)", result.Ratio, result.formatGoal()))
 		y += rowHeight
 	}
 	fmt.Fprintf(&b, `  <path class="goal" d="M%.0f,66 V%.0f"/>`+"\n</svg>\n", goal, bottom+8)
 	return b.String()
 }
 
-// settings formats settings as one line, such as "fsync on, shared_buffers 128MB", ordered by name.
-func settings(values map[string]string) string {
+// formatSettings formats settings as one line, such as "fsync on, shared_buffers 128MB", ordered by name.
+func formatSettings(values map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		parts = append(parts, name+" "+values[name])

@@ -81,8 +81,8 @@ func (r Result) Verdict() string {
 	return "missed"
 }
 
-// goal formats the goal, such as "≤ 1.5".
-func (r Result) goal() string {
+// formatGoal formats the goal, such as "≤ 1.5".
+func (r Result) formatGoal() string {
 	if r.AtLeast {
 		return fmt.Sprintf("≥ %.1f", r.Goal)
 	}
@@ -109,7 +109,7 @@ func (r Report) Print(to io.Writer) error {
 			group = result.Group
 			fmt.Fprintf(w, "\n%s\tratio\tgoal\t\tmeasured\tlimit\n", strings.ToUpper(group))
 		}
-		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%.3f ms\t%.3f ms\n", result.Name, result.Ratio, result.goal(), result.Verdict(), result.Measured, result.Limit)
+		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%.3f ms\t%.3f ms\n", result.Name, result.Ratio, result.formatGoal(), result.Verdict(), result.Measured, result.Limit)
 	}
 	if len(r.Facts) > 0 {
 		fmt.Fprintln(w)
@@ -142,17 +142,17 @@ func (r Report) Table() string {
 	var b strings.Builder
 	m := r.Machine
 	fmt.Fprintf(&b, "Measured on %s, revision `%s`, on %s with %d cores and %.0f GiB of memory, %s and PostgreSQL %s (%s). All programs ran on this machine.\n", r.Date,
-		r.Revision, m.CPU, m.Cores, m.MemoryGiB, m.Go, m.PostgreSQL, settings(m.Settings))
+		r.Revision, m.CPU, m.Cores, m.MemoryGiB, m.Go, m.PostgreSQL, formatSettings(m.Settings))
 	fmt.Fprintf(&b, "The organisation that is read had %s videos, the other %s organisations had %s, and there were %s points. Each time is the median of %d rounds.\n",
 		thousands(int64(r.Data.Videos)), thousands(int64(r.Data.Organisation-1)), thousands(r.Data.OtherVideos), thousands(r.Data.Points), r.Rounds)
-	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %[4]d %%: %[3]d. Missed by more: %[5]d.\n", r.count("met"), len(r.Results), r.count("close"), int(100*(Slack-1)), r.count("missed"))
+	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %[4]d %%: %[3]d. Missed by more: %[5]d.\n", r.countVerdicts("met"), len(r.Results), r.countVerdicts("close"), int(100*(Slack-1)), r.countVerdicts("missed"))
 	group := ""
 	for _, result := range r.Results {
 		if result.Group != group {
 			group = result.Group
 			fmt.Fprintf(&b, "\n### %s\n\n| Measured / limit | Ratio | Goal | Result | Measured, ms | Limit, ms |\n|---|--:|--:|---|--:|--:|\n", group)
 		}
-		fmt.Fprintf(&b, "| %s | %.2f | %s | %s | %.3f | %.3f |\n", result.Name, result.Ratio, result.goal(), result.Verdict(), result.Measured, result.Limit)
+		fmt.Fprintf(&b, "| %s | %.2f | %s | %s | %.3f | %.3f |\n", result.Name, result.Ratio, result.formatGoal(), result.Verdict(), result.Measured, result.Limit)
 	}
 	if len(r.Facts) > 0 {
 		b.WriteString("\n### Without goals\n\n| What | Measured |\n|---|---|\n")
@@ -163,8 +163,8 @@ func (r Report) Table() string {
 	return b.String()
 }
 
-// count returns the number of results that have the given verdict: "met", "close" or "missed".
-func (r Report) count(verdict string) int {
+// countVerdicts returns the number of results that have the given verdict: "met", "close" or "missed".
+func (r Report) countVerdicts(verdict string) int {
 	n := 0
 	for _, result := range r.Results {
 		if result.Verdict() == verdict {

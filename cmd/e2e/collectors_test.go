@@ -22,9 +22,9 @@ func TestCollectors_twoCollectorsFetchEachVideoOnce(t *testing.T) {
 	s := startStack(t, "postgres")
 	s.collector.stop(t, sigterm)
 	const youtube, tiktok, bulk = 4500, 500, 50
-	videos := append(s.videos(t, link.YouTube, youtube, 4), s.videos(t, link.TikTok, tiktok, 4)...)
+	videos := append(s.publicVideos(t, link.YouTube, youtube, 4), s.publicVideos(t, link.TikTok, tiktok, 4)...)
 	for chunk := range slices.Chunk(videos, bulk) {
-		a, b := s.bulk(t, linksOf(chunk))
+		a, b := s.trackLinks(t, linksOf(chunk))
 		require.Equal(t, http.StatusOK, a.status, string(a.body))
 		require.True(t, b.TrackingEnqueued)
 	}
@@ -34,7 +34,7 @@ func TestCollectors_twoCollectorsFetchEachVideoOnce(t *testing.T) {
 
 	times := map[string]int{}
 	for _, source := range []string{"tiktok", "youtube"} {
-		for _, batch := range s.batches(t, source) {
+		for _, batch := range s.receivedBatches(t, source) {
 			for _, id := range batch {
 				times[id]++
 			}

@@ -55,15 +55,15 @@ func postmasterOf(t *testing.T, db *storetest.DB) int {
 func (m *meter) measure(t *testing.T, work func()) cost {
 	t.Helper()
 	m.awaitIdle(t)
-	held := m.status(t, "VmRSS") - m.reusableMemory(t)
-	require.NoError(t, os.WriteFile(m.file("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
+	held := m.requireMemorySize(t, "VmRSS") - m.reusableMemory(t)
+	require.NoError(t, os.WriteFile(m.procFile("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
 	server, database := m.serverTime(t), m.databaseTime(t)
 	began := time.Now()
 	work()
 	c := cost{elapsed: time.Since(began)}
 	m.awaitIdle(t)
 	c.server, c.database = m.serverTime(t)-server, m.databaseTime(t)-database
-	c.memory = max(0, m.status(t, "VmHWM")-held)
+	c.memory = max(0, m.requireMemorySize(t, "VmHWM")-held)
 	return c
 }
 
@@ -85,20 +85,23 @@ func (m *meter) awaitIdle(t *testing.T) {
 	})
 }
 
-// file returns the path of a file in the server's folder of /proc.
-func (m *meter) file(name string) string { return filepath.Join("/proc", strconv.Itoa(m.server), name) }
+// procFile returns the path of a file in the server's folder of /proc.
+func (m *meter) procFile(name string) string {
+	return filepath.Join("/proc", strconv.Itoa(m.server), name)
+}
 
-// status returns the memory size with the given name, such as VmRSS, from the server's /proc/PID/status. It is in bytes.
-func (m *meter) status(t *testing.T, name string) int64 {
+// requireMemorySize returns the memory size with the given name, such as VmRSS, in bytes. It fails the test if the server has ended.
+func (m *meter) requireMemorySize(t *testing.T, name string) int64 {
 	t.Helper()
-	size, err := m.size(name)
+	size, err := m.memorySize(name)
 	require.NoError(t, err)
 	return size
 }
 
-// size returns the memory size with the given name, such as VmRSS, in bytes. If the process has ended, it returns an error.
-func (m *meter) size(name string) (int64, error) {
-	text, err := os.ReadFile(m.file("status"))
+// memorySize reads the memory size with the given name, such as VmRSS, from the server's /proc/PID/status and returns it in bytes. It returns
+// an error if the server has ended.
+func (m *meter) memorySize(name string) (int64, error) {
+	text, err := os.ReadFile(m.procFile("status"))
 	if err != nil {
 		return 0, err
 	}
@@ -177,7 +180,7 @@ func processorTime(pid int, withChildren bool) (time.Duration, error) {
 	return total, nil
 }
 
-// progress writes a line to w immediately. Tests use it because go test shows the log of a test only when the test ends.
-func progress(w io.Writer, format string, args ...any) {
+// printProgress writes a line to w immediately. Tests use it because go test shows the log of a test only when the test ends.
+func printProgress(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }

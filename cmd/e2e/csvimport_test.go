@@ -121,7 +121,7 @@ func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 		s.server.kill()
 		s.startServer(t) // a new server, because earlier requests make its memory grow
 		path := filepath.Join(dir, format.name+".csv")
-		file := s.download(t, token, format.name, path)
+		file := s.downloadCSV(t, token, format.name, path)
 		s.openInGnumeric(t, &file, path, format.locale)
 		copied := organisation(format.name)
 		runOperator(t, s.env, "import", "--org", format.name, path)
@@ -134,28 +134,28 @@ func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 	}
 }
 
-// download downloads the videos of an organisation with the command line.
-func (s *stack) download(t *testing.T, token, format, path string) csvFile {
+// downloadCSV downloads the videos of an organisation with the command line.
+func (s *stack) downloadCSV(t *testing.T, token, format, path string) csvFile {
 	t.Helper()
 	server := &meter{server: s.server.cmd.Process.Pid}
 	require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/videos?limit=100", token, nil).status) // the first response needs more memory than later ones
-	before := server.status(t, "VmRSS")
-	require.NoError(t, os.WriteFile(server.file("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
+	before := server.requireMemorySize(t, "VmRSS")
+	require.NoError(t, os.WriteFile(server.procFile("clear_refs"), []byte("5"), 0)) // writing 5 resets VmHWM, the recorded peak of the resident memory: see proc(5)
 	began := time.Now()
-	p := start(t, "reeltally", []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + token}, "export", "videos", "--format", format, "-o", path)
+	p := startProgram(t, "reeltally", []string{"REELTALLY_URL=" + s.base, "REELTALLY_TOKEN=" + token}, "export", "videos", "--format", format, "-o", path)
 	client, peak := &meter{server: p.cmd.Process.Pid}, int64(0)
 	for running := true; running; { // read VmHWM while the program runs: the peak that is known after its end includes memory of the test process
 		select {
 		case <-p.done:
 			running = false
 		case <-time.After(5 * time.Millisecond):
-			if size, err := client.size("VmHWM"); err == nil {
+			if size, err := client.memorySize("VmHWM"); err == nil {
 				peak = max(peak, size)
 			}
 		}
 	}
 	require.NoError(t, p.err, p.stderr.String())
-	file := csvFile{format: format, took: time.Since(began), server: server.status(t, "VmHWM") - before, client: peak}
+	file := csvFile{format: format, took: time.Since(began), server: server.requireMemorySize(t, "VmHWM") - before, client: peak}
 	require.Positive(t, peak)
 	require.LessOrEqual(t, file.server, int64(maxDownloadMemory), "memory that the download took from the server")
 	require.LessOrEqual(t, file.client, int64(2*maxDownloadMemory), "peak memory of the program that downloads, including its code")

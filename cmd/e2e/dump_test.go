@@ -26,7 +26,7 @@ func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 	s.token = s.newOrganisation(t)
 	runOperator(t, s.env, "seed", "--orgs", "1", "--videos", "100", "--days", "60") // the data must be larger than the pipe for the output of pg_dump
 	s.startServer(t)
-	v := s.videos(t, link.TikTok, 1, 12)[0]
+	v := s.publicVideos(t, link.TikTok, 1, 12)[0]
 	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
 	partitions := partitionsOf(t, db)
 	lastPartition := partitions[len(partitions)-1]
@@ -37,14 +37,14 @@ func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 	slowest := time.Duration(0)
 	for range 40 {
 		startTime := time.Now()
-		s.history(t, v)
+		s.requestHistory(t, v)
 		slowest = max(slowest, time.Since(startTime))
 	}
 	await(t, waitTimeout, 50*time.Millisecond, func() string {
 		if slices.Contains(partitionsOf(t, db), lastPartition) {
 			return ""
 		}
-		return "partition " + lastPartition + " is missing: " + tail(s.collector.stderr.String())
+		return "partition " + lastPartition + " is missing: " + lastBytes(s.collector.stderr.String())
 	})
 	require.Equal(t, int64(1), dumpConnections(t, db), "the dump must still be running")
 	end()

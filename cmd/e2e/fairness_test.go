@@ -42,22 +42,22 @@ func testBurst(t *testing.T, timeout time.Duration, engine string, omitted ...st
 	s.setFault(t, "instagram", "slow", 1)
 	single := &stack{sandboxProcess: s.sandboxProcess, env: s.env, base: s.base}
 	single.token = single.newOrganisation(t)
-	videos := s.videos(t, link.Instagram, 501, 3)
+	videos := s.publicVideos(t, link.Instagram, 501, 3)
 	for n := range 10 {
-		a, b := s.bulk(t, linksOf(videos[50*n:50*n+50]))
+		a, b := s.trackLinks(t, linksOf(videos[50*n:50*n+50]))
 		require.Equal(t, http.StatusOK, a.status, string(a.body))
 		require.True(t, b.TrackingEnqueued)
 	}
 	v := videos[500]
 	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", single.token, map[string]any{"link": v.url}).status)
 	await(t, timeout, 500*time.Millisecond, func() string {
-		if len(single.history(t, v)) == 1 {
+		if len(single.requestHistory(t, v)) == 1 {
 			return ""
 		}
-		return "no numbers yet: " + tail(s.collector.stderr.String())
+		return "no numbers yet: " + lastBytes(s.collector.stderr.String())
 	})
 	waiting := 0
-	for _, v := range s.list(t) {
+	for _, v := range s.listVideos(t) {
 		if v.Views == nil {
 			waiting++
 		}
@@ -80,22 +80,22 @@ func TestBulk_largeRequestsAreFetchedSoon(t *testing.T) {
 			other.token = other.newOrganisation(t)
 			var links []string
 			for i, p := range link.Platforms {
-				links = append(links, linksOf(s.videos(t, p, 500**bulkRequests/len(link.Platforms)+1, uint64(i)))[1:]...)
+				links = append(links, linksOf(s.publicVideos(t, p, 500**bulkRequests/len(link.Platforms)+1, uint64(i)))[1:]...)
 			}
 			rand.Shuffle(len(links), func(i, j int) { links[i], links[j] = links[j], links[i] })
 			for batch := range slices.Chunk(links, 500) {
-				a, b := s.bulk(t, batch)
+				a, b := s.trackLinks(t, batch)
 				require.Equal(t, http.StatusOK, a.status, string(a.body))
 				require.False(t, b.TrackingEnqueued)
 			}
 			sent := time.Now()
-			single := s.videos(t, link.TikTok, 1, 99)[0]
+			single := s.publicVideos(t, link.TikTok, 1, 99)[0]
 			require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", other.token, map[string]any{"link": single.url}).status)
 			await(t, 5*time.Second, 250*time.Millisecond, func() string {
-				if len(other.history(t, single)) == 1 {
+				if len(other.requestHistory(t, single)) == 1 {
 					return ""
 				}
-				return "no numbers yet: " + tail(s.collector.stderr.String())
+				return "no numbers yet: " + lastBytes(s.collector.stderr.String())
 			})
 			s.awaitNumbers(t, len(links), 2*time.Minute)
 			t.Logf("%d links have numbers after %s", len(links), time.Since(sent).Round(time.Second))

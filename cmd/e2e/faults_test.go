@@ -40,7 +40,7 @@ func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 				{"quota_spent", 0, link.YouTube, []string{`"source":"youtube"`, `"source paused"`, `"class":"quota_spent"`, `"until"`}},
 			} {
 				name := c.fault + " of " + string(c.platform)
-				v := s.videos(t, c.platform, 1, uint64(100+i))[0]
+				v := s.publicVideos(t, c.platform, 1, uint64(100+i))[0]
 				logLength := len(s.collector.stderr.String())
 				s.setFault(t, "*", c.fault, c.retryAfter) // all sources must fail, so that the collector cannot use another source for the platform
 				require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status, name)
@@ -50,15 +50,15 @@ func TestFaults_collectorStoresNoFalseNumbersWhileSourceFails(t *testing.T) {
 							return ""
 						}
 					}
-					return name + ": the collector has not logged the failure: " + tail(s.collector.stderr.String())
+					return name + ": the collector has not logged the failure: " + lastBytes(s.collector.stderr.String())
 				})
-				require.Empty(t, s.history(t, v), "%s: the collector must not store a point", name)
+				require.Empty(t, s.requestHistory(t, v), "%s: the collector must not store a point", name)
 				s.clearFaults(t)
 				await(t, recoveryTimeout, time.Second, func() string {
-					if points := s.history(t, v); len(points) == 1 && points[0].Views != nil && *points[0].Views > 0 {
+					if points := s.requestHistory(t, v); len(points) == 1 && points[0].Views != nil && *points[0].Views > 0 {
 						return ""
 					}
-					return name + ": the source has not recovered: " + tail(s.collector.stderr.String())
+					return name + ": the source has not recovered: " + lastBytes(s.collector.stderr.String())
 				})
 			}
 			s.server.stop(t, sigterm)
@@ -82,8 +82,8 @@ type point struct {
 	Views *int64
 }
 
-// history returns the points of a video's history. Tests may call it often, because the API allows 120 such requests a minute.
-func (s *stack) history(t *testing.T, v video) []point {
+// requestHistory returns the points of a video's history. Tests may call it often, because the API allows 120 such requests a minute.
+func (s *stack) requestHistory(t *testing.T, v video) []point {
 	t.Helper()
 	var points []point
 	a := call(t, http.MethodGet, s.base+"/videos/"+url.PathEscape(v.url)+"/history", s.token, nil)

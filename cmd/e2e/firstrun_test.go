@@ -33,7 +33,7 @@ func TestFirstRun_printedCommandsWork(t *testing.T) {
 				env = append(env, "REELTALLY_DATABASE_URL="+storetest.Empty(t, engine))
 			}
 			startTime := time.Now()
-			p := start(t, "reeltally", env, "up")
+			p := startProgram(t, "reeltally", env, "up")
 			p.stdout.Await(t, waitTimeout, "Ctrl-C stops.")
 			require.Less(t, time.Since(startTime), 10*time.Second)
 			var lines []string
@@ -94,7 +94,7 @@ func TestFirstRun_keepsMadeUpAndRealNumbersInDifferentDatabases(t *testing.T) {
 				if withKey {
 					env = append(env, "REELTALLY_YOUTUBE_API_KEY=a-real-key", "REELTALLY_YOUTUBE_BASE_URL=http://127.0.0.1:1/")
 				}
-				p := runIn(t, dir, filepath.Join(programs, "reeltally"), env, "up")
+				p := startInFolder(t, dir, filepath.Join(programs, "reeltally"), env, "up")
 				p.stdout.Await(t, waitTimeout, "Ctrl-C stops.")
 				_, base, _ := strings.Cut(p.stdout.Await(t, waitTimeout, "ReelTally runs at "), " at ")
 				a := call(t, http.MethodGet, base+"/videos", strings.TrimSpace(p.stdout.Await(t, waitTimeout, "  rt_")), nil)
@@ -113,7 +113,7 @@ func TestFirstRun_keepsMadeUpAndRealNumbersInDifferentDatabases(t *testing.T) {
 				}
 				p.stop(t, syscall.SIGINT)
 			}
-			p := runIn(t, dir, filepath.Join(programs, "reeltally"), []string{"REELTALLY_DATABASE_URL=sqlite:data/demo.db", "REELTALLY_YOUTUBE_API_KEY=a-real-key"}, "up")
+			p := startInFolder(t, dir, filepath.Join(programs, "reeltally"), []string{"REELTALLY_DATABASE_URL=sqlite:data/demo.db", "REELTALLY_YOUTUBE_API_KEY=a-real-key"}, "up")
 			<-p.done
 			require.Error(t, p.err)
 			require.Contains(t, p.stderr.String(), "this database has made-up numbers of the sandbox, so real numbers cannot be stored in it")
@@ -139,7 +139,7 @@ func TestDataKind_collectorOfSandboxRefusesDatabaseWithRealNumbers(t *testing.T)
 			require.NoError(t, os.WriteFile(file, []byte("link,date,views\nhttps://youtu.be/dQw4w9WgXcQ,2026-01-01,7\n"), 0o600))
 			runOperator(t, s.env, "import", "--org", "Tester", file)
 			s.startServer(t)
-			v := s.videos(t, link.YouTube, 1, 5)[0]
+			v := s.publicVideos(t, link.YouTube, 1, 5)[0]
 			a := call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url})
 			require.Equal(t, http.StatusOK, a.status)
 			require.Empty(t, a.header.Get("ReelTally-Sandbox"), "the imported numbers are real")
@@ -147,7 +147,7 @@ func TestDataKind_collectorOfSandboxRefusesDatabaseWithRealNumbers(t *testing.T)
 			<-s.collector.done
 			require.Error(t, s.collector.err)
 			require.Contains(t, s.collector.stderr.String(), "this database has real numbers, so made-up numbers of the sandbox cannot be stored in it")
-			require.Empty(t, s.history(t, v))
+			require.Empty(t, s.requestHistory(t, v))
 		})
 	}
 }

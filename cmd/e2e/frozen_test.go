@@ -63,7 +63,7 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	s.startServer(t)
 	s.startCollector(t)
 	metrics := metricsOf(t, s.server)
-	videos := s.videos(t, link.TikTok, 400, 11)
+	videos := s.publicVideos(t, link.TikTok, 400, 11)
 	acknowledged := map[string]bool{}
 	for _, v := range videos[:3] {
 		require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": v.url}).status)
@@ -73,7 +73,7 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	goroutinesBefore := goroutinesOf(t, metrics)
 
 	unfreeze := postgres.Freeze(t)
-	responses := s.load(t, metrics, videos[3:len(videos)-1], frozen)
+	responses := s.sendLoad(t, metrics, videos[3:len(videos)-1], frozen)
 	unfreeze()
 
 	slowest := map[string]time.Duration{}
@@ -116,7 +116,7 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": last.url}).status)
 	acknowledged[last.Canonical] = true
 	times := map[string]int{}
-	for _, v := range s.list(t) {
+	for _, v := range s.listVideos(t) {
 		times[v.Link]++
 	}
 	for link := range acknowledged {
@@ -136,9 +136,9 @@ func TestFrozenDatabase_serverRespondsInTimeAndRecovers(t *testing.T) {
 	s.collector.stop(t, sigterm)
 }
 
-// load repeatedly sends requests of several kinds for the given duration: requests that read videos and statistics, requests that track
+// sendLoad repeatedly sends requests of several kinds for the given duration: requests that read videos and statistics, requests that track
 // videos, and requests to /livez, /readyz, /metrics and /status. It returns all responses.
-func (s *stack) load(t *testing.T, metrics string, videos []video, duration time.Duration) []timedResponse {
+func (s *stack) sendLoad(t *testing.T, metrics string, videos []video, duration time.Duration) []timedResponse {
 	t.Helper()
 	var (
 		mu        sync.Mutex

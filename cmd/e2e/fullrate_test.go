@@ -50,7 +50,7 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 	db := storetest.NewServer(t).New(t, "fullrate")
 	s := &stack{sandboxProcess: startSandbox(t)}
 	s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
-	callers := newHonest(t, s)
+	callers := newHonestCallers(t, s)
 	m := startMetered(t, s, postmasterOf(t, db))
 	c := newCustomer(t, s, run.videos)
 	db.Exec(t, "VACUUM ANALYZE")
@@ -63,8 +63,8 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 	ctx, stop := context.WithDeadline(t.Context(), run.began.Add(run.length))
 	defer stop()
 	var workers sync.WaitGroup
-	workers.Go(func() { run.honest = callers.run(ctx, s.base) })
-	workers.Go(func() { run.sample(ctx, t, m, db) })
+	workers.Go(func() { run.honest = callers.sendRequests(ctx, s.base) })
+	workers.Go(func() { run.takeSamples(ctx, t, m, db) })
 	pause(t, time.Until(run.began))
 	server, database := m.serverTime(t), m.databaseTime(t)
 	run.sent = c.callAll(ctx, run.limits, requestSpecs)
@@ -73,13 +73,13 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 	run.tablesAfter = tableSizes(t, db)
 
 	if *fullRateOut != "" { // write the files before the assertions, so that a failed run writes its results too
-		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.md"), []byte(run.page()), 0o600))
-		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.svg"), []byte(run.picture()), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.md"), []byte(run.reportText()), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(*fullRateOut, "full-rate.svg"), []byte(run.chartsSVG()), 0o600))
 	}
 	require.Equal(t, http.StatusOK, call(t, http.MethodGet, s.base+"/readyz", "", nil).status, "the server must still run after the requests")
 	for operation, o := range run.sent {
 		t.Logf("%s: %s", operation, o)
-		require.Positive(t, o.total(), operation)
+		require.Positive(t, o.sentRequests(), operation)
 		require.NotContains(t, o.responses, "500", operation)
 		require.NotContains(t, o.responses, "no answer", operation)
 	}
@@ -87,7 +87,7 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 		require.Less(t, one.resident, int64(maxResident), "memory of the server in bytes")
 		require.Less(t, one.keys, int64(maxKeyBytes), "size of the idempotency keys in bytes")
 	}
-	failed := failures(run.honest)
+	failed := countFailures(run.honest)
 	delete(failed, "503 Service Unavailable") // status 503 is allowed: the server answers with it if the machine is overloaded
 	require.Empty(t, failed)
 }
@@ -117,17 +117,17 @@ type sample struct {
 	keys     int64         // size of the table of idempotency keys in bytes, which is a part of database
 }
 
-// sample adds a sample to r.samples at intervals of r.sampleEvery until ctx ends.
-func (r *fullRateRun) sample(ctx context.Context, t *testing.T, m *meter, db *storetest.DB) {
+// takeSamples adds a sample to r.samples at intervals of r.sampleEvery until ctx ends.
+func (r *fullRateRun) takeSamples(ctx context.Context, t *testing.T, m *meter, db *storetest.DB) {
 	ticks := time.NewTicker(r.sampleEvery)
 	defer ticks.Stop()
 	for {
-		one := sample{at: time.Since(r.began), resident: m.status(t, "VmRSS")}
+		one := sample{at: time.Since(r.began), resident: m.requireMemorySize(t, "VmRSS")}
 		one.database = storetest.Column[int64](t, db, "SELECT pg_database_size(current_database())")[0]
 		one.keys = storetest.Column[int64](t, db, "SELECT pg_total_relation_size('idempotency_keys')")[0]
 		r.samples = append(r.samples, one)
 		if *fullRateOut != "" && len(r.samples)%6 == 0 {
-			progress(os.Stderr, "%s: server %.0f MiB, database %.0f MiB, including idempotency keys %.0f MiB", one.at.Round(time.Second),
+			printProgress(os.Stderr, "%s: server %.0f MiB, database %.0f MiB, including idempotency keys %.0f MiB", one.at.Round(time.Second),
 				mebibytes(one.resident), mebibytes(one.database), mebibytes(one.keys))
 		}
 		select {
@@ -162,8 +162,8 @@ type outcome struct {
 	duration  []time.Duration
 }
 
-// total returns the number of requests that were sent.
-func (o *outcome) total() int {
+// sentRequests returns the number of requests that were sent.
+func (o *outcome) sentRequests() int {
 	n := 0
 	for _, count := range o.responses {
 		n += count
@@ -256,8 +256,8 @@ func (c *customer) sendRequest(ctx context.Context, client *http.Client, request
 	o.duration = append(o.duration, time.Since(began))
 }
 
-// decode decodes JSON into v. If the JSON is invalid, the test fails but continues.
-func decode(t *testing.T, text []byte, v any) {
+// decodeJSON decodes JSON into v. If the JSON is invalid, the test fails but continues.
+func decodeJSON(t *testing.T, text []byte, v any) {
 	t.Helper()
 	if err := json.Unmarshal(text, v); err != nil {
 		t.Errorf("%v: %s", err, text)

@@ -36,23 +36,23 @@ type customer struct {
 // newCustomer creates an organisation with made-up videos and five collections, and a token for it.
 func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	t.Helper()
-	id := s.seed(t, "--videos", fmt.Sprint(videos), "--days", "30")[0]
+	id := s.seedOrganisations(t, "--videos", fmt.Sprint(videos), "--days", "30")[0]
 	var token struct{ Token string }
-	decode(t, []byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Customer", "--scopes", "read,write,admin", "--json")), &token)
+	decodeJSON(t, []byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Customer", "--scopes", "read,write,admin", "--json")), &token)
 	c := &customer{stack: &stack{sandboxProcess: s.sandboxProcess, env: s.env, base: s.base, token: token.Token}, made: map[string][]string{},
-		large: bulkBody(listOf(500, func(i int) string { return "https://example.com/" + noise(uint64(i), 4150) }))}
-	for _, v := range c.list(t) {
+		large: bulkBody(jsonStrings(500, func(i int) string { return "https://example.com/" + randomText(uint64(i), 4150) }))}
+	for _, v := range c.listVideos(t) {
 		c.videos = append(c.videos, v.ID)
 	}
 	var accounts []struct {
 		ID string `json:"account_id"`
 	}
-	c.stack.request(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
+	c.stack.requireSuccess(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
 	for _, a := range accounts {
 		c.accounts = append(c.accounts, a.ID)
 	}
 	for i := range 5 {
-		c.collections = append(c.collections, c.collection(t, fmt.Sprintf("Kept %d", i), ""))
+		c.collections = append(c.collections, c.createCollection(t, fmt.Sprintf("Kept %d", i), ""))
 	}
 	return c
 }
@@ -80,11 +80,11 @@ func (c *customer) takeCreated(kind string, n int, fallback string) []string {
 	return out
 }
 
-// anyOf returns a random element of values.
-func anyOf(values []string) string { return values[rand.IntN(len(values))] }
+// randomElement returns a random element of values.
+func randomElement(values []string) string { return values[rand.IntN(len(values))] }
 
-// some returns n different random elements of values, or all elements if values has fewer than n.
-func some(values []string, n int) []string {
+// randomElements returns n different random elements of values, or all elements if values has fewer than n.
+func randomElements(values []string, n int) []string {
 	out := slices.Clone(values)
 	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	return out[:min(n, len(out))]
@@ -92,12 +92,12 @@ func some(values []string, n int) []string {
 
 // jsonList returns a JSON array of strings.
 func jsonList(values []string) string {
-	return listOf(len(values), func(i int) string { return values[i] })
+	return jsonStrings(len(values), func(i int) string { return values[i] })
 }
 
-// newAccount returns the link of an account that no test has tracked. Its parameter, the number of the link in a request, is unused. It is
+// newAccountLink returns the link of an account that no test has tracked. Its parameter, the number of the link in a request, is unused. It is
 // there because trackAll expects a function with this signature.
-func newAccount(int) string {
+func newAccountLink(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
 }
@@ -110,7 +110,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	}
 	fixed := func(path string) func(int) requestSpec { return get(func() string { return path }) }
 	period := "start_date=" + time.Now().UTC().AddDate(0, 0, -729).Format(time.DateOnly) + "&include=quality"
-	collection := func() string { return "/collections/" + anyOf(c.collections) }
+	collection := func() string { return "/collections/" + randomElement(c.collections) }
 	// trackAll returns a function that builds two kinds of bulk request in turn: one with 500 new links, and one with 500 long, invalid
 	// links.
 	trackAll := func(path, kind string, link func(int) string) func(n int) requestSpec {
@@ -138,7 +138,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 				body: fmt.Sprintf(`{"link":%q,"collection_ids":%s}`, url, jsonList(c.collections)),
 				onSuccess: func(body []byte) {
 					var made map[string]any
-					decode(t, body, &made)
+					decodeJSON(t, body, &made)
 					if rand.IntN(2) == 0 {
 						c.addCreated(kind+" links", url)
 					} else {
@@ -159,16 +159,16 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	}
 	members := func(method, path, member string, ids []string) func(int) requestSpec {
 		return func(int) requestSpec {
-			return requestSpec{method: method, path: collection() + path, body: fmt.Sprintf(`{%q:%s}`, member, jsonList(some(ids, 100))), keyed: method == http.MethodPost}
+			return requestSpec{method: method, path: collection() + path, body: fmt.Sprintf(`{%q:%s}`, member, jsonList(randomElements(ids, 100))), keyed: method == http.MethodPost}
 		}
 	}
 	refresh := func(path string, ids []string) func(int) requestSpec {
 		return func(int) requestSpec {
-			return requestSpec{method: http.MethodPost, path: path, body: fmt.Sprintf(`{"link":%q}`, anyOf(ids)), keyed: true}
+			return requestSpec{method: http.MethodPost, path: path, body: fmt.Sprintf(`{"link":%q}`, randomElement(ids)), keyed: true}
 		}
 	}
 	tags := func() string {
-		return listOf(100, func(i int) string { return fmt.Sprintf("tag%03d%s", i, strings.Repeat("x", 90)) })
+		return jsonStrings(100, func(i int) string { return fmt.Sprintf("tag%03d%s", i, strings.Repeat("x", 90)) })
 	}
 	webhook := func() string { // returns the id of a created webhook without removing it from c.made, or an unknown id if none was created yet
 		unknown := uuid.NewString()
@@ -181,12 +181,12 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	return map[string]func(n int) requestSpec{
 		"authenticate":            fixed("/authenticate"),
 		"listVideos":              fixed("/videos?limit=5000"),
-		"getVideo":                get(func() string { return "/videos/" + anyOf(c.videos) }),
-		"getVideoHistory":         get(func() string { return "/videos/" + anyOf(c.videos) + "/history?" + period }),
+		"getVideo":                get(func() string { return "/videos/" + randomElement(c.videos) }),
+		"getVideoHistory":         get(func() string { return "/videos/" + randomElement(c.videos) + "/history?" + period }),
 		"listAccounts":            fixed("/accounts?limit=5000&include_linked=true"),
-		"getAccount":              get(func() string { return "/accounts/" + anyOf(c.accounts) }),
-		"listAccountVideos":       get(func() string { return "/accounts/" + anyOf(c.accounts) + "/videos?limit=5000" }),
-		"getAccountHistory":       get(func() string { return "/accounts/" + anyOf(c.accounts) + "/history?" + period }),
+		"getAccount":              get(func() string { return "/accounts/" + randomElement(c.accounts) }),
+		"listAccountVideos":       get(func() string { return "/accounts/" + randomElement(c.accounts) + "/videos?limit=5000" }),
+		"getAccountHistory":       get(func() string { return "/accounts/" + randomElement(c.accounts) + "/history?" + period }),
 		"exportHistory":           fixed("/history/export?limit=50"),
 		"getOrganisationHistory":  fixed("/organisation/history?" + strings.TrimSuffix(period, "&include=quality")),
 		"getVideoStatistics":      fixed("/statistics/videos"),
@@ -204,7 +204,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 			return requestSpec{method: http.MethodPost, path: "/tokens", body: fmt.Sprintf(`{"name":%q,"scopes":["read","write","admin"]}`, strings.Repeat("n", 100)), keyed: true,
 				onSuccess: func(body []byte) {
 					var made struct{ ID string }
-					decode(t, body, &made)
+					decodeJSON(t, body, &made)
 					c.addCreated("tokens", made.ID)
 				}}
 		},
@@ -216,7 +216,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 			return requestSpec{method: http.MethodPost, path: "/webhooks", body: `{"url":"https://hooks.example.com/reeltally"}`, keyed: true,
 				onSuccess: func(body []byte) {
 					var made struct{ ID string }
-					decode(t, body, &made)
+					decodeJSON(t, body, &made)
 					c.addCreated("webhooks", made.ID)
 				}}
 		},
@@ -238,18 +238,18 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 			return requestSpec{method: http.MethodPost, path: collection() + "/reports", body: `{"include_children":true}`, keyed: true,
 				onSuccess: func(body []byte) {
 					var made struct{ ID string }
-					decode(t, body, &made)
+					decodeJSON(t, body, &made)
 					c.addCreated("reports", made.ID)
 				}}
 		},
-		"trackVideo":               track("/videos", "video", "videoId", newVideo),
-		"trackAccount":             track("/accounts", "account", "accountId", newAccount),
+		"trackVideo":               track("/videos", "video", "videoId", newVideoLink),
+		"trackAccount":             track("/accounts", "account", "accountId", newAccountLink),
 		"stopVideo":                stop("/videos", "video"),
 		"stopAccount":              stop("/accounts", "account"),
 		"stopVideoById":            stopByID("/videos/", "video"),
 		"stopAccountById":          stopByID("/accounts/", "account"),
-		"trackVideos":              trackAll("/videos/bulk", "videos", newVideo),
-		"trackAccounts":            trackAll("/accounts/bulk", "accounts", newAccount),
+		"trackVideos":              trackAll("/videos/bulk", "videos", newVideoLink),
+		"trackAccounts":            trackAll("/accounts/bulk", "accounts", newAccountLink),
 		"stopVideos":               stopAll("/videos/bulk", "videos"),
 		"stopAccounts":             stopAll("/accounts/bulk", "accounts"),
 		"addCollectionVideos":      members(http.MethodPost, "/videos", "video_ids", c.videos),
@@ -262,7 +262,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 			return requestSpec{method: http.MethodPost, path: "/collections", body: fmt.Sprintf(`{"name":%q,"hashtags":%s}`, strings.Repeat("n", 100), tags()),
 				onSuccess: func(body []byte) {
 					var made struct{ ID string }
-					decode(t, body, &made)
+					decodeJSON(t, body, &made)
 					c.addCreated("collections", made.ID)
 				}}
 		},
@@ -286,7 +286,7 @@ func (c *customer) rateLimits(t *testing.T) map[string]int {
 			Operations []string
 		} `json:"rate_limits"`
 	}
-	c.stack.request(t, http.MethodGet, "/authenticate", nil).decode(t, &identity)
+	c.stack.requireSuccess(t, http.MethodGet, "/authenticate", nil).decode(t, &identity)
 	limits := map[string]int{}
 	for _, group := range identity.Limits {
 		require.Equal(t, 60, group.Window)

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// page returns the text of docs/evidence/full-rate.md, which reports the run.
-func (r *fullRateRun) page() string {
+// reportText returns the text of docs/evidence/full-rate.md, which reports the run.
+func (r *fullRateRun) reportText() string {
 	var b strings.Builder
 	allowed, sent, skipped := 0, 0, 0
 	for operation, limit := range r.limits {
 		allowed += limit
-		sent += r.sent[operation].total()
+		sent += r.sent[operation].sentRequests()
 		skipped += r.sent[operation].skipped
 	}
 	minutes := r.length.Minutes()
@@ -42,7 +42,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 | idempotency keys, part of the database | %.1f MiB after half the time, %.1f MiB at the end: %.2f MiB a minute in the second half |
 `, len(r.limits), minutes, thousands(allowed), honestOrganisations, thousands(r.videos), thousands(sent), thousands(skipped), maxInFlight,
 		r.server.Seconds()/r.length.Seconds(), r.database.Seconds()/r.length.Seconds(),
-		mebibytes(first.resident), mebibytes(r.highest(func(s sample) int64 { return s.resident })), mebibytes(last.resident),
+		mebibytes(first.resident), mebibytes(r.highestSample(func(s sample) int64 { return s.resident })), mebibytes(last.resident),
 		mebibytes(first.database), mebibytes(half.database), mebibytes(last.database), mebibytes(last.database-first.database)/minutes,
 		mebibytes(half.keys), mebibytes(last.keys), mebibytes(last.keys-half.keys)/(minutes/2))
 	for kind := range honestKinds {
@@ -50,7 +50,7 @@ Server, PostgreSQL (with fsync off, as in all tests) and callers share one machi
 			inMilliseconds(percentile(r.timingsBetween(-r.alone, 0), kind, 50)), inMilliseconds(percentile(r.timingsBetween(-r.alone, 0), kind, 99)),
 			inMilliseconds(percentile(r.timingsBetween(0, r.length), kind, 50)), inMilliseconds(percentile(r.timingsBetween(0, r.length), kind, 99)))
 	}
-	fmt.Fprintf(&b, "| others, responses other than 200 | %s |\n", cmp.Or(counts(failures(r.honest)), "none"))
+	fmt.Fprintf(&b, "| others, responses other than 200 | %s |\n", cmp.Or(formatCounts(countFailures(r.honest)), "none"))
 	r.growthSection(&b, minutes)
 	r.operationsTable(&b, minutes)
 	return b.String()
@@ -108,13 +108,13 @@ func (r *fullRateRun) operationsTable(b *strings.Builder, minutes float64) {
 		for i, d := range o.duration {
 			all[i].duration = d
 		}
-		fmt.Fprintf(b, "| %s | %d | %.0f | %s | %s | %s |\n", operation, r.limits[operation], float64(o.total())/minutes,
+		fmt.Fprintf(b, "| %s | %d | %.0f | %s | %s | %s |\n", operation, r.limits[operation], float64(o.sentRequests())/minutes,
 			milliseconds(percentile(all, -1, 50)), milliseconds(percentile(all, -1, 99)), o)
 	}
 }
 
-// counts formats the numbers in a map, with their names, as a text such as "503 Service Unavailable × 3".
-func counts(numbers map[string]int) string {
+// formatCounts formats the numbers in a map, with their names, as a text such as "503 Service Unavailable × 3".
+func formatCounts(numbers map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(numbers)) {
 		parts = append(parts, fmt.Sprintf("%s × %d", name, numbers[name]))
@@ -136,8 +136,8 @@ func (r *fullRateRun) sampleAt(elapsed time.Duration) sample {
 	return out
 }
 
-// highest returns the highest value of all samples. The function value reads this value from a sample.
-func (r *fullRateRun) highest(value func(sample) int64) int64 {
+// highestSample returns the highest value of all samples. The function value reads this value from a sample.
+func (r *fullRateRun) highestSample(value func(sample) int64) int64 {
 	most := int64(0)
 	for _, s := range r.samples {
 		most = max(most, value(s))
@@ -163,8 +163,8 @@ type curve struct {
 	x, y         []float64
 }
 
-// picture returns the content of docs/evidence/full-rate.svg: charts of memory, disk space and latency over time.
-func (r *fullRateRun) picture() string {
+// chartsSVG returns the content of docs/evidence/full-rate.svg: charts of memory, disk space and latency over time.
+func (r *fullRateRun) chartsSVG() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 890" font-family="sans-serif" font-size="12">
 <rect width="900" height="890" fill="white"/>

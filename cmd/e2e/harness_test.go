@@ -63,30 +63,30 @@ type process struct {
 	err            error
 }
 
-// start starts the built program with the given name: server, collector or reeltally.
-func start(t *testing.T, name string, env []string, args ...string) *process {
+// startProgram starts the built program with the given name: server, collector or reeltally.
+func startProgram(t *testing.T, name string, env []string, args ...string) *process {
 	t.Helper()
-	return run(t, filepath.Join(programs, name), env, args...)
+	return startInNewFolder(t, filepath.Join(programs, name), env, args...)
 }
 
-// run starts a program in a new folder. Its environment has the variables in env, and PATH and HOME. The program is killed when the test
+// startInNewFolder starts a program in a new folder. Its environment has the variables in env, and PATH and HOME. The program is killed when the test
 // ends.
-func run(t *testing.T, path string, env []string, args ...string) *process {
+func startInNewFolder(t *testing.T, path string, env []string, args ...string) *process {
 	t.Helper()
-	return runIn(t, t.TempDir(), path, env, args...)
+	return startInFolder(t, t.TempDir(), path, env, args...)
 }
 
-// runIn starts a program like run, but in the existing folder dir, which is also HOME.
-func runIn(t *testing.T, dir, path string, env []string, args ...string) *process {
+// startInFolder starts a program like startInNewFolder, but in the existing folder dir, which is also HOME.
+func startInFolder(t *testing.T, dir, path string, env []string, args ...string) *process {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), path, args...)
 	c.Dir = dir
 	c.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
-	return runCommand(t, c)
+	return startCommand(t, c)
 }
 
-// runCommand starts a command. The program is killed when the test ends.
-func runCommand(t *testing.T, c *exec.Cmd) *process {
+// startCommand starts a command. The program is killed when the test ends.
+func startCommand(t *testing.T, c *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: c, stdout: boottest.NewOutput(), stderr: boottest.NewOutput(), done: make(chan struct{})}
 	c.Stdout, c.Stderr = p.stdout, p.stderr
@@ -122,7 +122,7 @@ func (p *process) stop(t *testing.T, signal syscall.Signal) {
 // runOperator runs the reeltally command to its end and returns its standard output.
 func runOperator(t *testing.T, env []string, args ...string) string {
 	t.Helper()
-	p := start(t, "reeltally", env, args...)
+	p := startProgram(t, "reeltally", env, args...)
 	<-p.done
 	require.NoError(t, p.err, p.stderr.String())
 	return p.stdout.String()
@@ -139,7 +139,7 @@ type sandboxProcess struct {
 // startSandbox starts `reeltally sandbox` and waits until it has printed its settings, which become sandboxProcess.env.
 func startSandbox(t *testing.T) *sandboxProcess {
 	t.Helper()
-	b := &sandboxProcess{process: start(t, "reeltally", nil, "sandbox", "--listen", "127.0.0.1:0"), world: sandbox.New(sandbox.Options{}).World()}
+	b := &sandboxProcess{process: startProgram(t, "reeltally", nil, "sandbox", "--listen", "127.0.0.1:0"), world: sandbox.New(sandbox.Options{}).World()}
 	base := b.stdout.Await(t, waitTimeout, "REELTALLY_SHORTLINK_BASE_URL=")
 	b.control = strings.TrimSuffix(strings.TrimPrefix(base, "REELTALLY_SHORTLINK_BASE_URL="), "shortlinks") + "_control/"
 	b.env = strings.Fields(b.stdout.String())
@@ -163,8 +163,8 @@ func (b *sandboxProcess) clearFaults(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, b.control+"faults", "", nil).status)
 }
 
-// batches returns, for each call that a source of the sandbox has received, the ids of the targets (videos or accounts) in the call.
-func (b *sandboxProcess) batches(t *testing.T, source string) [][]string {
+// receivedBatches returns, for each call that a source of the sandbox has received, the ids of the targets (videos or accounts) in the call.
+func (b *sandboxProcess) receivedBatches(t *testing.T, source string) [][]string {
 	t.Helper()
 	var calls map[string]struct {
 		Batches [][]string
@@ -181,8 +181,8 @@ type video struct {
 	url string
 }
 
-// videos returns n different public videos of a platform. Different seeds give different videos.
-func (b *sandboxProcess) videos(t *testing.T, p link.Platform, n int, randomSeed uint64) []video {
+// publicVideos returns n different public videos of a platform. Different seeds give different videos.
+func (b *sandboxProcess) publicVideos(t *testing.T, p link.Platform, n int, randomSeed uint64) []video {
 	t.Helper()
 	random := rand.New(rand.NewPCG(randomSeed, uint64(n)))
 	found := make([]video, 0, n)
@@ -247,7 +247,7 @@ func (s *stack) newOrganisation(t *testing.T) string {
 // startServer starts the server and waits until it serves requests.
 func (s *stack) startServer(t *testing.T) {
 	t.Helper()
-	s.server = start(t, "server", s.env)
+	s.server = startProgram(t, "server", s.env)
 	s.base = loggedAddress(t, s.server, "serving")
 }
 
@@ -262,7 +262,7 @@ func loggedAddress(t *testing.T, p *process, message string) string {
 // startCollector starts a collector with log level debug and waits until it collects.
 func (s *stack) startCollector(t *testing.T) *process {
 	t.Helper()
-	s.collector = start(t, "collector", append(slices.Clone(s.env), "REELTALLY_LOG_LEVEL=debug"))
+	s.collector = startProgram(t, "collector", append(slices.Clone(s.env), "REELTALLY_LOG_LEVEL=debug"))
 	s.collector.stderr.Await(t, waitTimeout, `"msg":"collecting"`)
 	return s.collector
 }
@@ -290,11 +290,11 @@ func call(t *testing.T, method, url, token string, body any) response {
 // try sends an HTTP request with body as JSON. It returns an error if there is no response, for example because the server was killed.
 func try(t *testing.T, method, url, token string, body any) (a response, err error) {
 	t.Helper()
-	return tryWith(t, method, url, token, body, nil)
+	return tryWithHeaders(t, method, url, token, body, nil)
 }
 
-// tryWith sends an HTTP request like try, with additional headers.
-func tryWith(t *testing.T, method, url, token string, body any, headers map[string]string) (a response, err error) {
+// tryWithHeaders sends an HTTP request like try, with additional headers.
+func tryWithHeaders(t *testing.T, method, url, token string, body any, headers map[string]string) (a response, err error) {
 	t.Helper()
 	var content io.Reader
 	if body != nil {
@@ -332,8 +332,8 @@ type bulkResponse struct {
 	}
 }
 
-// bulk tracks links with POST /videos/bulk. It returns the response and the decoded body of the response.
-func (s *stack) bulk(t *testing.T, links []string) (a response, b bulkResponse) {
+// trackLinks tracks links with POST /videos/bulk. It returns the response and the decoded body of the response.
+func (s *stack) trackLinks(t *testing.T, links []string) (a response, b bulkResponse) {
 	t.Helper()
 	a = call(t, http.MethodPost, s.base+"/videos/bulk", s.token, map[string]any{"links": links})
 	a.decode(t, &b)
@@ -353,8 +353,8 @@ type trackedVideo struct {
 	UpdatedAt   *string `json:"latest_updated_at"`
 }
 
-// list returns all tracked videos of the organisation.
-func (s *stack) list(t *testing.T) []trackedVideo {
+// listVideos returns all tracked videos of the organisation.
+func (s *stack) listVideos(t *testing.T) []trackedVideo {
 	t.Helper()
 	var page struct {
 		Data       []trackedVideo
@@ -375,7 +375,7 @@ func (s *stack) awaitNumbers(t *testing.T, n int, timeout time.Duration) []track
 	t.Helper()
 	var videos []trackedVideo
 	await(t, timeout, listInterval, func() string {
-		videos = s.list(t)
+		videos = s.listVideos(t)
 		missing := 0
 		for _, v := range videos {
 			if v.Views == nil {
@@ -385,7 +385,7 @@ func (s *stack) awaitNumbers(t *testing.T, n int, timeout time.Duration) []track
 		if len(videos) == n && missing == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%d videos, %d of them without numbers; want %d with numbers\n%s", len(videos), missing, n, tail(s.collector.stderr.String()))
+		return fmt.Sprintf("%d videos, %d of them without numbers; want %d with numbers\n%s", len(videos), missing, n, lastBytes(s.collector.stderr.String()))
 	})
 	return videos
 }
@@ -410,5 +410,5 @@ func await(t *testing.T, timeout, interval time.Duration, check func() string) {
 	}
 }
 
-// tail returns the last 4000 bytes of a log.
-func tail(log string) string { return log[max(0, len(log)-4000):] }
+// lastBytes returns the last 4000 bytes of a log.
+func lastBytes(log string) string { return log[max(0, len(log)-4000):] }

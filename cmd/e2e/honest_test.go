@@ -27,23 +27,23 @@ const honestInterval = 50 * time.Millisecond
 // below 30 requests of each kind in a minute. The rate limit for lists of videos is 30 a minute.
 const honestOrganisations = 48
 
-// honest sends normal requests for many small organisations at a fixed rate, while another organisation tries to overload the server.
-type honest struct {
+// honestCallers sends normal requests for many small organisations at a fixed rate, while another organisation tries to overload the server.
+type honestCallers struct {
 	tokens []string
 	videos []string // id of one video of each organisation
 	links  []string // links of the videos in the field videos
 	client *http.Client
 }
 
-// newHonest creates the organisations that send normal requests. Each organisation gets 120 videos and a token.
-func newHonest(t *testing.T, s *stack) *honest {
+// newHonestCallers creates the organisations that send normal requests. Each organisation gets 120 videos and a token.
+func newHonestCallers(t *testing.T, s *stack) *honestCallers {
 	t.Helper()
-	h := &honest{client: &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	h := &honestCallers{client: &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
 	t.Cleanup(h.client.CloseIdleConnections)
-	st, err := store.Open(t.Context(), store.Options{URL: s.database(), Now: time.Now})
+	st, err := store.Open(t.Context(), store.Options{URL: s.databaseURL(), Now: time.Now})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, st.Close()) }()
-	for _, id := range s.seed(t, "--orgs", fmt.Sprint(honestOrganisations), "--videos", "120", "--days", "3") {
+	for _, id := range s.seedOrganisations(t, "--orgs", fmt.Sprint(honestOrganisations), "--videos", "120", "--days", "3") {
 		_, token, err := st.CreateToken(t.Context(), id, "Honest", []store.Scope{store.ScopeRead, store.ScopeWrite}, 0)
 		require.NoError(t, err)
 		page, err := st.Org(id).Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 1}})
@@ -64,9 +64,9 @@ type timing struct {
 	fail     string // error text, or the status if it is not 200; "" if the request succeeded
 }
 
-// run sends requests of all kinds in honestKinds to base at a fixed rate until ctx ends, without waiting for earlier responses. It returns
+// sendRequests sends requests of all kinds in honestKinds to base at a fixed rate until ctx ends, without waiting for earlier responses. It returns
 // the timings of all requests.
-func (h *honest) run(ctx context.Context, base string) []timing {
+func (h *honestCallers) sendRequests(ctx context.Context, base string) []timing {
 	var mu sync.Mutex
 	var all []timing
 	var callers sync.WaitGroup
@@ -82,7 +82,7 @@ func (h *honest) run(ctx context.Context, base string) []timing {
 		}
 		for kind := range honestKinds {
 			callers.Go(func() {
-				response := h.send(context.WithoutCancel(ctx), base, kind, round%len(h.tokens))
+				response := h.sendRequest(context.WithoutCancel(ctx), base, kind, round%len(h.tokens))
 				mu.Lock()
 				defer mu.Unlock()
 				all = append(all, response)
@@ -91,9 +91,9 @@ func (h *honest) run(ctx context.Context, base string) []timing {
 	}
 }
 
-// send sends one request of a kind for one organisation. The parameter kind is an index into honestKinds, and organisation is an index into
+// sendRequest sends one request of a kind for one organisation. The parameter kind is an index into honestKinds, and organisation is an index into
 // h.tokens.
-func (h *honest) send(ctx context.Context, base string, kind, organisation int) timing {
+func (h *honestCallers) sendRequest(ctx context.Context, base string, kind, organisation int) timing {
 	method, path, body := http.MethodGet, "/videos/"+h.videos[organisation], []byte(nil)
 	switch kind {
 	case 1:
@@ -124,8 +124,8 @@ func (h *honest) send(ctx context.Context, base string, kind, organisation int) 
 	return out
 }
 
-// failures counts the failed requests in timings by the reason of the failure.
-func failures(timings []timing) map[string]int {
+// countFailures counts the failed requests in timings by the reason of the failure.
+func countFailures(timings []timing) map[string]int {
 	out := map[string]int{}
 	for _, a := range timings {
 		if a.fail != "" {

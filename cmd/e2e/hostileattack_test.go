@@ -68,8 +68,8 @@ func (a *attack) summary() string {
 
 var problemCode = regexp.MustCompile(`"code":"([a-z_]+)"`)
 
-// record counts a response, or the error if there was no response. It closes the body.
-func (a *attack) record(res *http.Response, err error) {
+// countResponse counts a response, or the error if there was no response. It closes the body.
+func (a *attack) countResponse(res *http.Response, err error) {
 	if err != nil {
 		a.responses["connection closed"]++
 		return
@@ -89,8 +89,8 @@ func (a *attack) record(res *http.Response, err error) {
 	a.responses[name]++
 }
 
-// request returns a request with the token of the attack. The strings in headers are alternately the name and the value of a header.
-func (a *attack) request(method, path string, body io.Reader, headers ...string) *http.Request {
+// newRequest returns a request with the token of the attack. The strings in headers are alternately the name and the value of a header.
+func (a *attack) newRequest(method, path string, body io.Reader, headers ...string) *http.Request {
 	a.Helper()
 	r, err := http.NewRequestWithContext(a.Context(), method, a.base+path, body)
 	require.NoError(a, err)
@@ -104,22 +104,22 @@ func (a *attack) request(method, path string, body io.Reader, headers ...string)
 	return r
 }
 
-// do sends a request and counts the response.
-func (a *attack) do(r *http.Request) {
+// sendAndCount sends a request and counts the response.
+func (a *attack) sendAndCount(r *http.Request) {
 	a.Helper()
-	a.record(a.client.Do(r))
+	a.countResponse(a.client.Do(r))
 }
 
 // get sends a GET request and counts the response. The strings in headers are alternately the name and the value of a header.
 func (a *attack) get(path string, headers ...string) {
 	a.Helper()
-	a.do(a.request(http.MethodGet, path, nil, headers...))
+	a.sendAndCount(a.newRequest(http.MethodGet, path, nil, headers...))
 }
 
 // send sends a request with a JSON body and counts the response. The strings in headers are alternately the name and the value of a header.
 func (a *attack) send(method, path, body string, headers ...string) {
 	a.Helper()
-	a.do(a.request(method, path, strings.NewReader(body), headers...))
+	a.sendAndCount(a.newRequest(method, path, strings.NewReader(body), headers...))
 }
 
 // post sends a POST request with a JSON body and counts the response. The strings in headers are alternately the name and the value of a
@@ -129,8 +129,8 @@ func (a *attack) post(path, body string, headers ...string) {
 	a.send(http.MethodPost, path, body, headers...)
 }
 
-// mcp sends a message of the Model Context Protocol to POST /mcp and counts the response.
-func (a *attack) mcp(message string) {
+// postMCP sends a message of the Model Context Protocol to POST /mcp and counts the response.
+func (a *attack) postMCP(message string) {
 	a.Helper()
 	a.post("/mcp", message, "Accept", "application/json, text/event-stream")
 }
@@ -144,9 +144,9 @@ func (a *attack) dial() net.Conn {
 	return conn
 }
 
-// head returns the request line and the headers of an HTTP/1.1 request, including the blank line at the end. The strings in headers are
+// requestHead returns the request line and the headers of an HTTP/1.1 request, including the blank line at the end. The strings in headers are
 // alternately the name and the value of a header.
-func (a *attack) head(method, path string, headers ...string) string {
+func (a *attack) requestHead(method, path string, headers ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: hostile\r\nAuthorization: Bearer %s\r\n", method, path, a.token)
 	for i := 0; i < len(headers); i += 2 {
@@ -156,9 +156,9 @@ func (a *attack) head(method, path string, headers ...string) string {
 	return b.String()
 }
 
-// hangUp sends the given head and body of a request, which can be incomplete. It then waits for the duration wait and closes the connection
+// sendAndHangUp sends the given head and body of a request, which can be incomplete. It then waits for the duration wait and closes the connection
 // without reading a response.
-func (a *attack) hangUp(wait time.Duration, head, body string) {
+func (a *attack) sendAndHangUp(wait time.Duration, head, body string) {
 	a.Helper()
 	conn := a.dial()
 	_, err := io.WriteString(conn, head+body)
@@ -169,8 +169,8 @@ func (a *attack) hangUp(wait time.Duration, head, body string) {
 	a.responses["hung up"]++
 }
 
-// raw opens a connection and reads n responses from it. Meanwhile, it calls the function chunks, which writes requests in parts.
-func (a *attack) raw(n int, chunks func(write func(string) error) error) {
+// sendInParts opens a connection and reads n responses from it. Meanwhile, it calls the function chunks, which writes requests in parts.
+func (a *attack) sendInParts(n int, chunks func(write func(string) error) error) {
 	a.Helper()
 	conn := a.dial()
 	defer func() { _ = conn.Close() }()
@@ -186,7 +186,7 @@ func (a *attack) raw(n int, chunks func(write func(string) error) error) {
 	responses := bufio.NewReader(conn)
 	for range n {
 		res, err := http.ReadResponse(responses, nil)
-		a.record(res, err)
+		a.countResponse(res, err)
 		if err != nil {
 			break
 		}
@@ -207,7 +207,7 @@ func (a *attack) getWithETag(path string, n int) {
 // in a.etag.
 func rememberETag(path string) func(a *attack) {
 	return func(a *attack) {
-		res, err := a.client.Do(a.request(http.MethodGet, path, nil))
+		res, err := a.client.Do(a.newRequest(http.MethodGet, path, nil))
 		require.NoError(a, err)
 		_, err = io.Copy(io.Discard, res.Body)
 		require.NoError(a, errors.Join(err, res.Body.Close()))
@@ -238,13 +238,13 @@ func unknownToken(t *testing.T, n int) string {
 	return token
 }
 
-// repeated returns a JSON array of n copies of a JSON value.
-func repeated(value string, n int) string {
+// repeatedJSON returns a JSON array of n copies of a JSON value.
+func repeatedJSON(value string, n int) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(value+",", n), ",") + "]"
 }
 
-// listOf returns a JSON array of n strings: item(0) to item(n-1).
-func listOf(n int, item func(i int) string) string {
+// jsonStrings returns a JSON array of n strings: item(0) to item(n-1).
+func jsonStrings(n int, item func(i int) string) string {
 	var b bytes.Buffer
 	for i := range n {
 		fmt.Fprintf(&b, ",%q", item(i))
@@ -252,8 +252,8 @@ func listOf(n int, item func(i int) string) string {
 	return "[" + strings.TrimPrefix(b.String(), ",") + "]"
 }
 
-// noise returns n letters and digits that do not compress well. It returns the same text for the same seed.
-func noise(seed uint64, n int) string {
+// randomText returns n letters and digits that do not compress well. It returns the same text for the same seed.
+func randomText(seed uint64, n int) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	dice := rand.New(rand.NewPCG(seed, seed))
 	out := make([]byte, n)

@@ -32,14 +32,14 @@ const (
 // bulkBody returns the body of a request for POST /videos/bulk. The parameter links is a JSON array of links.
 func bulkBody(links string) string { return `{"links":` + links + `}` }
 
-// post returns a function for the field run of a hostileCase. It sends a POST request with the given body to path.
-func post(path, body string) func(a *attack) {
+// runPost returns a function for the field run of a hostileCase. It sends a POST request with the given body to path.
+func runPost(path, body string) func(a *attack) {
 	return func(a *attack) { a.post(path, body) }
 }
 
-// get returns a function for the field run of a hostileCase. It sends a GET request to path. The strings in headers are alternately the
+// runGet returns a function for the field run of a hostileCase. It sends a GET request to path. The strings in headers are alternately the
 // name and the value of a header.
-func get(path string, headers ...string) func(a *attack) {
+func runGet(path string, headers ...string) func(a *attack) {
 	return func(a *attack) { a.get(path, headers...) }
 }
 
@@ -54,7 +54,7 @@ func hostileCases() []hostileCase {
 
 // bodyCases returns test cases whose request bodies are expensive to parse.
 func bodyCases() []hostileCase {
-	longName := `{"` + strings.Repeat("a", 500_000) + `":` + repeated("1", 100_000) + `}`
+	longName := `{"` + strings.Repeat("a", 500_000) + `":` + repeatedJSON("1", 100_000) + `}`
 	long := strings.Repeat("n", 30_000)
 	names := func(n int, name func(i int) string) string {
 		var b strings.Builder
@@ -64,41 +64,41 @@ func bodyCases() []hostileCase {
 		return "{" + strings.TrimPrefix(b.String(), ",") + "}"
 	}
 	return []hostileCase{
-		{name: "a member name of 500 kB with 100,000 entries", run: post(bulk, longName)},
+		{name: "a member name of 500 kB with 100,000 entries", run: runPost(bulk, longName)},
 		{name: "a member name of 500 kB with 100,000 entries, and the caller hangs up at once", run: func(a *attack) {
-			a.hangUp(50*time.Millisecond, a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", fmt.Sprint(len(longName))), longName)
+			a.sendAndHangUp(50*time.Millisecond, a.requestHead(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", fmt.Sprint(len(longName))), longName)
 		}},
-		{name: "650,000 empty objects as links, 2 MB", run: post(bulk, bulkBody(repeated("{}", 650_000)))},
-		{name: "1,000,000 numbers as links, 2 MB", run: post(bulk, bulkBody(repeated("1", 1_000_000)))},
-		{name: "400,000 empty strings as links, 1.2 MB", run: post(bulk, bulkBody(repeated(`""`, 400_000)))},
-		{name: "arrays 100,000 deep", run: post(bulk, strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000))},
-		{name: "60 nested objects, each in a member with a name of 30 kB, 1.8 MB", run: post(bulk, strings.Repeat(`{"`+long+`":`, 60)+repeated("1", 50_000)+strings.Repeat("}", 60))},
-		{name: "100,000 different members", run: post(bulk, names(100_000, func(i int) string { return fmt.Sprintf("m%d", i) }))},
-		{name: "an object that has the same member 100,000 times", run: post(bulk, names(100_000, func(int) string { return "links" }))},
-		{name: "the number 1e1000000", run: post(bulk, bulkBody("[1e1000000]"))},
-		{name: "a number of 2,000,000 digits", run: post(bulk, bulkBody("["+strings.Repeat("9", 2_000_000)+"]"))},
-		{name: "a string of 2 MB that does not end", run: post(bulk, `{"links":["`+strings.Repeat("x", 2_000_000))},
-		{name: "a link of 2 MB", run: post("/videos", `{"link":"https://www.tiktok.com/@`+strings.Repeat("x", 2_000_000)+`"}`)},
-		{name: "a link of 330,000 escapes", run: post("/videos", `{"link":"`+strings.Repeat(`\u0061`, 330_000)+`"}`)},
-		{name: "2 MB of blanks before the body", run: post("/videos", strings.Repeat(" ", 2_000_000)+"{}")},
-		{name: "2 MB that are not UTF-8", run: post("/videos", strings.Repeat("\xff", 2_000_000))},
-		{name: "text of wide, combining and right-to-left characters, 2 MB", run: post("/videos", `{"link":"`+strings.Repeat("𒐫e\u0301\u0302\u0303\u202e\u05d0👨‍👩‍👧‍👦", 40_000)+`"}`)},
+		{name: "650,000 empty objects as links, 2 MB", run: runPost(bulk, bulkBody(repeatedJSON("{}", 650_000)))},
+		{name: "1,000,000 numbers as links, 2 MB", run: runPost(bulk, bulkBody(repeatedJSON("1", 1_000_000)))},
+		{name: "400,000 empty strings as links, 1.2 MB", run: runPost(bulk, bulkBody(repeatedJSON(`""`, 400_000)))},
+		{name: "arrays 100,000 deep", run: runPost(bulk, strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000))},
+		{name: "60 nested objects, each in a member with a name of 30 kB, 1.8 MB", run: runPost(bulk, strings.Repeat(`{"`+long+`":`, 60)+repeatedJSON("1", 50_000)+strings.Repeat("}", 60))},
+		{name: "100,000 different members", run: runPost(bulk, names(100_000, func(i int) string { return fmt.Sprintf("m%d", i) }))},
+		{name: "an object that has the same member 100,000 times", run: runPost(bulk, names(100_000, func(int) string { return "links" }))},
+		{name: "the number 1e1000000", run: runPost(bulk, bulkBody("[1e1000000]"))},
+		{name: "a number of 2,000,000 digits", run: runPost(bulk, bulkBody("["+strings.Repeat("9", 2_000_000)+"]"))},
+		{name: "a string of 2 MB that does not end", run: runPost(bulk, `{"links":["`+strings.Repeat("x", 2_000_000))},
+		{name: "a link of 2 MB", run: runPost("/videos", `{"link":"https://www.tiktok.com/@`+strings.Repeat("x", 2_000_000)+`"}`)},
+		{name: "a link of 330,000 escapes", run: runPost("/videos", `{"link":"`+strings.Repeat(`\u0061`, 330_000)+`"}`)},
+		{name: "2 MB of blanks before the body", run: runPost("/videos", strings.Repeat(" ", 2_000_000)+"{}")},
+		{name: "2 MB that are not UTF-8", run: runPost("/videos", strings.Repeat("\xff", 2_000_000))},
+		{name: "text of wide, combining and right-to-left characters, 2 MB", run: runPost("/videos", `{"link":"`+strings.Repeat("𒐫e\u0301\u0302\u0303\u202e\u05d0👨‍👩‍👧‍👦", 40_000)+`"}`)},
 	}
 }
 
 // connectionCases returns test cases with unusual connections, headers and transfers of the body, such as a body of one byte a second.
 func connectionCases() []hostileCase {
 	slowHead := func(a *attack) string {
-		return a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", "2000000")
+		return a.requestHead(http.MethodPost, bulk, "Content-Type", "application/json", "Content-Length", "2000000")
 	}
 	return []hostileCase{
 		{name: "a body of 64 MB", run: func(a *attack) {
-			a.do(a.request(http.MethodPost, bulk, io.LimitReader(zeros{}, 64*megabyte)))
+			a.sendAndCount(a.newRequest(http.MethodPost, bulk, io.LimitReader(zeros{}, 64*megabyte)))
 		}},
 		{name: "a body of 2 MB in chunks of ten bytes", run: func(a *attack) {
 			chunk := "a\r\n" + `"aaaaaaa",` + "\r\n"
-			a.raw(1, func(write func(string) error) error {
-				if err := write(a.head(http.MethodPost, bulk, "Content-Type", "application/json", "Transfer-Encoding", "chunked") + "a\r\n" + `{"links":[` + "\r\n"); err != nil {
+			a.sendInParts(1, func(write func(string) error) error {
+				if err := write(a.requestHead(http.MethodPost, bulk, "Content-Type", "application/json", "Transfer-Encoding", "chunked") + "a\r\n" + `{"links":[` + "\r\n"); err != nil {
 					return err
 				}
 				for range 200 {
@@ -109,7 +109,7 @@ func connectionCases() []hostileCase {
 				return write("4\r\n" + `""]}` + "\r\n0\r\n\r\n")
 			})
 		}},
-		{name: "a body that ends half-way", run: func(a *attack) { a.hangUp(200*time.Millisecond, slowHead(a), strings.Repeat(" ", megabyte)) }},
+		{name: "a body that ends half-way", run: func(a *attack) { a.sendAndHangUp(200*time.Millisecond, slowHead(a), strings.Repeat(" ", megabyte)) }},
 		{name: "a body of one byte a second, for 5 seconds", run: func(a *attack) {
 			conn := a.dial()
 			_, err := io.WriteString(conn, slowHead(a))
@@ -127,26 +127,26 @@ func connectionCases() []hostileCase {
 			a.post(bulk, gzipBomb(), "Content-Encoding", "gzip")
 		}},
 		{name: "1,000 headers", run: func(a *attack) {
-			r := a.request(http.MethodGet, "/videos?limit=1", nil)
+			r := a.newRequest(http.MethodGet, "/videos?limit=1", nil)
 			for i := range 1000 {
 				r.Header.Set(fmt.Sprintf("X-Hostile-%d", i), "a")
 			}
-			a.do(r)
+			a.sendAndCount(r)
 		}},
-		{name: "a header of 1 MiB", run: get("/videos?limit=1", "X-Hostile", strings.Repeat("a", megabyte))},
-		{name: "a token of 60 kB", run: get("/videos?limit=1", "Authorization", "Bearer rt_"+strings.Repeat("a", 60_000))},
-		{name: "10,000 tags in If-None-Match, 60 kB", run: get("/videos?limit=100", "If-None-Match", strings.Repeat(`"aa", `, 10_000)+`"b"`)},
-		{name: "10,000 encodings in Accept-Encoding, with a list", run: get("/videos?limit=100", "Accept-Encoding", "zstd;q=1, gzip;q=1, br, "+strings.Repeat("x;q=0,", 10_000)+"*")},
-		{name: "a list compressed by zstd", run: get("/videos?limit=100", "Accept-Encoding", "zstd")},
-		{name: "a Range header of 1,000 ranges", run: get("/videos?limit=100", "Range", "bytes="+strings.TrimSuffix(strings.Repeat("0-1,", 1000), ","))},
-		{name: "5,000 addresses in X-Forwarded-For", run: get("/videos?limit=1", "X-Forwarded-For", strings.TrimSuffix(strings.Repeat("10.0.0.1,", 5000), ","))},
+		{name: "a header of 1 MiB", run: runGet("/videos?limit=1", "X-Hostile", strings.Repeat("a", megabyte))},
+		{name: "a token of 60 kB", run: runGet("/videos?limit=1", "Authorization", "Bearer rt_"+strings.Repeat("a", 60_000))},
+		{name: "10,000 tags in If-None-Match, 60 kB", run: runGet("/videos?limit=100", "If-None-Match", strings.Repeat(`"aa", `, 10_000)+`"b"`)},
+		{name: "10,000 encodings in Accept-Encoding, with a list", run: runGet("/videos?limit=100", "Accept-Encoding", "zstd;q=1, gzip;q=1, br, "+strings.Repeat("x;q=0,", 10_000)+"*")},
+		{name: "a list compressed by zstd", run: runGet("/videos?limit=100", "Accept-Encoding", "zstd")},
+		{name: "a Range header of 1,000 ranges", run: runGet("/videos?limit=100", "Range", "bytes="+strings.TrimSuffix(strings.Repeat("0-1,", 1000), ","))},
+		{name: "5,000 addresses in X-Forwarded-For", run: runGet("/videos?limit=1", "X-Forwarded-For", strings.TrimSuffix(strings.Repeat("10.0.0.1,", 5000), ","))},
 		{name: "25 requests for a list, sent at once on one connection", run: func(a *attack) {
-			a.raw(25, func(write func(string) error) error {
-				return write(strings.Repeat(a.head(http.MethodGet, "/videos?limit=10"), 25))
+			a.sendInParts(25, func(write func(string) error) error {
+				return write(strings.Repeat(a.requestHead(http.MethodGet, "/videos?limit=10"), 25))
 			})
 		}},
-		{name: "a path of 60 kB", run: get("/videos/" + strings.Repeat("a", 60_000))},
-		{name: "a link of 2,000 wide characters in the path", run: get("/videos/" + url.PathEscape("https://www.tiktok.com/@"+strings.Repeat("é", 2000)))},
+		{name: "a path of 60 kB", run: runGet("/videos/" + strings.Repeat("a", 60_000))},
+		{name: "a link of 2,000 wide characters in the path", run: runGet("/videos/" + url.PathEscape("https://www.tiktok.com/@"+strings.Repeat("é", 2000)))},
 		{name: "100 small paths that do not exist", run: func(a *attack) {
 			for i := range 100 {
 				a.get(fmt.Sprintf("/hostile/%d", i))
@@ -167,24 +167,24 @@ func connectionCases() []hostileCase {
 
 // queryCases returns test cases with query strings that are expensive to parse, and searches that are expensive for the database.
 func queryCases() []hostileCase {
-	search := func(q string) func(a *attack) { return get("/videos?limit=100&q=" + url.QueryEscape(q)) }
+	search := func(q string) func(a *attack) { return runGet("/videos?limit=100&q=" + url.QueryEscape(q)) }
 	return []hostileCase{
-		{name: "100,000 query parameters", run: get("/videos?" + strings.Repeat("a=1&", 100_000))},
-		{name: "15,000 query parameters, 60 kB", run: get("/videos?" + strings.Repeat("a=1&", 15_000))},
-		{name: "the query parameter q 15,000 times", run: get("/videos?" + strings.Repeat("q=1&", 15_000))},
-		{name: "page 10^18", run: get("/videos?page=1000000000000000000")},
-		{name: "page 2,147,483,647 of a list, 5,000 videos a page", run: get("/videos?limit=5000&page=2147483647")},
-		{name: "limit 10^9", run: get("/videos?limit=1000000000")},
+		{name: "100,000 query parameters", run: runGet("/videos?" + strings.Repeat("a=1&", 100_000))},
+		{name: "15,000 query parameters, 60 kB", run: runGet("/videos?" + strings.Repeat("a=1&", 15_000))},
+		{name: "the query parameter q 15,000 times", run: runGet("/videos?" + strings.Repeat("q=1&", 15_000))},
+		{name: "page 10^18", run: runGet("/videos?page=1000000000000000000")},
+		{name: "page 2,147,483,647 of a list, 5,000 videos a page", run: runGet("/videos?limit=5000&page=2147483647")},
+		{name: "limit 10^9", run: runGet("/videos?limit=1000000000")},
 		{name: "q=(a+)+$", run: search("(a+)+$")},
 		{name: "search text (q) of 100 words", run: search(strings.TrimSpace(strings.Repeat("a ", 100)))},
 		{name: "search text (q) of 100 wildcards of SQL", run: search(strings.Repeat("%_", 100))},
 		{name: "search text (q) of 60 kB", run: search(strings.Repeat("q", 60_000))},
 		{name: "search text (q) of wide, combining and right-to-left characters", run: search(strings.Repeat("𒐫e\u0301\u202e\u05d0", 40))},
-		{name: "hashtag of 100 wide characters", run: get("/videos?limit=100&hashtag=" + url.QueryEscape(strings.Repeat("𒐫", 100)))},
+		{name: "hashtag of 100 wide characters", run: runGet("/videos?limit=100&hashtag=" + url.QueryEscape(strings.Repeat("𒐫", 100)))},
 		{name: "100 collections as filter, of every account", run: func(a *attack) {
 			a.get("/videos?limit=100&collections=" + strings.Join(a.wide[:100], ","))
 		}},
-		{name: "1,000 names of collections as filter", run: get("/videos?limit=100&collections=" + strings.TrimSuffix(strings.Repeat("name,", 1000), ","))},
+		{name: "1,000 names of collections as filter", run: runGet("/videos?limit=100&collections=" + strings.TrimSuffix(strings.Repeat("name,", 1000), ","))},
 		{name: "every filter at once", run: func(a *attack) {
 			a.get("/videos?limit=100&include_removed=true&order_by=latest_engagement&order_direction=asc&q=a+e+o&has_metrics=true&ad_info_shop=false" +
 				"&uploaded_at_start=1970-01-01&uploaded_at_end=2999-12-31&latest_updated_at_start=1970-01-01T00:00:00Z&latest_updated_at_end=2999-12-31T00:00:00Z" +
@@ -194,7 +194,7 @@ func queryCases() []hostileCase {
 		{name: "a cursor that was altered", run: func(a *attack) {
 			a.get("/collections?paginated=true&limit=1&cursor=" + a.cursor[:len(a.cursor)-1] + "-")
 		}},
-		{name: "a cursor of 60 kB", run: get("/videos?limit=100&cursor=" + strings.Repeat("A", 60_000))},
+		{name: "a cursor of 60 kB", run: runGet("/videos?limit=100&cursor=" + strings.Repeat("A", 60_000))},
 	}
 }
 
@@ -202,17 +202,17 @@ func queryCases() []hostileCase {
 func listCases() []hostileCase {
 	list := func(path func(a *attack) string) func(a *attack) { return func(a *attack) { a.get(path(a)) } }
 	return []hostileCase{
-		{name: "100 videos with 400 labels each", run: get("/videos?limit=100")},
-		{name: "5,000 videos with 400 labels each", large: true, run: get("/videos?limit=5000")},
-		{name: "5,000 videos with 400 labels each as CSV", large: true, flat: true, run: get("/videos?limit=5000", "Accept", "text/csv")},
+		{name: "100 videos with 400 labels each", run: runGet("/videos?limit=100")},
+		{name: "5,000 videos with 400 labels each", large: true, run: runGet("/videos?limit=5000")},
+		{name: "5,000 videos with 400 labels each as CSV", large: true, flat: true, run: runGet("/videos?limit=5000", "Accept", "text/csv")},
 		{name: "5,000 videos with 400 labels each as XLSX", large: true, flat: true,
-			run: get("/videos?limit=5000", "Accept", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")},
-		{name: "HEAD of 5,000 videos with 400 labels each", large: true, run: func(a *attack) { a.do(a.request(http.MethodHead, "/videos?limit=5000", nil)) }},
+			run: runGet("/videos?limit=5000", "Accept", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")},
+		{name: "HEAD of 5,000 videos with 400 labels each", large: true, run: func(a *attack) { a.sendAndCount(a.newRequest(http.MethodHead, "/videos?limit=5000", nil)) }},
 		{name: "5,000 videos with 400 labels each, and the caller hangs up after 200 ms", large: true, run: func(a *attack) {
-			a.hangUp(200*time.Millisecond, a.head(http.MethodGet, "/videos?limit=5000"), "")
+			a.sendAndHangUp(200*time.Millisecond, a.requestHead(http.MethodGet, "/videos?limit=5000"), "")
 		}},
-		{name: "100 videos by created_at", run: get("/videos?limit=100&order_by=created_at")},
-		{name: "all 410 collections with counts, by video_count", run: get("/collections?order_by=video_count")},
+		{name: "100 videos by created_at", run: runGet("/videos?limit=100&order_by=created_at")},
+		{name: "all 410 collections with counts, by video_count", run: runGet("/collections?order_by=video_count")},
 		{name: "all collections below the root of a tree of ten levels, by account_count", run: func(a *attack) {
 			a.get("/collections?include_children=true&order_by=account_count&parent_id=" + a.chain[0])
 		}},
@@ -221,8 +221,8 @@ func listCases() []hostileCase {
 			return "/collections/" + a.chain[len(a.chain)-1] + "/videos?limit=100&order_by=latest_engagement"
 		})},
 		{name: "1,000 videos of a collection at the tenth level", large: true, run: list(func(a *attack) string { return "/collections/" + a.chain[len(a.chain)-1] + "/videos?limit=5000" })},
-		{name: "100 accounts with 400 labels each", run: get("/accounts?limit=100&include_linked=true")},
-		{name: "all accounts with 400 labels each", large: true, run: get("/accounts?limit=5000&include_linked=true")},
+		{name: "100 accounts with 400 labels each", run: runGet("/accounts?limit=100&include_linked=true")},
+		{name: "all accounts with 400 labels each", large: true, run: runGet("/accounts?limit=5000&include_linked=true")},
 		{name: "all accounts of a collection", run: list(func(a *attack) string { return "/collections/" + a.wide[0] + "/accounts?limit=100" })},
 		{name: "the history of a video, 730 days", run: list(func(a *attack) string { return "/videos/" + a.videos[0] + "/history?" + a.period + "&include=quality" })},
 		{name: "the history of an account, 730 days", run: list(func(a *attack) string { return "/accounts/" + a.accounts[0] + "/history?" + a.period })},
@@ -230,7 +230,7 @@ func listCases() []hostileCase {
 		{name: "the history of a collection of every video, 31 days", run: list(func(a *attack) string { return "/collections/" + a.wide[0] + "/history" })},
 		{name: "the statistics of a collection of every video, 730 days", run: list(func(a *attack) string { return "/collections/" + a.wide[0] + "/statistics?" + a.period })},
 		{name: "a report of a collection of every video", run: func(a *attack) { a.post("/collections/"+a.wide[0]+"/reports", "{}") }},
-		{name: "a history from 1970 to 2999", run: get("/organisation/history?start_date=1970-01-01&end_date=2999-12-31")},
+		{name: "a history from 1970 to 2999", run: runGet("/organisation/history?start_date=1970-01-01&end_date=2999-12-31")},
 	}
 }
 

@@ -51,17 +51,17 @@ The requests are in `+"`cmd/e2e/hostilecases_test.go` and `cmd/e2e/hostilewrites
 | # | Request | Server, ms | PostgreSQL, ms | Memory, MiB | Duration, ms | Answers | Before |
 |--:|---|--:|--:|--:|--:|---|--:|
 `, len(rows), maxProcessorTime, maxMemory>>20, thousands(size.videos), size.days, wideCollections, size.runs)
-	before := tableOf(hostileBefore)
+	before := parseCosts(hostileBefore)
 	var most cost
 	for i, r := range rows {
 		mark := ""
 		if r.large {
 			mark = "*"
 		} else {
-			most = worse(most, r.cost)
+			most = higherCost(most, r.cost)
 		}
-		fmt.Fprintf(&b, "| %d%s | %s | %s | %s | %.1f | %s | %s | %s |\n", i+1, mark, cell(r.name), milliseconds(r.cost.server), milliseconds(r.cost.database),
-			mebibytes(r.cost.memory), milliseconds(r.cost.elapsed), cell(r.responses), before[cell(r.name)])
+		fmt.Fprintf(&b, "| %d%s | %s | %s | %s | %.1f | %s | %s | %s |\n", i+1, mark, escapeCell(r.name), milliseconds(r.cost.server), milliseconds(r.cost.database),
+			mebibytes(r.cost.memory), milliseconds(r.cost.elapsed), escapeCell(r.responses), before[escapeCell(r.name)])
 	}
 	fmt.Fprintf(&b, "\nHighest costs of a case without *: %s ms server, %s ms PostgreSQL, %.1f MiB.\n", milliseconds(most.server),
 		milliseconds(most.database), mebibytes(most.memory))
@@ -113,13 +113,13 @@ Client, server and PostgreSQL share one machine.
 The median p99 of the windows is %.1f ms alone and %.1f ms during hostile requests: **%.2f times**. Of %s honest requests, responses other than 200: %s.
 The hostile organisation sent %s requests, of which %s were refused by a rate limit.
 `, float64(honest.p99Alone.Microseconds())/1000, float64(honest.p99During.Microseconds())/1000, honest.ratio,
-		thousands(len(honest.alone)+len(honest.during)), cmp.Or(counts(honest.failed), "none"), thousands(hostile), thousands(limited))
+		thousands(len(honest.alone)+len(honest.during)), cmp.Or(formatCounts(honest.failed), "none"), thousands(hostile), thousands(limited))
 	return b.String()
 }
 
-// tableOf reads the costs of requests from the table of an old page. The result maps the name of a request to a text with the time of the
+// parseCosts reads the costs of requests from the table of an old page. The result maps the name of a request to a text with the time of the
 // server, the time of PostgreSQL and the memory.
-func tableOf(page string) map[string]string {
+func parseCosts(page string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(page) {
 		cells := strings.Split(line, " | ")
@@ -130,8 +130,8 @@ func tableOf(page string) map[string]string {
 	return out
 }
 
-// cell escapes a text for a cell of a Markdown table.
-func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+// escapeCell escapes a text for a cell of a Markdown table.
+func escapeCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 func milliseconds(d time.Duration) string { return thousands(int(d.Milliseconds())) }
 

@@ -18,7 +18,7 @@ func TestHostilePage_showsTheCostOfEachCaseBeforeItsLimit(t *testing.T) {
 		names[c.name] = true
 		rows = append(rows, hostileRow{c, cost{server: 1234 * time.Millisecond, memory: 3 << 20}, "400 type"})
 	}
-	for name := range tableOf(hostileBefore) {
+	for name := range parseCosts(hostileBefore) {
 		require.True(t, names[name], "testdata/hostile-before.md has the case %q, which hostileCases does not have", name)
 	}
 	honest := honestResult{alone: []timing{{duration: time.Millisecond}}, during: []timing{{duration: 2 * time.Millisecond}}, ratio: 2}

@@ -72,7 +72,7 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 	postmaster := postmasterOf(t, db)
 	s := &stack{sandboxProcess: startSandbox(t)}
 	s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+db.URL, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_METRICS_LISTEN=127.0.0.1:0")
-	callers := newHonest(t, s)
+	callers := newHonestCallers(t, s)
 	data := newHostileData(t, s, size)
 	db.Exec(t, "VACUUM ANALYZE")
 
@@ -86,14 +86,14 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 				case run == 0:
 					row.cost, row.responses = used, a.summary()
 				case run < size.runs:
-					row.cost = worse(row.cost, used)
+					row.cost = higherCost(row.cost, used)
 				default:
-					row.cost = better(row.cost, used)
+					row.cost = lowerCost(row.cost, used)
 				}
 			}
 			rows = append(rows, row)
 			if *hostileOut != "" {
-				progress(os.Stderr, "%d. %s: %s", i+1, c.name, row)
+				printProgress(os.Stderr, "%d. %s: %s", i+1, c.name, row)
 			}
 			t.Log(row)
 			require.NotRegexp(t, `(^|, )500`, row.responses, "no response may have the status 500")
@@ -109,7 +109,7 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 	require.GreaterOrEqual(t, len(rows), 40)
 	var honest honestResult
 	if size.windows > 0 {
-		honest = s.measureHonest(t, data, callers, size)
+		honest = s.measureHonestCallers(t, data, callers, size)
 	}
 	if *hostileOut != "" {
 		page := hostilePage(t, rows, honest, size)
@@ -121,12 +121,12 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 
 // measureCase runs a test case against a new server process and returns the cost. It does not use a running server, because memory that the
 // server allocated for an earlier case would change the result.
-func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honest, c hostileCase, postmaster int) (*attack, cost) {
+func (s *stack) measureCase(t *testing.T, data *hostileData, callers *honestCallers, c hostileCase, postmaster int) (*attack, cost) {
 	t.Helper()
 	own := &stack{sandboxProcess: s.sandboxProcess, env: s.env}
 	m := startMetered(t, own, postmaster)
 	for kind := range honestKinds { // a server uses more memory after its first responses, so send requests before the measurement
-		require.Empty(t, callers.send(t.Context(), own.base, kind, 0).fail)
+		require.Empty(t, callers.sendRequest(t.Context(), own.base, kind, 0).fail)
 	}
 	a := newAttack(t, data, own.base)
 	if c.prepare != nil {
@@ -158,18 +158,18 @@ func (r hostileRow) String() string {
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// worse returns a cost in which each field has the higher of the values in a and b.
-func worse(a, b cost) cost {
+// higherCost returns a cost in which each field has the higher of the values in a and b.
+func higherCost(a, b cost) cost {
 	return cost{max(a.server, b.server), max(a.database, b.database), max(a.elapsed, b.elapsed), max(a.memory, b.memory)}
 }
 
-// better returns a cost in which each field has the lower of the values in a and b.
-func better(a, b cost) cost {
+// lowerCost returns a cost in which each field has the lower of the values in a and b.
+func lowerCost(a, b cost) cost {
 	return cost{min(a.server, b.server), min(a.database, b.database), min(a.elapsed, b.elapsed), min(a.memory, b.memory)}
 }
 
-// database returns the URL of the stack's database, or "" if s.env has no such setting.
-func (s *stack) database() string {
+// databaseURL returns the URL of the stack's database, or "" if s.env has no such setting.
+func (s *stack) databaseURL() string {
 	for _, setting := range s.env {
 		if url, found := strings.CutPrefix(setting, "REELTALLY_DATABASE_URL="); found {
 			return url
@@ -178,8 +178,8 @@ func (s *stack) database() string {
 	return ""
 }
 
-// seed runs `reeltally seed` with args, which creates organisations with made-up data, and returns the ids of the organisations.
-func (s *stack) seed(t *testing.T, args ...string) []uuid.UUID {
+// seedOrganisations runs `reeltally seed` with args, which creates organisations with made-up data, and returns the ids of the organisations.
+func (s *stack) seedOrganisations(t *testing.T, args ...string) []uuid.UUID {
 	t.Helper()
 	var ids []uuid.UUID
 	for line := range strings.Lines(runOperator(t, s.env, append([]string{"seed", "--json"}, args...)...)) {
@@ -198,7 +198,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	t.Helper()
 	today := time.Now().UTC()
 	d := &hostileData{period: "start_date=" + today.AddDate(0, 0, -729).Format(time.DateOnly) + "&end_date=" + today.Format(time.DateOnly)}
-	id := s.seed(t, "--videos", fmt.Sprint(size.videos), "--days", fmt.Sprint(size.days))[0]
+	id := s.seedOrganisations(t, "--videos", fmt.Sprint(size.videos), "--days", fmt.Sprint(size.days))[0]
 	var made struct{ Token string }
 	require.NoError(t, json.Unmarshal([]byte(runOperator(t, s.env, "token", "create", "--org", id.String(), "--name", "Hostile", "--json")), &made))
 	d.token = made.Token
@@ -206,13 +206,13 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	free.startServer(t)
 	defer free.server.kill()
 
-	for _, v := range free.list(t) {
+	for _, v := range free.listVideos(t) {
 		d.videos, d.links = append(d.videos, v.ID), append(d.links, v.Link)
 	}
 	var accounts []struct {
 		ID string `json:"account_id"`
 	}
-	free.request(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
+	free.requireSuccess(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
 	for _, a := range accounts {
 		d.accounts = append(d.accounts, a.ID)
 	}
@@ -221,7 +221,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	for maker := range 4 {
 		makers.Go(func() {
 			for i := maker; i < len(d.wide); i += 4 {
-				d.wide[i] = free.collection(t, fmt.Sprintf("Every account %d", i), "")
+				d.wide[i] = free.createCollection(t, fmt.Sprintf("Every account %d", i), "")
 				free.addMembers(t, d.wide[i], "/accounts", "account_ids", d.accounts)
 			}
 		})
@@ -229,39 +229,39 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	makers.Wait()
 	require.NotContains(t, d.wide, "")
 	for level, parent := 0, ""; level < 10; level++ {
-		parent = free.collection(t, fmt.Sprintf("Level %d", level+1), parent)
+		parent = free.createCollection(t, fmt.Sprintf("Level %d", level+1), parent)
 		d.chain = append(d.chain, parent)
 		free.addMembers(t, parent, "/videos", "video_ids", d.videos[:1000])
 	}
-	d.changeable = free.collection(t, "Spare", "")
+	d.changeable = free.createCollection(t, "Spare", "")
 	var page struct {
 		Pagination struct {
 			NextCursor string `json:"next_cursor"`
 		}
 	}
-	free.request(t, http.MethodGet, "/collections?paginated=true&limit=1", nil).decode(t, &page)
+	free.requireSuccess(t, http.MethodGet, "/collections?paginated=true&limit=1", nil).decode(t, &page)
 	d.cursor = page.Pagination.NextCursor
 	require.NotEmpty(t, d.cursor)
 	return d
 }
 
-// request sends a request with the token in s.token and requires a status below 300.
-func (s *stack) request(t *testing.T, method, path string, body any) response {
+// requireSuccess sends a request with the token in s.token and requires a status below 300.
+func (s *stack) requireSuccess(t *testing.T, method, path string, body any) response {
 	t.Helper()
 	a := call(t, method, s.base+path, s.token, body)
 	require.Less(t, a.status, http.StatusMultipleChoices, "%s %s: %s", method, path, a.body)
 	return a
 }
 
-// collection creates a collection and returns its id.
-func (s *stack) collection(t *testing.T, name, parent string) string {
+// createCollection creates a collection and returns its id.
+func (s *stack) createCollection(t *testing.T, name, parent string) string {
 	t.Helper()
 	body := map[string]any{"name": name}
 	if parent != "" {
 		body["parent_id"] = parent
 	}
 	var made struct{ ID string }
-	s.request(t, http.MethodPost, "/collections", body).decode(t, &made)
+	s.requireSuccess(t, http.MethodPost, "/collections", body).decode(t, &made)
 	return made.ID
 }
 
@@ -270,7 +270,7 @@ func (s *stack) collection(t *testing.T, name, parent string) string {
 func (s *stack) addMembers(t *testing.T, collection, path, member string, ids []string) {
 	t.Helper()
 	for some := range slices.Chunk(ids, 100) {
-		s.request(t, http.MethodPost, "/collections/"+collection+path, map[string]any{member: some})
+		s.requireSuccess(t, http.MethodPost, "/collections/"+collection+path, map[string]any{member: some})
 	}
 }
 
@@ -288,9 +288,9 @@ type honestResult struct {
 	failed        map[string]int // number of failed normal requests, by reason
 }
 
-// measureHonest measures the latency of normal requests in pairs of periods. In the first period of a pair, there are only normal requests.
+// measureHonestCallers measures the latency of normal requests in pairs of periods. In the first period of a pair, there are only normal requests.
 // In the second period, one organisation also tries to overload the server.
-func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, size hostileSize) honestResult {
+func (s *stack) measureHonestCallers(t *testing.T, data *hostileData, callers *honestCallers, size hostileSize) honestResult {
 	t.Helper()
 	shared := &stack{sandboxProcess: s.sandboxProcess, env: s.env}
 	shared.startServer(t)
@@ -306,22 +306,22 @@ func (s *stack) measureHonest(t *testing.T, data *hostileData, callers *honest, 
 	var alone, during []time.Duration
 	for window := range size.windows {
 		ctx, stop := context.WithTimeout(t.Context(), size.window)
-		quiet := callers.run(ctx, shared.base)
+		quiet := callers.sendRequests(ctx, shared.base)
 		stop()
 		out.alone, alone = append(out.alone, quiet...), append(alone, percentile(quiet, -1, 99))
 
 		ctx, stop = context.WithTimeout(t.Context(), size.window)
 		var attackers sync.WaitGroup
 		attackers.Go(func() { next = attackInTurn(ctx, attacker, limitedCases, next) })
-		busy := callers.run(ctx, shared.base)
+		busy := callers.sendRequests(ctx, shared.base)
 		stop()
 		attackers.Wait()
 		out.during, during = append(out.during, busy...), append(during, percentile(busy, -1, 99))
 		if *hostileOut != "" {
-			progress(os.Stderr, "honest callers, window %d of %d: p99 %s alone, %s during hostile requests", window+1, size.windows, alone[window], during[window])
+			printProgress(os.Stderr, "honest callers, window %d of %d: p99 %s alone, %s during hostile requests", window+1, size.windows, alone[window], during[window])
 		}
 	}
-	out.failed = failures(append(slices.Clone(out.alone), out.during...))
+	out.failed = countFailures(append(slices.Clone(out.alone), out.during...))
 	out.p99Alone, out.p99During = median(alone), median(during)
 	out.ratio = float64(out.p99During) / float64(out.p99Alone)
 	out.hostile = attacker.responses

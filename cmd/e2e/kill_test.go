@@ -29,7 +29,7 @@ func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, engine)
-			all := append(s.videos(t, link.TikTok, killRounds*bulksPerRound*linksPerBulk/2, 3), s.videos(t, link.YouTube, killRounds*bulksPerRound*linksPerBulk/2, 3)...)
+			all := append(s.publicVideos(t, link.TikTok, killRounds*bulksPerRound*linksPerBulk/2, 3), s.publicVideos(t, link.YouTube, killRounds*bulksPerRound*linksPerBulk/2, 3)...)
 			bulks := make([][]video, killRounds*bulksPerRound)
 			for i, v := range all { // each bulk request has videos of both platforms
 				bulks[i%len(bulks)] = append(bulks[i%len(bulks)], v)
@@ -48,7 +48,7 @@ func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 
 			s.startServer(t)
 			s.startCollector(t)
-			before := s.list(t)
+			before := s.listVideos(t)
 			times := map[string]int{}
 			for _, v := range before {
 				times[v.Link]++

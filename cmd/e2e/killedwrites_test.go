@@ -53,9 +53,9 @@ type killedBlock struct {
 	inDoubt bool
 }
 
-// members returns the ids of those videos of the block that the writer adds to its collection and later removes: the first 100 videos,
+// memberIDs returns the ids of those videos of the block that the writer adds to its collection and later removes: the first 100 videos,
 // because a request accepts at most 100 ids.
-func (b *killedBlock) members() []string { return b.ids[:min(100, len(b.ids))] }
+func (b *killedBlock) memberIDs() []string { return b.ids[:min(100, len(b.ids))] }
 
 // killedCounts counts what happened in the run of one engine.
 type killedCounts struct {
@@ -89,7 +89,7 @@ func TestKill_killedServerLosesNoAcknowledgedWrites(t *testing.T) {
 			}
 			k := &killedRun{stack: &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0",
 				"REELTALLY_RATE_LIMITS=off"}}, counts: &killedCounts{engine: engine}}
-			k.run(t)
+			k.killRepeatedly(t)
 			mu.Lock()
 			results = append(results, k.counts)
 			mu.Unlock()
@@ -104,8 +104,8 @@ type killedRun struct {
 	counts  *killedCounts
 }
 
-// run kills the server as often as the flag -kills.count says, compares its data after each kill, and counts the results.
-func (k *killedRun) run(t *testing.T) {
+// killRepeatedly kills the server as often as the flag -kills.count says, compares its data after each kill, and counts the results.
+func (k *killedRun) killRepeatedly(t *testing.T) {
 	t.Helper()
 	start := time.Now()
 	k.startServer(t)
@@ -118,10 +118,10 @@ func (k *killedRun) run(t *testing.T) {
 		k.counts.kills++
 		k.startServer(t)
 		for _, w := range k.writers {
-			k.compare(t, w)
+			k.compareVideos(t, w)
 		}
 		if kill%20 == 19 {
-			progress(os.Stderr, "%s: %d kills, %d acknowledged writes, %d unanswered requests, after %s", t.Name(), k.counts.kills, k.counts.writes.Load(), k.counts.unanswered,
+			printProgress(os.Stderr, "%s: %d kills, %d acknowledged writes, %d unanswered requests, after %s", t.Name(), k.counts.kills, k.counts.writes.Load(), k.counts.unanswered,
 				time.Since(start).Round(time.Second))
 		}
 	}
@@ -180,7 +180,7 @@ func (k *killedRun) writeUntilKilled(t *testing.T, answers int, delay time.Durat
 	var writers sync.WaitGroup
 	for _, w := range k.writers {
 		writers.Go(func() {
-			for k.change(t, w) {
+			for k.sendNextStep(t, w) {
 				answered <- struct{}{}
 			}
 		})
@@ -193,8 +193,8 @@ func (k *killedRun) writeUntilKilled(t *testing.T, answers int, delay time.Durat
 	writers.Wait()
 }
 
-// change sends the request of the next step of the writer's next block. It returns false if the request got no answer.
-func (k *killedRun) change(t *testing.T, w *killedWriter) bool {
+// sendNextStep sends the request of the next step of the writer's next block. It returns false if the request got no answer.
+func (k *killedRun) sendNextStep(t *testing.T, w *killedWriter) bool {
 	b := w.blocks[w.next]
 	var a response
 	var err error
@@ -205,22 +205,22 @@ func (k *killedRun) change(t *testing.T, w *killedWriter) bool {
 		counter, writes = &k.counts.tracked, int64(len(b.links))
 		a, err = try(t, http.MethodPost, k.base+"/videos/bulk", w.token, map[string]any{"links": b.links})
 	case addStep:
-		counter, writes = &k.counts.added, int64(len(b.members()))
-		a, err = try(t, http.MethodPost, k.base+"/collections/"+w.collection+"/videos", w.token, map[string]any{"video_ids": b.members()})
+		counter, writes = &k.counts.added, int64(len(b.memberIDs()))
+		a, err = try(t, http.MethodPost, k.base+"/collections/"+w.collection+"/videos", w.token, map[string]any{"video_ids": b.memberIDs()})
 	case removeStep:
-		counter, writes = &k.counts.taken, int64(len(b.members()))
-		a, err = try(t, http.MethodDelete, k.base+"/collections/"+w.collection+"/videos", w.token, map[string]any{"video_ids": b.members()})
+		counter, writes = &k.counts.taken, int64(len(b.memberIDs()))
+		a, err = try(t, http.MethodDelete, k.base+"/collections/"+w.collection+"/videos", w.token, map[string]any{"video_ids": b.memberIDs()})
 	case stopStep:
 		counter, writes = &k.counts.stopped, int64(len(b.links))
 		a, err = try(t, http.MethodDelete, k.base+"/videos/bulk", w.token, map[string]any{"ids": b.ids})
 	case createStep:
-		return k.create(t, w, b)
+		return k.createNextCollection(t, w, b)
 	}
 	if err != nil {
 		b.inDoubt = true
 		return false
 	}
-	k.acknowledge(t, b, a, writes)
+	k.checkAnswer(t, b, a, writes)
 	k.counts.requests.Add(1)
 	if !b.inDoubt { // an earlier attempt may have had the effect of this request, so its writes are not counted
 		k.counts.writes.Add(writes)
@@ -231,14 +231,14 @@ func (k *killedRun) change(t *testing.T, w *killedWriter) bool {
 	return true
 }
 
-// acknowledge checks the answer to the request of a block's current step. The answer must report that the request changed each video. This
+// checkAnswer checks the answer to the request of a block's current step. The answer must report that the request changed each video. This
 // also shows that the previous step had its effect. If an earlier attempt at the current step got no answer, the answer may report fewer
 // changes, because that attempt may have made them.
-func (k *killedRun) acknowledge(t *testing.T, b *killedBlock, a response, writes int64) {
+func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes int64) {
 	if b.inDoubt && a.status == http.StatusMultiStatus && b.step == stopStep {
 		return // an earlier attempt, which got no answer, has stopped the videos
 	}
-	expect(t, a.status == http.StatusOK, "%d %s", a.status, a.body)
+	expectTrue(t, a.status == http.StatusOK, "%d %s", a.status, a.body)
 	var result struct {
 		bulkResponse
 		VideosAdded   int64 `json:"videos_added"`
@@ -250,32 +250,32 @@ func (k *killedRun) acknowledge(t *testing.T, b *killedBlock, a response, writes
 		ids := make([]string, len(result.Results))
 		for i, r := range result.Results {
 			ids[i] = r.VideoID
-			expect(t, r.Status == "tracked" || b.inDoubt, "%s: %s", r.URL, r.Status)
+			expectTrue(t, r.Status == "tracked" || b.inDoubt, "%s: %s", r.URL, r.Status)
 		}
-		expect(t, len(ids) == len(b.links), "%d results for %d links", len(ids), len(b.links))
-		expect(t, b.ids == nil || slices.Equal(b.ids, ids), "a link has another id than before")
+		expectTrue(t, len(ids) == len(b.links), "%d results for %d links", len(ids), len(b.links))
+		expectTrue(t, b.ids == nil || slices.Equal(b.ids, ids), "a link has another id than before")
 		b.ids = ids
 	case addStep:
-		expect(t, result.VideosAdded == writes || b.inDoubt, "%s", a.body)
+		expectTrue(t, result.VideosAdded == writes || b.inDoubt, "%s", a.body)
 	case removeStep:
-		expect(t, result.VideosRemoved == writes || b.inDoubt, "%s", a.body)
+		expectTrue(t, result.VideosRemoved == writes || b.inDoubt, "%s", a.body)
 	case stopStep:
-		expect(t, int64(result.Summary.Succeeded) == writes, "%s", a.body)
+		expectTrue(t, int64(result.Summary.Succeeded) == writes, "%s", a.body)
 	}
 }
 
-// expect marks the test as failed if the parameter ok is false. The writers use it, because only the goroutine of the test may end the
+// expectTrue marks the test as failed if the parameter ok is false. The writers use it, because only the goroutine of the test may end the
 // test.
-func expect(t *testing.T, ok bool, format string, args ...any) {
+func expectTrue(t *testing.T, ok bool, format string, args ...any) {
 	t.Helper()
 	if !ok {
 		t.Errorf(format, args...)
 	}
 }
 
-// create creates a collection with an Idempotency-Key, which is the last step of a block's cycle. If there is no answer, repeatUnanswered
+// createNextCollection creates a collection with an Idempotency-Key, which is the last step of a block's cycle. If there is no answer, repeatUnanswered
 // repeats the request with the same key at the end of the run.
-func (k *killedRun) create(t *testing.T, w *killedWriter, b *killedBlock) bool {
+func (k *killedRun) createNextCollection(t *testing.T, w *killedWriter, b *killedBlock) bool {
 	w.names++
 	name, key := fmt.Sprintf("Run %d", w.names), uuid.NewString()
 	b.step = trackStep
@@ -285,13 +285,13 @@ func (k *killedRun) create(t *testing.T, w *killedWriter, b *killedBlock) bool {
 		w.unanswered[key] = name
 		return false
 	}
-	expect(t, a.status == http.StatusCreated, "%d %s", a.status, a.body)
+	expectTrue(t, a.status == http.StatusCreated, "%d %s", a.status, a.body)
 	k.countCreated(w, name)
 	return true
 }
 
 func (k *killedRun) createCollection(t *testing.T, w *killedWriter, name, key string) (response, error) {
-	return tryWith(t, http.MethodPost, k.base+"/collections", w.token, map[string]any{"name": name}, map[string]string{"Idempotency-Key": key})
+	return tryWithHeaders(t, http.MethodPost, k.base+"/collections", w.token, map[string]any{"name": name}, map[string]string{"Idempotency-Key": key})
 }
 
 // countCreated adds one collection to the count of acknowledged creations.
@@ -302,18 +302,18 @@ func (k *killedRun) countCreated(w *killedWriter, name string) {
 	k.counts.created.Add(1)
 }
 
-// compare requires that the server shows the acknowledged state of a writer's organisation. A request without an answer must have had its
+// compareVideos requires that the server shows the acknowledged state of a writer's organisation. A request without an answer must have had its
 // whole effect or no effect.
-func (k *killedRun) compare(t *testing.T, w *killedWriter) {
+func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	t.Helper()
 	links, members := map[string]bool{}, map[string]bool{}
 	var page struct{ Data []trackedVideo }
-	k.read(t, w, "/videos?limit=5000").decode(t, &page)
+	k.requireGet(t, w, "/videos?limit=5000").decode(t, &page)
 	for _, v := range page.Data {
 		require.False(t, links[v.Link], "the list has %s twice", v.Link)
 		links[v.Link] = true
 	}
-	k.read(t, w, "/collections/"+w.collection+"/videos?limit=5000").decode(t, &page)
+	k.requireGet(t, w, "/collections/"+w.collection+"/videos?limit=5000").decode(t, &page)
 	for _, v := range page.Data {
 		require.False(t, members[v.ID], "the collection has %s twice", v.ID)
 		members[v.ID] = true
@@ -326,8 +326,8 @@ func (k *killedRun) compare(t *testing.T, w *killedWriter) {
 			k.counts.unanswered++
 			steps = append(steps, b.step+1)
 		}
-		step, ok := b.stepShown(steps, links, members)
-		require.True(t, ok, "after step %d (in doubt: %v), the block has %d of %d videos and %d of %d members", b.step, b.inDoubt, count(b.links, links), len(b.links), count(b.ids, members), len(b.members()))
+		step, ok := b.matchingStep(steps, links, members)
+		require.True(t, ok, "after step %d (in doubt: %v), the block has %d of %d videos and %d of %d members", b.step, b.inDoubt, countContained(b.links, links), len(b.links), countContained(b.ids, members), len(b.memberIDs()))
 		if step > b.step {
 			k.counts.applied++
 		}
@@ -346,31 +346,31 @@ func (k *killedRun) compare(t *testing.T, w *killedWriter) {
 	require.Empty(t, links, "the list has videos that were never sent")
 	require.Empty(t, members, "the collection has videos that were never added")
 	var statistics struct{ Total int }
-	k.read(t, w, "/statistics/videos").decode(t, &statistics)
+	k.requireGet(t, w, "/statistics/videos").decode(t, &statistics)
 	require.Contains(t, []int{least, most}, statistics.Total, "the count of tracked videos")
 	k.compareCollections(t, w)
 }
 
-// stepShown returns the first number in steps that matches the state of the block on the server. It returns false if no number matches. The
+// matchingStep returns the first number in steps that matches the state of the block on the server. It returns false if no number matches. The
 // set links has the links of all tracked videos, and the set members has the ids of all videos in the collection.
-func (b *killedBlock) stepShown(steps []int, links, members map[string]bool) (int, bool) {
+func (b *killedBlock) matchingStep(steps []int, links, members map[string]bool) (int, bool) {
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0
 		if isTracked(step) {
 			wantLinks = len(b.links)
 		}
 		if inCollection(step) {
-			wantMembers = len(b.members())
+			wantMembers = len(b.memberIDs())
 		}
-		if count(b.links, links) == wantLinks && count(b.ids, members) == wantMembers {
+		if countContained(b.links, links) == wantLinks && countContained(b.ids, members) == wantMembers {
 			return step, true
 		}
 	}
 	return 0, false
 }
 
-// count returns how many of the texts are in the set.
-func count(texts []string, set map[string]bool) int {
+// countContained returns how many of the texts are in the set.
+func countContained(texts []string, set map[string]bool) int {
 	n := 0
 	for _, text := range texts {
 		if set[text] {
@@ -385,7 +385,7 @@ func count(texts []string, set map[string]bool) int {
 func (k *killedRun) compareCollections(t *testing.T, w *killedWriter) {
 	t.Helper()
 	var list struct{ Data []struct{ Name string } }
-	k.read(t, w, "/collections?limit=5000").decode(t, &list)
+	k.requireGet(t, w, "/collections?limit=5000").decode(t, &list)
 	times := map[string]int{}
 	for _, c := range list.Data {
 		times[c.Name]++
@@ -401,8 +401,8 @@ func (k *killedRun) compareCollections(t *testing.T, w *killedWriter) {
 	require.Empty(t, times, "the server lists collections that no request created")
 }
 
-// read sends a GET request and requires the status 200.
-func (k *killedRun) read(t *testing.T, w *killedWriter, path string) response {
+// requireGet sends a GET request and requires the status 200.
+func (k *killedRun) requireGet(t *testing.T, w *killedWriter, path string) response {
 	t.Helper()
 	a := call(t, http.MethodGet, k.base+path, w.token, nil)
 	require.Equal(t, http.StatusOK, a.status, string(a.body))

@@ -34,7 +34,7 @@ func TestMCP_clientTracksLinkAndReadsNumbers(t *testing.T) {
 			if engine == "postgres" {
 				env = append(env, "REELTALLY_DATABASE_URL="+storetest.Empty(t, engine))
 			}
-			p := start(t, "reeltally", env, "up")
+			p := startProgram(t, "reeltally", env, "up")
 			p.stdout.Await(t, waitTimeout, "Ctrl-C stops.")
 			base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(p.stdout.String())
 			token, err := os.ReadFile(filepath.Join(data, "demo-token"))

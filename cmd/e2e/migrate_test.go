@@ -157,14 +157,14 @@ func TestMigrateFrom_killedTwiceCopiesTheOrganisation(t *testing.T) {
 			require.JSONEq(t, fmt.Sprintf(`{"collections":%d,"accounts":%d,"videos":%d}`, len(source.collectionTree(t)), len(accounts), *migrateVideos), runOperator(t, env, append(slices.Clone(args), "--dry-run")...))
 			require.NoDirExists(t, dir, "a dry run must write nothing")
 			for kill := range 2 {
-				p := start(t, "reeltally", env, args...)
+				p := startProgram(t, "reeltally", env, args...)
 				require.Eventually(t, func() bool { return histories() > *migrateVideos*(kill+1)/3 }, 5*time.Minute, time.Millisecond)
 				p.kill()
 				require.ErrorContains(t, p.err, "killed", "the migration must still run when the test kills it")
 				require.Less(t, histories(), *migrateVideos)
 			}
 			// Kill the migration a third time, while it writes into the database. The result must still be the same.
-			p := start(t, "reeltally", env, args...)
+			p := startProgram(t, "reeltally", env, args...)
 			require.Eventually(t, func() bool {
 				_, err := os.Stat(filepath.Join(dir, "tmp"))
 				return err == nil

@@ -71,29 +71,29 @@ func TestMoves_keepEveryRow(t *testing.T) {
 	storetest.SkipIfShort(t)
 	m := &moves{dir: t.TempDir()}
 	sqlite := storetest.Empty(t, "sqlite")
-	runOperator(t, environment(sqlite), "seed", "--orgs", "1", "--videos", strconv.Itoa(*movesVideos), "--days", strconv.Itoa(*movesDays))
-	progress(os.Stderr, "%s: seeded %d videos", t.Name(), *movesVideos)
+	runOperator(t, databaseSettings(sqlite), "seed", "--orgs", "1", "--videos", strconv.Itoa(*movesVideos), "--days", strconv.Itoa(*movesDays))
+	printProgress(os.Stderr, "%s: seeded %d videos", t.Name(), *movesVideos)
 
 	m.backUpUnderLoad(t, "sqlite", sqlite, "postgres")
 	postgres := storetest.Empty(t, "postgres")
-	m.move(t, "SQLite to PostgreSQL", "### From SQLite to PostgreSQL", sqlite, postgres)
+	m.moveInstallation(t, "SQLite to PostgreSQL", "### From SQLite to PostgreSQL", sqlite, postgres)
 	m.backUpUnderLoad(t, "postgres", postgres, "sqlite")
 	citus := storetest.Empty(t, "citus")
-	m.move(t, "PostgreSQL to Citus", "### From PostgreSQL to Citus", postgres, citus)
+	m.moveInstallation(t, "PostgreSQL to Citus", "### From PostgreSQL to Citus", postgres, citus)
 	require.Equal(t, []string{"distributed", "reference"}, storetest.QueryText(t, citus, "SELECT DISTINCT citus_table_type FROM citus_tables WHERE citus_table_type <> 'local' ORDER BY 1"))
 
-	s := &stack{sandboxProcess: &sandboxProcess{}, env: append(environment(citus), "REELTALLY_LISTEN=127.0.0.1:0")}
+	s := &stack{sandboxProcess: &sandboxProcess{}, env: append(databaseSettings(citus), "REELTALLY_LISTEN=127.0.0.1:0")}
 	s.token = s.newOrganisation(t)
 	s.startServer(t)
-	_, tracked := s.bulk(t, []string{"https://www.tiktok.com/@someone/video/7000000000000000001"})
+	_, tracked := s.trackLinks(t, []string{"https://www.tiktok.com/@someone/video/7000000000000000001"})
 	require.Equal(t, 1, tracked.Summary.Succeeded, "the server must work on the moved database")
 	if *movesOut != "" {
 		require.NoError(t, os.WriteFile(*movesOut, []byte(movesPage(m.backups, m.moved, os.Getenv(storetest.CitusURL) != "", storetest.Machine())), 0o600))
 	}
 }
 
-// environment returns the settings of the programs for a database.
-func environment(url string) []string {
+// databaseSettings returns the settings of the programs for a database.
+func databaseSettings(url string) []string {
 	return []string{"REELTALLY_DATABASE_URL=" + url, "REELTALLY_RATE_LIMITS=off"}
 }
 
@@ -110,8 +110,8 @@ type backupSummary struct {
 	SHA256 string
 }
 
-// operate runs a command of reeltally that prints a backupSummary, and returns how long it ran.
-func operate(t *testing.T, env []string, args ...string) (s backupSummary, took time.Duration) {
+// runBackupCommand runs a command of reeltally that prints a backupSummary, and returns how long it ran.
+func runBackupCommand(t *testing.T, env []string, args ...string) (s backupSummary, took time.Duration) {
 	t.Helper()
 	start := time.Now()
 	printed := runOperator(t, env, args...)
@@ -130,23 +130,23 @@ type moveWriter struct {
 	slowestMicros atomic.Int64 // the longest time until an acknowledgement, since it was last set to 0
 }
 
-// link returns the link of the writer's video with the number n.
-func (w *moveWriter) link(n int64) string {
+// videoLink returns the link of the writer's video with the number n.
+func (w *moveWriter) videoLink(n int64) string {
 	return fmt.Sprintf("https://www.tiktok.com/@someone/video/7%03d%015d", w.index, n)
 }
 
-// write tracks the next moveLinks videos with one request.
-func (w *moveWriter) write(t *testing.T, base string) {
+// trackNext tracks the next moveLinks videos with one request.
+func (w *moveWriter) trackNext(t *testing.T, base string) {
 	first := w.acknowledged.Load()
 	links := make([]string, moveLinks)
 	for i := range links {
-		links[i] = w.link(first + int64(i))
+		links[i] = w.videoLink(first + int64(i))
 	}
 	w.sent.Add(moveLinks)
 	start := time.Now()
 	a, err := try(t, http.MethodPost, base+"/videos/bulk", w.token, map[string]any{"links": links})
 	if err != nil || a.status != http.StatusOK {
-		expect(t, false, "%v %d %s", err, a.status, a.body)
+		expectTrue(t, false, "%v %d %s", err, a.status, a.body)
 		return
 	}
 	w.slowestMicros.Store(max(w.slowestMicros.Load(), time.Since(start).Microseconds()))
@@ -158,7 +158,7 @@ func (w *moveWriter) write(t *testing.T, base string) {
 func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 	t.Helper()
 	s := &stack{sandboxProcess: startSandbox(t)}
-	s.env = append(append(slices.Clone(s.sandboxProcess.env), environment(url)...), "REELTALLY_LISTEN=127.0.0.1:0")
+	s.env = append(append(slices.Clone(s.sandboxProcess.env), databaseSettings(url)...), "REELTALLY_LISTEN=127.0.0.1:0")
 	writers := make([]*moveWriter, moveWriters)
 	for i := range writers {
 		w := &moveWriter{name: fmt.Sprintf("Writer %d on %s", i, engine), index: len(m.backups)*moveWriters + i}
@@ -181,20 +181,20 @@ func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 				case <-ended:
 					return
 				default:
-					w.write(t, s.base)
+					w.trackNext(t, s.base)
 				}
 			}
 		})
 	}
 	awaitWrites(t, writers, 3)
-	r := loadedBackup{engine: engine, into: into, points: -m.points(t, url)}
+	r := loadedBackup{engine: engine, into: into, points: -m.countPoints(t, url)}
 	before := make([]int64, len(writers))
 	for i, w := range writers {
 		w.slowestMicros.Store(0)
 		before[i] = w.acknowledged.Load()
 	}
 	path := filepath.Join(m.dir, engine+".backup")
-	written, took := operate(t, s.env, "backup", "--json", "--out", path)
+	written, took := runBackupCommand(t, s.env, "backup", "--json", "--out", path)
 	r.rows, r.backup = written.Rows, took
 	after := make([]int64, len(writers))
 	for i, w := range writers {
@@ -202,7 +202,7 @@ func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 		r.writes += int(w.acknowledged.Load() - before[i])
 		r.slowest = max(r.slowest, time.Duration(w.slowestMicros.Load())*time.Microsecond)
 	}
-	r.points += m.points(t, url)
+	r.points += m.countPoints(t, url)
 	awaitWrites(t, writers, 1)
 	close(ended)
 	running.Wait()
@@ -210,24 +210,24 @@ func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 	s.server.stop(t, sigterm)
 	s.collector.stop(t, sigterm)
 	r.backupBytes, r.databaseBytes = sizeOfFile(t, path), databaseSize(t, url)
-	progress(os.Stderr, "%s: backed up the database (%s) in %s while requests were sent", t.Name(), engine, took)
+	printProgress(os.Stderr, "%s: backed up the database (%s) in %s while requests were sent", t.Name(), engine, took)
 
 	restored := storetest.Empty(t, into)
-	read, took := operate(t, environment(restored), "restore", "--json", path)
+	read, took := runBackupCommand(t, databaseSettings(restored), "restore", "--json", path)
 	r.restore = took
 	require.Equal(t, written, read)
-	again, _ := operate(t, environment(restored), "backup", "--json", "--out", filepath.Join(m.dir, engine+".again"))
+	again, _ := runBackupCommand(t, databaseSettings(restored), "backup", "--json", "--out", filepath.Join(m.dir, engine+".again"))
 	require.Equal(t, written, again)
-	require.NotEqual(t, written.SHA256, databaseSum(t, environment(url)), "the test must change the database after the backup")
+	require.NotEqual(t, written.SHA256, databaseChecksum(t, databaseSettings(url)), "the test must change the database after the backup")
 	for i, w := range writers {
-		n := w.requireFirst(t, restored)
+		n := w.requireFirstVideos(t, restored)
 		require.GreaterOrEqual(t, n, before[i], "a write that was acknowledged before the backup began is missing")
 		require.LessOrEqual(t, n, after[i], "the backup has a write that was sent after the backup ended")
 		require.Zero(t, n%moveLinks, "the backup must have all or none of the links of each request")
 		r.later += int(after[i] - n)
 	}
 	m.backups = append(m.backups, r)
-	progress(os.Stderr, "%s: restored the backup of %s into %s in %s", t.Name(), engine, into, took)
+	printProgress(os.Stderr, "%s: restored the backup of %s into %s in %s", t.Name(), engine, into, took)
 }
 
 // awaitWrites waits until each writer has got n further acknowledgements.
@@ -244,10 +244,10 @@ func awaitWrites(t *testing.T, writers []*moveWriter, n int64) {
 	}
 }
 
-// requireFirst requires that the writer's organisation has the first videos that the writer sent, without a gap, and returns their number.
-func (w *moveWriter) requireFirst(t *testing.T, url string) int64 {
+// requireFirstVideos requires that the writer's organisation has the first videos that the writer sent, without a gap, and returns their number.
+func (w *moveWriter) requireFirstVideos(t *testing.T, url string) int64 {
 	t.Helper()
-	rows, err := csv.NewReader(strings.NewReader(runOperator(t, environment(url), "export", "--org", w.name))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(runOperator(t, databaseSettings(url), "export", "--org", w.name))).ReadAll()
 	require.NoError(t, err)
 	column := slices.Index(rows[0], "link")
 	links := map[string]bool{}
@@ -255,13 +255,13 @@ func (w *moveWriter) requireFirst(t *testing.T, url string) int64 {
 		links[row[column]] = true
 	}
 	for n := range int64(len(links)) {
-		require.True(t, links[w.link(n)], "%s is missing among %d videos", w.link(n), len(links))
+		require.True(t, links[w.videoLink(n)], "%s is missing among %d videos", w.videoLink(n), len(links))
 	}
 	return int64(len(links))
 }
 
-// move moves an installation from one database to a new database with the commands of a chapter of docs/scale.md, and compares both.
-func (m *moves) move(t *testing.T, name, chapter, from, to string) {
+// moveInstallation moves an installation from one database to a new database with the commands of a chapter of docs/scale.md, and compares both.
+func (m *moves) moveInstallation(t *testing.T, name, chapter, from, to string) {
 	t.Helper()
 	commands := commandsOf(t, "scale.md", chapter)
 	require.Len(t, commands, 1)
@@ -276,21 +276,21 @@ func (m *moves) move(t *testing.T, name, chapter, from, to string) {
 		database, command, found := strings.Cut(strings.TrimPrefix(command, "REELTALLY_DATABASE_URL=$"), " ")
 		require.True(t, found, command)
 		r.steps = append(r.steps, moveStep{strings.ToLower(database), strings.TrimSpace(command), time.Since(start)})
-		progress(os.Stderr, "%s: %s took %s", t.Name(), command, time.Since(start))
+		printProgress(os.Stderr, "%s: %s took %s", t.Name(), command, time.Since(start))
 	}
-	before, _ := operate(t, nil, "restore", "--check", "--json", filepath.Join(dir, "move.backup"))
-	after, _ := operate(t, nil, "restore", "--check", "--json", filepath.Join(dir, "moved.backup"))
+	before, _ := runBackupCommand(t, nil, "restore", "--check", "--json", filepath.Join(dir, "move.backup"))
+	after, _ := runBackupCommand(t, nil, "restore", "--check", "--json", filepath.Join(dir, "moved.backup"))
 	require.Equal(t, before, after)
 	export := func(url string) string {
-		return sha256Of([]byte(runOperator(t, environment(url), "export", "--interpolated", "--include-removed", "--org", storetest.QueryText(t, to, "SELECT CAST(organisation_id AS text) FROM organisation_totals ORDER BY videos DESC LIMIT 1")[0])))
+		return sha256Of([]byte(runOperator(t, databaseSettings(url), "export", "--interpolated", "--include-removed", "--org", storetest.QueryText(t, to, "SELECT CAST(organisation_id AS text) FROM organisation_totals ORDER BY videos DESC LIMIT 1")[0])))
 	}
 	r.rows, r.sum, r.export, r.databaseBytes = after.Rows, after.SHA256, export(to), databaseSize(t, to)
 	require.Equal(t, export(from), r.export)
 	m.moved = append(m.moved, r)
 }
 
-// points returns the number of points that collectors have stored for the writers' videos.
-func (m *moves) points(t *testing.T, url string) int {
+// countPoints returns the number of points that collectors have stored for the writers' videos.
+func (m *moves) countPoints(t *testing.T, url string) int {
 	t.Helper()
 	n, err := strconv.Atoi(storetest.QueryText(t, url, "SELECT CAST(COUNT(*) AS text) FROM snapshots_daily")[0])
 	require.NoError(t, err)

@@ -83,7 +83,7 @@ func TestOutages_serverLosesNoAcknowledgedWriteAndRecovers(t *testing.T) {
 			t.Parallel()
 			r := &outageRun{outage: newOutage(t), acknowledged: map[string]bool{}}
 			r.counts.name, r.counts.engine = r.name, r.engine
-			r.run(t)
+			r.causeOutages(t)
 			t.Logf("%+v", r.counts)
 			mu.Lock()
 			results = append(results, r.counts)
@@ -119,7 +119,7 @@ func fullDiskOfSQLite(t *testing.T) outage {
 	path := filepath.Join(dir, "reeltally.db")
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	return outage{name: "the disk of SQLite is full", engine: "sqlite", env: []string{"REELTALLY_DATABASE_URL=sqlite:" + path},
-		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerIn(dir))) }, reads: true}
+		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerPath(dir))) }, reads: true}
 }
 
 // fullDiskOfPostgres returns an outage in which the file system with the tables of PostgreSQL is full. The write-ahead log is on another
@@ -142,7 +142,7 @@ func fullDiskOfPostgres(t *testing.T) outage {
 	db.Exec(t, "ALTER TABLE ALL IN TABLESPACE pg_default SET TABLESPACE small")
 	db.Exec(t, "ALTER INDEX ALL IN TABLESPACE pg_default SET TABLESPACE small")
 	return outage{name: "the disk with the tables of PostgreSQL is full", engine: "postgres", env: []string{"REELTALLY_DATABASE_URL=" + db.URL},
-		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerIn(dir))) }, reads: true}
+		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerPath(dir))) }, reads: true}
 }
 
 // mountSmall mounts a file system in memory with a size in MiB at dir, until the test ends.
@@ -153,13 +153,13 @@ func mountSmall(t *testing.T, dir string, size int) {
 	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", dir).Run() })
 }
 
-// fillerIn returns the path of the file with which fillDisk fills the file system of dir.
-func fillerIn(dir string) string { return filepath.Join(dir, "filler") }
+// fillerPath returns the path of the file with which fillDisk fills the file system of dir.
+func fillerPath(dir string) string { return filepath.Join(dir, "filler") }
 
 // fillDisk writes a file to the file system of dir until nothing more fits.
 func fillDisk(t *testing.T, dir string) {
 	t.Helper()
-	f, err := os.Create(fillerIn(dir))
+	f, err := os.Create(fillerPath(dir))
 	require.NoError(t, err)
 	for err == nil {
 		_, err = f.Write(make([]byte, 4096))
@@ -179,9 +179,9 @@ type outageRun struct {
 	problems     []string        // unexpected answers, which the outage does not explain
 }
 
-// run starts a server and callers, and causes the outage as often as the flag -outages.count says. It then
+// causeOutages starts a server and callers, and causes the outage as often as the flag -outages.count says. It then
 // compares the stored videos with the acknowledged ones.
-func (r *outageRun) run(t *testing.T) {
+func (r *outageRun) causeOutages(t *testing.T) {
 	t.Helper()
 	start := time.Now()
 	r.stack = &stack{sandboxProcess: &sandboxProcess{}, env: append(r.outage.env, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REQUEST_TIMEOUT=5s")}
@@ -193,21 +193,21 @@ func (r *outageRun) run(t *testing.T) {
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
 	for range outageWriters {
-		callers.Go(func() { r.repeat(stop, func() { r.track(t) }) })
+		callers.Go(func() { r.repeatUntilStopped(stop, func() { r.trackVideo(t) }) })
 	}
-	callers.Go(func() { r.repeat(stop, func() { r.read(t, "/videos?limit=5") }) })
-	callers.Go(func() { r.repeat(stop, func() { r.read(t, "/livez") }) })
+	callers.Go(func() { r.repeatUntilStopped(stop, func() { r.sendGet(t, "/videos?limit=5") }) })
+	callers.Go(func() { r.repeatUntilStopped(stop, func() { r.sendGet(t, "/livez") }) })
 	answered := func(c outageCounts) int { return c.writes + c.limited }
 	for range *outagesCount {
-		r.awaitMore(t, answered)
+		r.awaitGrowth(t, answered)
 		r.fail()
 		switch {
 		case r.brief:
 		case r.writes:
-			r.awaitMore(t, answered)
+			r.awaitGrowth(t, answered)
 		default:
-			r.awaitMore(t, func(c outageCounts) int { return c.refusedWrites })
-			r.awaitMore(t, func(c outageCounts) int { return c.reads })
+			r.awaitGrowth(t, func(c outageCounts) int { return c.refusedWrites })
+			r.awaitGrowth(t, func(c outageCounts) int { return c.reads })
 		}
 		r.repair()
 		repaired := time.Now()
@@ -234,8 +234,8 @@ func (r *outageRun) run(t *testing.T) {
 	r.counts.duration = time.Since(start)
 }
 
-// repeat calls the function send again and again until the channel stop is closed.
-func (r *outageRun) repeat(stop <-chan struct{}, send func()) {
+// repeatUntilStopped calls the function send again and again until the channel stop is closed.
+func (r *outageRun) repeatUntilStopped(stop <-chan struct{}, send func()) {
 	for {
 		send()
 		select {
@@ -246,8 +246,8 @@ func (r *outageRun) repeat(stop <-chan struct{}, send func()) {
 	}
 }
 
-// track sends a request that tracks a new video, and counts the answer.
-func (r *outageRun) track(t *testing.T) {
+// trackVideo sends a request that tracks a new video, and counts the answer.
+func (r *outageRun) trackVideo(t *testing.T) {
 	r.mu.Lock()
 	r.links++
 	link := fmt.Sprintf("https://www.tiktok.com/@someone/video/7%018d", r.links)
@@ -264,12 +264,12 @@ func (r *outageRun) track(t *testing.T) {
 	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && !r.writes:
 		r.counts.refusedWrites++
 	default:
-		r.addOther("POST /videos", a, err)
+		r.addUnexpected("POST /videos", a, err)
 	}
 }
 
-// read sends a GET request and counts the answer.
-func (r *outageRun) read(t *testing.T, target string) {
+// sendGet sends a GET request and counts the answer.
+func (r *outageRun) sendGet(t *testing.T, target string) {
 	start := time.Now()
 	a, err := try(t, http.MethodGet, r.base+target, r.token, nil)
 	r.mu.Lock()
@@ -281,12 +281,12 @@ func (r *outageRun) read(t *testing.T, target string) {
 	case err == nil && a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" && target != "/livez" && !r.reads:
 		r.counts.refusedReads++
 	default:
-		r.addOther("GET "+target, a, err)
+		r.addUnexpected("GET "+target, a, err)
 	}
 }
 
-// addOther counts an answer with status 429 if the server has rate limits, and adds any other answer to the problems.
-func (r *outageRun) addOther(request string, a response, err error) {
+// addUnexpected counts an answer with status 429 if the server has rate limits, and adds any other answer to the problems.
+func (r *outageRun) addUnexpected(request string, a response, err error) {
 	if err == nil && a.status == http.StatusTooManyRequests && r.limits {
 		r.counts.limited++
 		return
@@ -296,8 +296,8 @@ func (r *outageRun) addOther(request string, a response, err error) {
 	}
 }
 
-// awaitMore waits until a count has grown by requestsOfOutage. The function value selects this count of r.counts.
-func (r *outageRun) awaitMore(t *testing.T, value func(outageCounts) int) {
+// awaitGrowth waits until a count has grown by requestsOfOutage. The function value selects this count of r.counts.
+func (r *outageRun) awaitGrowth(t *testing.T, value func(outageCounts) int) {
 	t.Helper()
 	first := -1
 	await(t, waitTimeout, 20*time.Millisecond, func() string {
@@ -325,7 +325,7 @@ func (r *outageRun) awaitWrite(t *testing.T) {
 		if r.counts.writes+r.counts.limited > first {
 			return ""
 		}
-		return fmt.Sprintf("%s: no write succeeds: %+v\n%s", r.name, r.counts, tail(r.server.stderr.String()))
+		return fmt.Sprintf("%s: no write succeeds: %+v\n%s", r.name, r.counts, lastBytes(r.server.stderr.String()))
 	})
 }
 

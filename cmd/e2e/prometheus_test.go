@@ -40,14 +40,14 @@ func startPrometheus(t *testing.T, targets ...string) string {
 		"  - job_name: reeltally\n    static_configs: [{targets: [%q]}]\n", strings.Join(targets, `","`))
 	config = strings.ReplaceAll(config, `\"`, `"`)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
-	p := runIn(t, dir, path, nil, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=127.0.0.1:0")
+	p := startInFolder(t, dir, path, nil, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=127.0.0.1:0")
 	line := p.stderr.Await(t, waitTimeout, `msg="Listening on" address=`)
 	p.stderr.Await(t, waitTimeout, `msg="Server is ready to receive web requests."`)
 	return "http://" + regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(line)[1]
 }
 
-// fired returns how many alerts are firing, by the name of the alert.
-func fired(t *testing.T, base string) map[string]int {
+// firingAlerts returns how many alerts are firing, by the name of the alert.
+func firingAlerts(t *testing.T, base string) map[string]int {
 	t.Helper()
 	var answer struct {
 		Data struct {
@@ -67,8 +67,8 @@ func fired(t *testing.T, base string) map[string]int {
 	return names
 }
 
-// queried returns the number of time series in the result of a PromQL expression.
-func queried(t *testing.T, base, expression string) int {
+// countSeries returns the number of time series in the result of a PromQL expression.
+func countSeries(t *testing.T, base, expression string) int {
 	t.Helper()
 	var answer struct {
 		Status, Error string
@@ -88,11 +88,11 @@ func TestPrometheus_alertsFireAndDashboardPanelsHaveData(t *testing.T) {
 	s.startServer(t)
 	collector := s.startCollector(t)
 	for _, p := range []link.Platform{link.YouTube, link.TikTok} {
-		require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": s.videos(t, p, 1, 1)[0].url}).status)
+		require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": s.publicVideos(t, p, 1, 1)[0].url}).status)
 	}
 	base := startPrometheus(t, metricsAddress(t, s.server), metricsAddress(t, collector))
 	s.setFault(t, "instagram", "rate_limited", 600) // without a paused source, the panel about pauses would have no data
-	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": s.videos(t, link.Instagram, 1, 1)[0].url}).status)
+	require.Equal(t, http.StatusOK, call(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": s.publicVideos(t, link.Instagram, 1, 1)[0].url}).status)
 
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "grafana.json"))
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestPrometheus_alertsFireAndDashboardPanelsHaveData(t *testing.T) {
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {
 			await(t, waitTimeout, 200*time.Millisecond, func() string {
-				if queried(t, base, target.Expr) == 0 {
+				if countSeries(t, base, target.Expr) == 0 {
 					return "the panel " + panel.Title + " has no data: " + target.Expr
 				}
 				return ""
@@ -117,16 +117,16 @@ func TestPrometheus_alertsFireAndDashboardPanelsHaveData(t *testing.T) {
 
 	firing := func(name string) func() string {
 		return func() string {
-			if names := fired(t, base); names[name] == 0 {
+			if names := firingAlerts(t, base); names[name] == 0 {
 				return fmt.Sprintf("the alert %s does not fire; only these alerts fire: %v", name, names)
 			}
 			return ""
 		}
 	}
-	require.NotContains(t, fired(t, base), "ReelTallyNoCollector")
+	require.NotContains(t, firingAlerts(t, base), "ReelTallyNoCollector")
 	collector.kill()
 	await(t, waitTimeout, 200*time.Millisecond, firing("ReelTallyNoCollector"))
-	require.NotContains(t, fired(t, base), "ReelTallyNoMetrics")
+	require.NotContains(t, firingAlerts(t, base), "ReelTallyNoMetrics")
 	s.server.kill()
 	await(t, waitTimeout, 200*time.Millisecond, firing("ReelTallyNoMetrics"))
 }

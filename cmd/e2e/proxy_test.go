@@ -101,8 +101,8 @@ func (program *proxyProgram) configuration(t *testing.T) string {
 	return string(text)
 }
 
-// withSecond returns the documented configuration of the proxy with a second server.
-func (program *proxyProgram) withSecond(t *testing.T, address string) string {
+// withSecondServer returns the documented configuration of the proxy with a second server.
+func (program *proxyProgram) withSecondServer(t *testing.T, address string) string {
 	t.Helper()
 	conf := program.second(program.configuration(t), address)
 	require.Contains(t, conf, address)
@@ -141,7 +141,7 @@ func (p *proxied) startProxy(program *proxyProgram, conf string) {
 	}
 	require.NotEmpty(p.t, path, "this test needs %s: apt-get install %s", program.name, program.debian)
 	dir := p.t.TempDir()
-	trust := certificate(p.t, dir)
+	trust := writeCertificate(p.t, dir)
 	for range 5 { // try several ports, because another program may take the free port before the proxy does
 		listen, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(p.t, err)
@@ -150,7 +150,7 @@ func (p *proxied) startProxy(program *proxyProgram, conf string) {
 		for name, text := range program.files(strings.NewReplacer("127.0.0.1:8080", p.direct, "/etc/ssl/", dir+"/").Replace(conf), address) {
 			require.NoError(p.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
-		proxy := runIn(p.t, dir, path, nil, program.args...)
+		proxy := startInFolder(p.t, dir, path, nil, program.args...)
 		// The test sends requests from 127.0.0.2, because the address of a caller must differ from the address of the proxy, 127.0.0.1.
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 		p.base = "https://" + address
@@ -189,8 +189,9 @@ func (p *proxied) awaitProxy(proxy *process) bool {
 	return ready
 }
 
-// certificate writes a TLS certificate for 127.0.0.1 and its key to dir, in two files and together in one file, and returns a client configuration that trusts the certificate.
-func certificate(t *testing.T, dir string) *tls.Config {
+// writeCertificate writes a TLS certificate for 127.0.0.1 and its key to dir, in two files and together in one file. It returns a client
+// configuration that trusts the certificate.
+func writeCertificate(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	tlsServer := httptest.NewTLSServer(nil) // httptest generates a self-signed certificate for this server, which is not used otherwise
 	defer tlsServer.Close()
@@ -247,8 +248,8 @@ const (
 // proxies change.
 var linkSuffixes = []string{"", "?a=1&b=2", "?x=%2F", "?x=%25", "?x=100%25#top", "?x=a+b", "/"}
 
-// inPath percent-encodes a link, so that it can be a segment of a URL path.
-func inPath(link string) string { return strings.ReplaceAll(url.QueryEscape(link), "+", "%20") }
+// escapeForPath percent-encodes a link, so that it can be a segment of a URL path.
+func escapeForPath(link string) string { return strings.ReplaceAll(url.QueryEscape(link), "+", "%20") }
 
 // track tracks a link with POST to path, which is "/videos" or "/accounts", and returns the id of the video or account.
 func (p *proxied) track(path, link string) string {
@@ -281,17 +282,17 @@ func requirePreserved(t *testing.T, p *proxied, tooLarge string) {
 				AdID      string `json:"ad_id"`
 				AccountID string `json:"account_id"`
 			}
-			p.send(http.StatusOK, http.MethodGet, "/videos/"+inPath(proxiedVideo+ending), "").decode(t, &v)
+			p.send(http.StatusOK, http.MethodGet, "/videos/"+escapeForPath(proxiedVideo+ending), "").decode(t, &v)
 			require.Equal(t, video, v.AdID, ending)
-			p.send(http.StatusOK, http.MethodGet, "/accounts/"+inPath(proxiedAccount+ending), "").decode(t, &a)
+			p.send(http.StatusOK, http.MethodGet, "/accounts/"+escapeForPath(proxiedAccount+ending), "").decode(t, &a)
 			require.Equal(t, account, a.AccountID, ending)
-			require.Equal(t, "[]\n", string(p.send(http.StatusOK, http.MethodGet, "/videos/"+inPath(proxiedVideo+ending)+"/history", "").body), ending)
+			require.Equal(t, "[]\n", string(p.send(http.StatusOK, http.MethodGet, "/videos/"+escapeForPath(proxiedVideo+ending)+"/history", "").body), ending)
 			for _, below := range []string{"/videos", "/history"} {
-				p.send(http.StatusOK, http.MethodGet, "/accounts/"+inPath(proxiedAccount+ending)+below, "")
+				p.send(http.StatusOK, http.MethodGet, "/accounts/"+escapeForPath(proxiedAccount+ending)+below, "")
 			}
 		}
 		var p400 struct{ Code string }
-		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+inPath(proxiedVideo), "").decode(t, &p400)
+		p.send(http.StatusBadRequest, http.MethodDelete, "/videos/"+escapeForPath(proxiedVideo), "").decode(t, &p400)
 		require.Equal(t, "invalid_request", p400.Code, "the server must refuse the link, because DELETE accepts only ids in the path: this code shows that the link arrived unchanged")
 	})
 	t.Run("finds videos and accounts by links in the query string", func(t *testing.T) { p.requireFoundByLink(t) })
@@ -341,7 +342,7 @@ func TestProxy_errorExplainsThatProxyChangedPath(t *testing.T) {
 	conf := strings.Replace(nginx.configuration(t), "proxy_pass http://reeltally;", "proxy_pass http://reeltally/;", 1) // with the final slash, nginx decodes the path and merges slashes
 	p := startProxied(t, nginx, conf)
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
-	for _, path := range []string{"/videos/" + inPath(proxiedVideo), "/videos/" + inPath(proxiedVideo) + "/history", "/accounts/" + inPath(proxiedAccount)} {
+	for _, path := range []string{"/videos/" + escapeForPath(proxiedVideo), "/videos/" + escapeForPath(proxiedVideo) + "/history", "/accounts/" + escapeForPath(proxiedAccount)} {
 		var problem struct{ Code, Detail string }
 		p.send(http.StatusBadRequest, http.MethodGet, path, "").decode(t, &problem)
 		require.Equal(t, "url_not_encoded", problem.Code, path)

@@ -23,7 +23,7 @@ func proxyOf(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *
 	p := &proxied{stack: &stack{}, t: t, direct: strings.TrimPrefix(servers[0].URL, "http://")}
 	conf := program.configuration(t)
 	if len(servers) > 1 {
-		conf = program.withSecond(t, strings.TrimPrefix(servers[1].URL, "http://"))
+		conf = program.withSecondServer(t, strings.TrimPrefix(servers[1].URL, "http://"))
 	}
 	p.startProxy(program, conf)
 	return p

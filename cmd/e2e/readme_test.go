@@ -48,8 +48,8 @@ func TestReadme_commandsWork(t *testing.T) {
 		answers := decodeAll(t, string(out))
 		want := decodeAll(t, shown)
 		require.Len(t, answers, len(want))
-		require.Subset(t, keys(answers[0]), keys(want[0]))
-		require.Subset(t, keys(answers[1]), keys(want[1]))
+		require.Subset(t, memberNames(answers[0]), memberNames(want[0]))
+		require.Subset(t, memberNames(answers[1]), memberNames(want[1]))
 		var video struct {
 			Views *int64 `json:"latest_views"`
 		}
@@ -60,7 +60,7 @@ func TestReadme_commandsWork(t *testing.T) {
 		if video.Views == nil || len(history) == 0 {
 			return "the video has no numbers yet"
 		}
-		require.ElementsMatch(t, keys(wantHistory[0]), keys(history[0]))
+		require.ElementsMatch(t, memberNames(wantHistory[0]), memberNames(history[0]))
 		return ""
 	})
 }
@@ -102,8 +102,8 @@ func decodeAll(t *testing.T, text string) []json.RawMessage {
 	return values
 }
 
-// keys returns the names of the members of a JSON object, or nil if the JSON is not an object.
-func keys(object json.RawMessage) []string {
+// memberNames returns the names of the members of a JSON object, or nil if the JSON is not an object.
+func memberNames(object json.RawMessage) []string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// metric returns the value of a metric in the text of /metrics, or "" if the text does not have the metric.
-func metric(text, name string) string {
+// metricValue returns the value of a metric in the text of /metrics, or "" if the text does not have the metric.
+func metricValue(text, name string) string {
 	for line := range strings.Lines(text) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
 			return strings.TrimSpace(value)
@@ -50,7 +50,7 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 		if err != nil || a.status != http.StatusOK || a.header.Get("ETag") == "" {
 			return false
 		}
-		csv, err := tryWith(t, http.MethodGet, s.base+"/videos?limit=200", token, nil, map[string]string{"Accept": "text/csv"})
+		csv, err := tryWithHeaders(t, http.MethodGet, s.base+"/videos?limit=200", token, nil, map[string]string{"Accept": "text/csv"})
 		return err == nil && strings.Count(string(a.body), `"ad_id":`) == n && strings.Count(string(csv.body), "\n") == n+1
 	}
 	var stale atomic.Int64
@@ -82,21 +82,21 @@ func TestReplica_readsNeverMissAnAcknowledgedWrite(t *testing.T) {
 	replica.Resume(t)
 	text := metrics()
 	for _, result := range []string{"answered", "behind"} {
-		n, err := strconv.Atoi(metric(text, `reeltally_replica_reads_total{result="`+result+`"}`))
+		n, err := strconv.Atoi(metricValue(text, `reeltally_replica_reads_total{result="`+result+`"}`))
 		require.NoError(t, err, text)
 		require.Positive(t, n, result)
 		t.Logf("%d reads: %s", n, result)
 	}
-	require.Equal(t, "0", metric(text, `reeltally_replica_reads_total{result="failed"}`))
-	require.Equal(t, "1", metric(text, "reeltally_replica_up"))
-	require.NotEmpty(t, metric(text, "reeltally_replica_lag_seconds"))
+	require.Equal(t, "0", metricValue(text, `reeltally_replica_reads_total{result="failed"}`))
+	require.Equal(t, "1", metricValue(text, "reeltally_replica_up"))
+	require.NotEmpty(t, metricValue(text, "reeltally_replica_lag_seconds"))
 
 	replica.Stop(t)
 	for _, token := range tokens {
-		require.True(t, has(token, writes), "reads must succeed after the replica was stopped")
+		require.True(t, listsHave(token, writes), "reads must succeed after the replica was stopped")
 	}
 	s.server.stderr.Await(t, waitTimeout, "the replica cannot be used")
 	text = metrics()
-	require.Equal(t, "0", metric(text, "reeltally_replica_up"))
-	require.Empty(t, metric(text, "reeltally_replica_lag_seconds"))
+	require.Equal(t, "0", metricValue(text, "reeltally_replica_up"))
+	require.Empty(t, metricValue(text, "reeltally_replica_lag_seconds"))
 }

@@ -31,9 +31,9 @@ var (
 // nginx closes its idle connections to a server before the server ends, even on a busy machine.
 const shutdownDelay = 3 * time.Second
 
-// socket opens a listening socket on a free port, as systemd does for a unit of type socket. The socket stays open while the servers that
-// use it end and start. socket returns the socket as a file, and its HOST:PORT.
-func socket(t *testing.T) (file *os.File, address string) {
+// openSocket opens a listening socket on a free port, as systemd does for a unit of type socket. The socket stays open while the servers that
+// use it end and start. openSocket returns the socket as a file, and its HOST:PORT.
+func openSocket(t *testing.T) (file *os.File, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func (s *stack) startServerOn(t *testing.T, folder string, socket *os.File) *pro
 	c.ExtraFiles = []*os.File{socket}
 	c.Env = append(slices.Clip(s.env), "LISTEN_FDS=1", "REELTALLY_LISTEN=127.0.0.1:1", "REELTALLY_RATE_LIMITS=off",
 		"REELTALLY_SHUTDOWN_DELAY="+shutdownDelay.String())
-	p := runCommand(t, c)
+	p := startCommand(t, c)
 	p.stderr.Await(t, waitTimeout, `"msg":"serving"`)
 	return p
 }
@@ -79,20 +79,20 @@ func startLoadedPair(t *testing.T) *loadedPair {
 	l := &loadedPair{stack: s, stop: make(chan struct{})}
 	var addresses [2]string
 	for i := range l.servers {
-		l.sockets[i], addresses[i] = socket(t)
+		l.sockets[i], addresses[i] = openSocket(t)
 		l.servers[i] = s.startServerOn(t, programs, l.sockets[i])
 	}
 	l.nginx = &proxied{stack: s, t: t, direct: addresses[0]}
-	l.nginx.startProxy(nginx, nginx.withSecond(t, addresses[1]))
+	l.nginx.startProxy(nginx, nginx.withSecondServer(t, addresses[1]))
 
 	for caller := range 4 {
-		l.callers.Go(func() { l.call(t, caller) })
+		l.callers.Go(func() { l.sendRequests(t, caller) })
 	}
 	return l
 }
 
-// call sends requests until the pair is stopped. The links of each caller differ.
-func (l *loadedPair) call(t *testing.T, caller int) {
+// sendRequests sends requests until the pair is stopped. The links of each caller differ.
+func (l *loadedPair) sendRequests(t *testing.T, caller int) {
 	t.Helper()
 	for n := 0; ; n++ {
 		select {

@@ -125,32 +125,32 @@ func (c *cluster) kill(t *testing.T) {
 	})
 }
 
-// rewound is an installation in which a caller deletes data by mistake, and whose database is then restored.
-type rewound struct {
+// restoredInstallation is an installation in which a caller deletes data by mistake, and whose database is then restored.
+type restoredInstallation struct {
 	*stack
 	collection string   // id of the collection that is deleted
 	members    []string // ids of the collection's videos
 }
 
-// newRewound creates the schema and the organisation, starts the server and tracks 50 videos.
-func newRewound(t *testing.T, url string) *rewound {
+// newRestoredInstallation creates the schema and the organisation, starts the server and tracks 50 videos.
+func newRestoredInstallation(t *testing.T, url string) *restoredInstallation {
 	t.Helper()
-	r := &rewound{stack: &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + url, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}}
+	r := &restoredInstallation{stack: &stack{sandboxProcess: &sandboxProcess{}, env: []string{"REELTALLY_DATABASE_URL=" + url, "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}}
 	runOperator(t, r.env, "migrate")
 	r.token = r.newOrganisation(t)
 	r.startServer(t)
-	r.track(t, 1000, 50)
+	r.trackVideos(t, 1000, 50)
 	return r
 }
 
-// track tracks n videos of the sandbox, beginning with the video that has the number in the parameter first. It returns their ids.
-func (r *rewound) track(t *testing.T, first, n int) (ids []string) {
+// trackVideos tracks n videos of the sandbox, beginning with the video that has the number in the parameter first. It returns their ids.
+func (r *restoredInstallation) trackVideos(t *testing.T, first, n int) (ids []string) {
 	t.Helper()
 	links := make([]string, n)
 	for i := range links {
 		links[i] = fmt.Sprintf("https://www.tiktok.com/@someone/video/7%018d", first+i)
 	}
-	_, result := r.bulk(t, links)
+	_, result := r.trackLinks(t, links)
 	require.Equal(t, n, result.Summary.Succeeded)
 	for _, v := range result.Results {
 		ids = append(ids, v.VideoID)
@@ -160,16 +160,16 @@ func (r *rewound) track(t *testing.T, first, n int) (ids []string) {
 
 // checksums stops the server and returns the checksums of two exports: of a backup of the whole database, and of the organisation's
 // histories.
-func (r *rewound) checksums(t *testing.T) (checksums string) {
+func (r *restoredInstallation) checksums(t *testing.T) (checksums string) {
 	t.Helper()
 	r.server.stop(t, sigterm)
-	return databaseSum(t, r.env) + " " + sha256Of([]byte(runOperator(t, r.env, "export", "--org", "Tester")))
+	return databaseChecksum(t, r.env) + " " + sha256Of([]byte(runOperator(t, r.env, "export", "--org", "Tester")))
 }
 
 func sha256Of(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// databaseSum returns the checksum of the whole content of a database.
-func databaseSum(t *testing.T, env []string) string {
+// databaseChecksum returns the checksum of the whole content of a database.
+func databaseChecksum(t *testing.T, env []string) string {
 	t.Helper()
 	var summary struct{ SHA256 string }
 	require.NoError(t, json.Unmarshal([]byte(runOperator(t, env, "backup", "--json", "--out", filepath.Join(t.TempDir(), "sum.backup"))), &summary))
@@ -177,20 +177,20 @@ func databaseSum(t *testing.T, env []string) string {
 	return summary.SHA256
 }
 
-// fill writes the data that the restore must bring back: a collection with 100 videos.
-func (r *rewound) fill(t *testing.T) {
+// fillCollection writes the data that the restore must bring back: a collection with 100 videos.
+func (r *restoredInstallation) fillCollection(t *testing.T) {
 	t.Helper()
 	var made struct{ ID string }
 	call(t, http.MethodPost, r.base+"/collections", r.token, map[string]any{"name": "Spring campaign"}).decode(t, &made)
-	r.collection, r.members = made.ID, r.track(t, 0, 100)
+	r.collection, r.members = made.ID, r.trackVideos(t, 0, 100)
 	a := call(t, http.MethodPost, r.base+"/collections/"+r.collection+"/videos", r.token, map[string]any{"video_ids": r.members})
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
 }
 
-// mistake tracks further videos, and then deletes the collection and stops one of its videos.
-func (r *rewound) mistake(t *testing.T) {
+// deleteByMistake tracks further videos, and then deletes the collection and stops one of its videos.
+func (r *restoredInstallation) deleteByMistake(t *testing.T) {
 	t.Helper()
-	r.track(t, 500, 100)
+	r.trackVideos(t, 500, 100)
 	a := call(t, http.MethodDelete, r.base+"/collections/"+r.collection, r.token, nil)
 	require.Equal(t, http.StatusOK, a.status, string(a.body))
 	a = call(t, http.MethodDelete, r.base+"/videos", r.token, map[string]any{"id": r.members[0]})
@@ -199,21 +199,21 @@ func (r *rewound) mistake(t *testing.T) {
 }
 
 // listMembers requests the list of the collection's videos.
-func (r *rewound) listMembers(t *testing.T) response {
+func (r *restoredInstallation) listMembers(t *testing.T) response {
 	t.Helper()
 	return call(t, http.MethodGet, r.base+"/collections/"+r.collection+"/videos?limit=200", r.token, nil)
 }
 
-// requireBack requires that the database was restored: it must have the given checksums, and the server must work with it.
-func (r *rewound) requireBack(t *testing.T, checksums string) {
+// requireRestored requires that the database was restored: it must have the given checksums, and the server must work with it.
+func (r *restoredInstallation) requireRestored(t *testing.T, checksums string) {
 	t.Helper()
-	require.Equal(t, checksums, databaseSum(t, r.env)+" "+sha256Of([]byte(runOperator(t, r.env, "export", "--org", "Tester"))))
+	require.Equal(t, checksums, databaseChecksum(t, r.env)+" "+sha256Of([]byte(runOperator(t, r.env, "export", "--org", "Tester"))))
 	r.startServer(t)
 	var page struct{ Data []trackedVideo }
 	r.listMembers(t).decode(t, &page)
 	require.Len(t, page.Data, 100)
-	r.track(t, 500, 10)
-	require.Len(t, r.list(t), 160)
+	r.trackVideos(t, 500, 10)
+	require.Len(t, r.listVideos(t), 160)
 }
 
 // After a mistake, the commands of docs/operating.md must restore exactly the data of a moment before the mistake. They must also do so if
@@ -229,20 +229,20 @@ func TestRewind_bringsBackTheDataOfAMomentOnPostgreSQL(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
 			c.run(t, once)
-			r := newRewound(t, c.url)
+			r := newRestoredInstallation(t, c.url)
 			c.run(t, weekly)
-			r.fill(t)
+			r.fillCollection(t)
 			checksums := r.checksums(t)
 			moment := time.Now().UTC().Format("2006-01-02 15:04:05.000000+00")
 			r.startServer(t)
-			r.mistake(t)
+			r.deleteByMistake(t)
 			require.NotEqual(t, checksums, r.checksums(t))
 			if killed {
 				c.kill(t)
 			}
 			c.run(t, back, "MOMENT="+moment)
 			require.DirExists(t, filepath.Join(c.folder, "data.before"))
-			r.requireBack(t, checksums)
+			r.requireRestored(t, checksums)
 			c.run(t, strings.ReplaceAll(weekly, "$BASE", "$BASE-2"))
 			c.run(t, `test "$(psql -d reels -Atc 'SELECT failed_count FROM pg_stat_archiver')" = 0`)
 		})
@@ -258,9 +258,9 @@ func TestRewind_bringsBackTheLastBackupBeforeAMomentOnSQLite(t *testing.T) {
 	folder := t.TempDir()
 	file, backups := filepath.Join(folder, "reeltally.db"), filepath.Join(folder, "backups")
 	require.NoError(t, os.Mkdir(backups, 0o700))
-	r := newRewound(t, "sqlite:"+file)
+	r := newRestoredInstallation(t, "sqlite:"+file)
 	guide := func(commands string, variables ...string) {
-		p := run(t, "/bin/bash", append(variables, "PATH="+programs+":"+os.Getenv("PATH"), "BACKUPS="+backups, "FILE="+file, "REELTALLY_DATABASE_URL=sqlite:"+file), "-euc", commands)
+		p := startInNewFolder(t, "/bin/bash", append(variables, "PATH="+programs+":"+os.Getenv("PATH"), "BACKUPS="+backups, "FILE="+file, "REELTALLY_DATABASE_URL=sqlite:"+file), "-euc", commands)
 		<-p.done
 		require.NoError(t, p.err, p.stderr.String())
 	}
@@ -270,17 +270,17 @@ func TestRewind_bringsBackTheLastBackupBeforeAMomentOnSQLite(t *testing.T) {
 		return time.Now().UTC()
 	}
 	guide(hourly)
-	r.fill(t)
+	r.fillCollection(t)
 	nextSecond()
 	checksums := r.checksums(t)
 	r.startServer(t)
 	guide(hourly)
 	moment := nextSecond().Format(time.RFC3339)
 	nextSecond()
-	r.mistake(t)
+	r.deleteByMistake(t)
 	guide(hourly)
 	require.NotEqual(t, checksums, r.checksums(t))
 	guide(back, "MOMENT="+moment)
 	require.FileExists(t, file+".before")
-	r.requireBack(t, checksums)
+	r.requireRestored(t, checksums)
 }

@@ -58,18 +58,18 @@ func (r *traceReceiver) handle(w http.ResponseWriter, request *http.Request) {
 	}
 	r.bodies, r.headers = append(r.bodies, body), append(r.headers, request.Header)
 	for _, resource := range sent.GetResourceSpans() {
-		service := texts(resource.GetResource().GetAttributes())["service.name"]
+		service := attributeTexts(resource.GetResource().GetAttributes())["service.name"]
 		for _, scope := range resource.GetScopeSpans() {
 			for _, s := range scope.GetSpans() {
-				r.spans = append(r.spans, receivedSpan{s, service, texts(s.GetAttributes())})
+				r.spans = append(r.spans, receivedSpan{s, service, attributeTexts(s.GetAttributes())})
 			}
 		}
 	}
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// texts returns a map from the names of attributes to their values as text.
-func texts(attributes []*commonpb.KeyValue) map[string]string {
+// attributeTexts returns a map from the names of attributes to their values as text.
+func attributeTexts(attributes []*commonpb.KeyValue) map[string]string {
 	out := map[string]string{}
 	for _, a := range attributes {
 		switch v := a.GetValue().GetValue().(type) {

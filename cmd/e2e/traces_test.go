@@ -23,19 +23,19 @@ import (
 // spanTree finds spans by their place in the received traces.
 type spanTree []receivedSpan
 
-// below returns the spans whose ancestor is the given span.
-func (all spanTree) below(s receivedSpan) spanTree {
+// descendants returns the spans whose ancestor is the given span.
+func (all spanTree) descendants(s receivedSpan) spanTree {
 	var found spanTree
 	for _, child := range all {
 		if child.parent() == s.id() && child.traceID() == s.traceID() {
-			found = append(append(found, child), all.below(child)...)
+			found = append(append(found, child), all.descendants(child)...)
 		}
 	}
 	return found
 }
 
-// named returns the spans with a name.
-func (all spanTree) named(name string) spanTree {
+// withName returns the spans with a name.
+func (all spanTree) withName(name string) spanTree {
 	return slices.DeleteFunc(slices.Clone(all), func(s receivedSpan) bool { return s.Name != name })
 }
 
@@ -55,7 +55,7 @@ const (
 
 // Server and collector send spans of a request, a fetch, a tool call of an assistant and an event for a webhook. No span contains a secret or
 // a parameter.
-func TestTraces_showRequestsAndFetchesUntilTheStatement(t *testing.T) {
+func TestTraces_showRequestsFetchesAndTheirStatements(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
@@ -71,14 +71,14 @@ func TestTraces_showRequestsAndFetchesUntilTheStatement(t *testing.T) {
 			s := &stack{sandboxProcess: startSandbox(t)}
 			s.env = append(slices.Clone(s.sandboxProcess.env), "REELTALLY_DATABASE_URL="+storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_WEBHOOK_ALLOW_PRIVATE=true",
 				"OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=canary%20of%20the%20receiver")
-			s.token = s.newAdmin(t)
+			s.token = s.newAdminToken(t)
 			s.startServer(t)
 			s.startCollector(t)
 			var hook struct{ Secret string }
 			call(t, http.MethodPost, s.base+"/webhooks", s.token, map[string]any{"url": events.URL + "/canary-path-of-webhook?key=canary-of-webhook"}).decode(t, &hook)
 
-			v := s.videos(t, link.YouTube, 1, 1)[0]
-			a, err := tryWith(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": v.url}, map[string]string{
+			v := s.publicVideos(t, link.YouTube, 1, 1)[0]
+			a, err := tryWithHeaders(t, http.MethodPost, s.base+"/videos", s.token, map[string]string{"link": v.url}, map[string]string{
 				"traceparent": "00-" + callerTrace + "-" + callerSpan + "-01", "tracestate": "vendor=canary-of-tracestate", "baggage": "key=canary-of-baggage",
 				"X-Request-Id": "request-1"})
 			require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestTraces_showRequestsAndFetchesUntilTheStatement(t *testing.T) {
 			call(t, http.MethodGet, s.base+"/canary-of-path", s.token, nil)
 			call(t, http.MethodGet, s.base+"/c/canary-of-share-page", "", nil)
 			call(t, http.MethodGet, s.base+"/livez", "", nil)
-			tool, err := tryWith(t, http.MethodPost, s.base+"/mcp", s.token, map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+			tool, err := tryWithHeaders(t, http.MethodPost, s.base+"/mcp", s.token, map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
 				"params": map[string]any{"name": "get_video", "arguments": map[string]any{"ad_id": v.url}}}, map[string]string{"Accept": "application/json, text/event-stream"})
 			require.NoError(t, err)
 			require.Equal(t, http.StatusOK, tool.status, string(tool.body))
@@ -112,7 +112,7 @@ func TestTraces_showRequestsAndFetchesUntilTheStatement(t *testing.T) {
 			requireRequestSpans(t, s, all, system)
 			requireFetchSpans(t, all, system)
 			requireSpansOfToolAndWebhook(t, all)
-			require.Empty(t, all.named("GET /livez"))
+			require.Empty(t, all.withName("GET /livez"))
 			for _, h := range receiver.headers {
 				require.Equal(t, "canary of the receiver", h.Get("api-key"))
 			}
@@ -135,7 +135,7 @@ func TestTraces_showRequestsAndFetchesUntilTheStatement(t *testing.T) {
 // requireRequestSpans checks the spans of POST /videos, which the caller has sent with a traceparent.
 func requireRequestSpans(t *testing.T, s *stack, all spanTree, system string) {
 	t.Helper()
-	roots := all.named("POST /videos")
+	roots := all.withName("POST /videos")
 	require.Len(t, roots, 1, all.names())
 	root := roots[0]
 	require.Equal(t, callerTrace, root.traceID(), "the span must belong to the trace of the caller")
@@ -148,9 +148,9 @@ func requireRequestSpans(t *testing.T, s *stack, all spanTree, system string) {
 	require.Equal(t, "POST", root.attrs["http.request.method"])
 	require.Equal(t, "/videos", root.attrs["http.route"])
 	require.Len(t, root.attrs["reeltally.organisation_id"], 36)
-	statements := all.below(root)
+	statements := all.descendants(root)
 	for _, want := range []string{"BEGIN", "COMMIT"} {
-		require.Len(t, statements.named(want), 1, "%s: %v", want, statements.names())
+		require.Len(t, statements.withName(want), 1, "%s: %v", want, statements.names())
 	}
 	require.True(t, slices.ContainsFunc(statements.names(), func(name string) bool { return strings.HasPrefix(name, "INSERT ") }), statements.names())
 	for _, span := range statements {
@@ -160,20 +160,20 @@ func requireRequestSpans(t *testing.T, s *stack, all spanTree, system string) {
 	}
 	line := s.server.stderr.Await(t, waitTimeout, `"msg":"request"`, `"request_id":"request-1"`)
 	require.Contains(t, line, `"trace_id":"`+callerTrace+`"`)
-	require.NotEmpty(t, all.named("GET"), "if no route matches the path, the span must not contain the path")
+	require.NotEmpty(t, all.withName("GET"), "if no route matches the path, the span must not contain the path")
 }
 
 // requireFetchSpans checks the spans of one round of a worker of the collector.
 func requireFetchSpans(t *testing.T, all spanTree, system string) {
 	t.Helper()
-	rounds := slices.DeleteFunc(all.named("collect youtube"), func(s receivedSpan) bool { return len(all.below(s).named("call youtube")) == 0 })
+	rounds := slices.DeleteFunc(all.withName("collect youtube"), func(s receivedSpan) bool { return len(all.descendants(s).withName("call youtube")) == 0 })
 	require.NotEmpty(t, rounds, all.names())
 	round := rounds[0]
 	require.Empty(t, round.parent())
 	require.Equal(t, "reeltally-collector", round.service)
 	require.Equal(t, "1", round.attrs["reeltally.targets"])
-	below := all.below(round)
-	claim, fetched, stored := below.named("claim"), below.named("call youtube"), below.named("store")
+	below := all.descendants(round)
+	claim, fetched, stored := below.withName("claim"), below.withName("call youtube"), below.withName("store")
 	require.Len(t, claim, 1)
 	require.Len(t, fetched, 1)
 	require.Len(t, stored, 1)
@@ -184,13 +184,13 @@ func requireFetchSpans(t *testing.T, all spanTree, system string) {
 	require.LessOrEqual(t, fetched[0].EndTimeUnixNano, stored[0].StartTimeUnixNano)
 	require.Equal(t, "1", fetched[0].attrs["reeltally.results.ok"])
 	require.Equal(t, "youtube", fetched[0].attrs["reeltally.platform"])
-	requests := all.below(fetched[0]).named("GET")
-	require.NotEmpty(t, requests, all.below(fetched[0]).names())
+	requests := all.descendants(fetched[0]).withName("GET")
+	require.NotEmpty(t, requests, all.descendants(fetched[0]).names())
 	require.Equal(t, "127.0.0.1", requests[0].attrs["server.address"])
 	require.Equal(t, "200", requests[0].attrs["http.response.status_code"])
 	for _, step := range []receivedSpan{claim[0], stored[0]} {
-		commits := all.below(step).named("COMMIT")
-		require.NotEmpty(t, commits, "%s: %v", step.Name, all.below(step).names())
+		commits := all.descendants(step).withName("COMMIT")
+		require.NotEmpty(t, commits, "%s: %v", step.Name, all.descendants(step).names())
 		require.Equal(t, system, commits[0].attrs["db.system.name"])
 	}
 }
@@ -199,16 +199,16 @@ func requireFetchSpans(t *testing.T, all spanTree, system string) {
 // trace.
 func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	t.Helper()
-	mcp := all.named("POST /mcp")
+	mcp := all.withName("POST /mcp")
 	require.Len(t, mcp, 1)
-	inner := all.below(mcp[0]).named("GET /videos/:ad_id")
-	require.Len(t, inner, 1, all.below(mcp[0]).names())
+	inner := all.descendants(mcp[0]).withName("GET /videos/:ad_id")
+	require.Len(t, inner, 1, all.descendants(mcp[0]).names())
 	require.Equal(t, "SPAN_KIND_INTERNAL", inner[0].Kind.String())
-	require.True(t, slices.ContainsFunc(all.below(inner[0]).names(), func(name string) bool { return strings.HasPrefix(name, "SELECT ") }))
+	require.True(t, slices.ContainsFunc(all.descendants(inner[0]).names(), func(name string) bool { return strings.HasPrefix(name, "SELECT ") }))
 	var posts spanTree
-	for _, sent := range all.named("send to webhook") { // one of these spans may have no request below it, because a server can find that all events of a webhook were sent already
+	for _, sent := range all.withName("send to webhook") { // one of these spans may have no request below it, because a server can find that all events of a webhook were sent already
 		require.Empty(t, sent.parent())
-		posts = append(posts, all.below(sent).named("POST")...)
+		posts = append(posts, all.descendants(sent).withName("POST")...)
 	}
 	require.NotEmpty(t, posts)
 	require.Equal(t, "127.0.0.1", posts[0].attrs["server.address"])
@@ -270,7 +270,7 @@ func TestTraces_areSentOnlyToAConfiguredReceiver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			receiver, data := newTraceReceiver(t), t.TempDir()
-			p := start(t, "reeltally", append([]string{"REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_DATA_DIR=" + data, "REELTALLY_LOG_LEVEL=info",
+			p := startProgram(t, "reeltally", append([]string{"REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_DATA_DIR=" + data, "REELTALLY_LOG_LEVEL=info",
 				"OTEL_EXPORTER_OTLP_ENDPOINT=" + receiver.URL + "/"}, c.variables...), "up")
 			p.stdout.Await(t, waitTimeout, "Ctrl-C stops.")
 			base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(p.stdout.String())
@@ -285,7 +285,7 @@ func TestTraces_areSentOnlyToAConfiguredReceiver(t *testing.T) {
 				require.Empty(t, all.names())
 				return
 			}
-			require.NotEmpty(t, all.named("GET /videos"))
+			require.NotEmpty(t, all.withName("GET /videos"))
 			for _, s := range all {
 				require.Equal(t, map[bool]string{true: "numbers", false: "reeltally"}[name == "another name"], s.service)
 			}

@@ -54,7 +54,7 @@ func TestTracking_fetchesVideosOfEveryFormOfLink(t *testing.T) {
 			s := startStack(t, engine)
 			ids := map[string]bool{}
 			for _, p := range link.Platforms {
-				for i, v := range s.videos(t, p, len(forms[p]), 1) {
+				for i, v := range s.publicVideos(t, p, len(forms[p]), 1) {
 					url := forms[p][i](v, "Abc"+string(rune('d'+i)))
 					var made struct{ VideoID, Error string }
 					a := call(t, http.MethodPost, s.base+"/videos", s.token, map[string]any{"link": url})
@@ -104,11 +104,11 @@ func TestBulk_tracksValidLinksBesideInvalidLinks(t *testing.T) {
 				"https://www.tiktok.com/@someone":                                          "wrong_kind",
 				"https://vm.tiktok.com/ZMGoneabc/":                                         "not_found",
 			}
-			links := linksOf(append(s.videos(t, link.TikTok, 25, 2), s.videos(t, link.YouTube, 20, 2)...))
+			links := linksOf(append(s.publicVideos(t, link.TikTok, 25, 2), s.publicVideos(t, link.YouTube, 20, 2)...))
 			for url := range bad {
 				links = append(links, url)
 			}
-			a, b := s.bulk(t, links)
+			a, b := s.trackLinks(t, links)
 			require.Equal(t, http.StatusMultiStatus, a.status)
 			require.False(t, b.Success)
 			require.True(t, b.TrackingEnqueued)

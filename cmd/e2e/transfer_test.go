@@ -54,7 +54,7 @@ func readAPI(t *testing.T, s *stack, token string) string {
 func runKilledRepeatedly(t *testing.T, env []string, args ...string) (kills int, printed string) {
 	t.Helper()
 	for after := 10 * time.Millisecond; ; after += after / 4 {
-		p := start(t, "reeltally", env, args...)
+		p := startProgram(t, "reeltally", env, args...)
 		timer := time.NewTimer(after)
 		select {
 		case <-timer.C:

@@ -57,7 +57,7 @@ func TestUpgrade_toTheNextVersionAndBackLosesNoRequest(t *testing.T) {
 	next, migration := buildNextVersion(t)
 	l := startLoadedPair(t)
 	migrate := func(folder string) string {
-		p := run(t, filepath.Join(folder, "reeltally"), l.env, "migrate")
+		p := startInNewFolder(t, filepath.Join(folder, "reeltally"), l.env, "migrate")
 		<-p.done
 		require.NoError(t, p.err, p.stderr.String())
 		return p.stdout.String()

@@ -29,7 +29,7 @@ request must have a signature that the library of Standard Webhooks accepts, and
 | --- | --: | --- | --: | --: | --: | --: | --: | --: |
 `, *webhooksOrgs, thousands(*webhooksVideos), *webhooksKills)
 	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | 0 | %s | %s | 0 | %s |\n", r.engine, thousands(r.videos), counts(r.kills), thousands(r.events), thousands(r.requests), thousands(r.repeated),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | 0 | %s | %s | 0 | %s |\n", r.engine, thousands(r.videos), formatCounts(r.kills), thousands(r.events), thousands(r.requests), thousands(r.repeated),
 			r.duration.Round(time.Second))
 	}
 	b.WriteString("\nThe receiver had these faults:\n\n| Fault |")

@@ -81,7 +81,7 @@ func (r *eventReceiver) handle(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		return // the server that sent the request was killed, so the request is incomplete
 	}
-	switch r.record(request, body) {
+	switch r.recordEvent(request, body) {
 	case faultRefused:
 		http.Error(w, "busy", http.StatusServiceUnavailable)
 	case faultRedirected:
@@ -98,9 +98,9 @@ func (r *eventReceiver) handle(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// record checks a request, and returns the fault with which the receiver answers. It records the event of the request unless the receiver
+// recordEvent checks a request, and returns the fault with which the receiver answers. It records the event of the request unless the receiver
 // refuses or redirects the request.
-func (r *eventReceiver) record(request *http.Request, body []byte) string {
+func (r *eventReceiver) recordEvent(request *http.Request, body []byte) string {
 	var event struct {
 		ID   uuid.UUID
 		Type string
@@ -142,15 +142,15 @@ func (r *eventReceiver) record(request *http.Request, body []byte) string {
 	return fault
 }
 
-// distinct returns the number of different events that were received.
-func (r *eventReceiver) distinct() int {
+// countEvents returns the number of different events that were received.
+func (r *eventReceiver) countEvents() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.times)
 }
 
-// has reports whether an event about a change was received.
-func (r *eventReceiver) has(key eventKey) bool {
+// hasReceived reports whether an event about a change was received.
+func (r *eventReceiver) hasReceived(key eventKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.events[key]) > 0

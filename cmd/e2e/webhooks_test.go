@@ -87,7 +87,7 @@ func TestKill_killedProcessesLoseNoEventsForWebhooks(t *testing.T) {
 			w.awaitFetches(t)
 			w.whileKilled(t, *webhooksKills-*webhooksKills/2, []string{"server"}, w.stopAll)
 			w.awaitDeliveries(t)
-			result := w.check(t)
+			result := w.compareEvents(t)
 			result.engine, result.duration = engine, time.Since(start)
 			mu.Lock()
 			results = append(results, result)
@@ -112,9 +112,9 @@ func startWebhookRun(t *testing.T, engine string) *webhookRun {
 	}
 	w.startCollector(t)
 	w.receiver = newEventReceiver(t)
-	videos := linksOf(w.videos(t, link.YouTube, *webhooksOrgs**webhooksVideos, 7))
+	videos := linksOf(w.publicVideos(t, link.YouTube, *webhooksOrgs**webhooksVideos, 7))
 	for i := range *webhooksOrgs {
-		owner := webhookOwner{token: w.newAdmin(t), links: videos[i**webhooksVideos : (i+1)**webhooksVideos]}
+		owner := webhookOwner{token: w.newAdminToken(t), links: videos[i**webhooksVideos : (i+1)**webhooksVideos]}
 		var made struct {
 			ID     uuid.UUID
 			Secret string
@@ -132,7 +132,7 @@ func startWebhookRun(t *testing.T, engine string) *webhookRun {
 // startServerAt starts the server with the index i.
 func (w *webhookRun) startServerAt(t *testing.T, i int) {
 	t.Helper()
-	p := start(t, "server", w.env)
+	p := startProgram(t, "server", w.env)
 	base := loggedAddress(t, p, "serving")
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,10 +148,10 @@ func (w *webhookRun) whileKilled(t *testing.T, n int, names []string, work func(
 		defer close(done)
 		work(t)
 	}()
-	first, events := w.receiver.distinct(), *webhooksOrgs**webhooksVideos
+	first, events := w.receiver.countEvents(), *webhooksOrgs**webhooksVideos
 	for kill := range n {
 		await(t, 10*time.Minute, 5*time.Millisecond, func() string {
-			if got := w.receiver.distinct() - first; got < (kill+1)*events/(n+2) {
+			if got := w.receiver.countEvents() - first; got < (kill+1)*events/(n+2) {
 				return fmt.Sprintf("%d events arrived before kill %d", got, kill+1)
 			}
 			return ""
@@ -167,7 +167,7 @@ func (w *webhookRun) whileKilled(t *testing.T, n int, names []string, work func(
 			w.startCollector(t)
 			w.kills[name]++
 		}
-		progress(os.Stderr, "%s: killed %v, %d events arrived", t.Name(), w.kills, w.receiver.distinct())
+		printProgress(os.Stderr, "%s: killed %v, %d events arrived", t.Name(), w.kills, w.receiver.countEvents())
 	}
 	<-done
 }
@@ -194,7 +194,7 @@ func (w *webhookRun) sendUntilAcknowledged(t *testing.T, method, path, token str
 // trackAll tracks the videos of all organisations.
 func (w *webhookRun) trackAll(t *testing.T) {
 	t.Helper()
-	w.eachBulk(func(owner webhookOwner, links []string) {
+	w.forEachBulk(func(owner webhookOwner, links []string) {
 		w.sendUntilAcknowledged(t, http.MethodPost, "/videos/bulk", owner.token, map[string]any{"links": links}, http.StatusOK)
 	})
 }
@@ -202,14 +202,14 @@ func (w *webhookRun) trackAll(t *testing.T) {
 // stopAll stops the tracking of the videos of all organisations.
 func (w *webhookRun) stopAll(t *testing.T) {
 	t.Helper()
-	w.eachBulk(func(owner webhookOwner, links []string) {
+	w.forEachBulk(func(owner webhookOwner, links []string) {
 		w.sendUntilAcknowledged(t, http.MethodDelete, "/videos/bulk", owner.token, map[string]any{"ids": links}, http.StatusOK)
 	})
 }
 
-// eachBulk divides the links of each organisation into groups of webhookBulk links, and calls do for each group. The organisations are
+// forEachBulk divides the links of each organisation into groups of webhookBulk links, and calls do for each group. The organisations are
 // handled at the same time.
-func (w *webhookRun) eachBulk(do func(owner webhookOwner, links []string)) {
+func (w *webhookRun) forEachBulk(do func(owner webhookOwner, links []string)) {
 	var all sync.WaitGroup
 	for _, owner := range w.owners {
 		all.Go(func() {
@@ -280,7 +280,7 @@ func (w *webhookRun) awaitDeliveries(t *testing.T) {
 			if missing == nil {
 				missing = w.expectedChanges(t, owner)
 			}
-			missing = slices.DeleteFunc(missing, w.receiver.has)
+			missing = slices.DeleteFunc(missing, w.receiver.hasReceived)
 			if len(missing) > 0 {
 				return fmt.Sprintf("%d changes have no event, such as %v", len(missing), missing[0])
 			}
@@ -307,9 +307,9 @@ func (w *webhookRun) awaitDeliveries(t *testing.T) {
 	}
 }
 
-// check compares the received events with the changes and with the event feeds, and returns a row of the table in
+// compareEvents compares the received events with the changes and with the event feeds, and returns a row of the table in
 // docs/evidence/webhooks.md.
-func (w *webhookRun) check(t *testing.T) webhookResult {
+func (w *webhookRun) compareEvents(t *testing.T) webhookResult {
 	t.Helper()
 	r := w.receiver
 	feed := map[uuid.UUID]bool{}
@@ -349,8 +349,8 @@ func (w *webhookRun) check(t *testing.T) webhookResult {
 	return webhookResult{videos: len(changes) / 2, events: len(r.times), requests: r.requests, repeated: repeated, kills: w.kills, faults: r.faults}
 }
 
-// newAdmin creates an organisation and returns a token with all scopes that belongs to this organisation.
-func (s *stack) newAdmin(t *testing.T) string {
+// newAdminToken creates an organisation and returns a token with all scopes that belongs to this organisation.
+func (s *stack) newAdminToken(t *testing.T) string {
 	t.Helper()
 	var made struct {
 		Organisation string `json:"organisation_id"`

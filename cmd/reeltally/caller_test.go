@@ -119,7 +119,7 @@ func TestCommandLine_callsTheAPI(t *testing.T) {
 	var demo client.Video
 	require.NoError(t, json.Unmarshal([]byte(succeed("list", "--order-by", "latest_views", "--limit", "1", "--json")), &demo))
 	id := demo.AdID.String()
-	require.Contains(t, succeed("show", id), count(demo.LatestViews))
+	require.Contains(t, succeed("show", id), formatCount(demo.LatestViews))
 	require.Contains(t, succeed("show", id, "--json"), `"ad_id":"`+id+`"`)
 	chart := succeed("history", id, "--days", "7")
 	require.Contains(t, chart, "█")

@@ -55,10 +55,10 @@ type membersCommand struct {
 // maxMembers is the largest number of videos or accounts in one request that changes a collection.
 const maxMembers = 100
 
-// change adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints how many have changed. The
+// changeMembers adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints how many have changed. The
 // parameters videos and accounts are functions that send one request with ids of videos or of accounts. They return the response of the API
 // and the number of changes. The parameter done is the printed verb, such as "added".
-func (c *membersCommand) change(ctx context.Context, p boot.Process, done string, videos, accounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
+func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, done string, videos, accounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
 	if len(c.Videos) == 0 && len(c.Account) == 0 {
 		return boot.UsageError{Err: errors.New("name videos, or accounts with --account")}
 	}
@@ -128,7 +128,7 @@ type collectionsAdd struct {
 
 // Run adds the named videos and accounts to the collection.
 func (c *collectionsAdd) Run(ctx context.Context, p boot.Process) error {
-	return c.change(ctx, p, "added", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
+	return c.changeMembers(ctx, p, "added", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
 		answer, err := api.AddCollectionVideos(ctx, collection, client.AddCollectionVideosOptions{VideoIds: ids})
 		return answer, answer.VideosAdded, err
 	}, func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
@@ -143,7 +143,7 @@ type collectionsRemove struct {
 
 // Run removes the named videos and accounts from the collection.
 func (c *collectionsRemove) Run(ctx context.Context, p boot.Process) error {
-	return c.change(ctx, p, "removed", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
+	return c.changeMembers(ctx, p, "removed", func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {
 		answer, err := api.RemoveCollectionVideos(ctx, collection, client.RemoveCollectionVideosOptions{VideoIds: ids})
 		return answer, answer.VideosRemoved, err
 	}, func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error) {

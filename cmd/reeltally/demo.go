@@ -91,7 +91,7 @@ func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, 
 	if err != nil {
 		return first, err
 	}
-	first.loginLink, err = loginLink(ctx, u.store, identity.Token, u.api.AppURL)
+	first.loginLink, err = createLoginLink(ctx, u.store, identity.Token, u.api.AppURL)
 	if err != nil || u.sandboxServer == nil {
 		return first, err
 	}

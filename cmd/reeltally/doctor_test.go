@@ -38,8 +38,8 @@ func startSandbox(t *testing.T, url string) (settings map[string]string, address
 // sandboxSources are the names of the sources that the settings of startSandbox configure.
 var sandboxSources = []string{"youtube", "tiktok_display", "instagram", "facebook", "vendor:sandbox"}
 
-// doctor runs `reeltally doctor` and returns its exit status and its findings, by the name of the check.
-func doctor(t *testing.T, settings map[string]string) (status int, found map[string]finding) {
+// runDoctor runs `reeltally doctor` and returns its exit status and its findings, by the name of the check.
+func runDoctor(t *testing.T, settings map[string]string) (status int, found map[string]finding) {
 	t.Helper()
 	status, stdout, _ := boottest.Run(t, run, nil, settings, "doctor", "--json")
 	var list []finding
@@ -69,7 +69,7 @@ func TestDoctor_findsNoProblemInHealthyInstallation(t *testing.T) {
 			settings, _ := startSandbox(t, db.URL)
 			_, err := db.CreateOrganisation(t.Context(), "Northwind", store.TierPremium, store.SubscriptionActive)
 			require.NoError(t, err)
-			status, found := doctor(t, settings)
+			status, found := runDoctor(t, settings)
 			require.Zero(t, status)
 			want := map[string]string{"database": stateOK, "schema": stateOK, "collectors": stateWarning, "queue": stateOK, "organisations": stateOK, "retention": stateOK}
 			for _, s := range sandboxSources {
@@ -99,7 +99,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 		wrong := map[string]string{}
 		maps.Copy(wrong, settings)
 		wrong["REELTALLY_YOUTUBE_API_KEY"] = "mistyped"
-		status, found := doctor(t, wrong)
+		status, found := runDoctor(t, wrong)
 		require.Equal(t, 1, status)
 		require.Equal(t, stateBroken, found["source youtube"].State)
 		require.Contains(t, found["source youtube"].Found, "auth_failed")
@@ -108,7 +108,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 	})
 	t.Run("unreachable source", func(t *testing.T) {
 		t.Parallel()
-		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_YOUTUBE_API_KEY": "k", "REELTALLY_YOUTUBE_BASE_URL": "http://127.0.0.1:1/"})
+		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_YOUTUBE_API_KEY": "k", "REELTALLY_YOUTUBE_BASE_URL": "http://127.0.0.1:1/"})
 		require.Equal(t, 1, status)
 		require.Equal(t, stateBroken, found["reach youtube"].State)
 		require.Equal(t, stateBroken, found["source youtube"].State)
@@ -120,7 +120,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}))
 		t.Cleanup(oldDate.Close)
-		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_YOUTUBE_API_KEY": "k", "REELTALLY_YOUTUBE_BASE_URL": oldDate.URL})
+		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_YOUTUBE_API_KEY": "k", "REELTALLY_YOUTUBE_BASE_URL": oldDate.URL})
 		require.Equal(t, 1, status)
 		require.Equal(t, stateBroken, found["clock of youtube"].State)
 		require.Contains(t, found["clock of youtube"].Advice, "NTP")
@@ -129,7 +129,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 		t.Parallel()
 		url := storetest.Empty(t, "sqlite")
 		require.NoError(t, os.WriteFile(strings.TrimPrefix(url, "sqlite:"), nil, 0o600)) // an empty file is a database without tables
-		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": url})
+		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": url})
 		require.Equal(t, 1, status)
 		require.Contains(t, found["schema"].Advice, "reeltally migrate")
 	})
@@ -137,7 +137,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 		t.Parallel()
 		open := storetest.New(t, "sqlite")
 		require.NoError(t, os.Chmod(strings.TrimPrefix(open.URL, "sqlite:"), 0o644))
-		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": open.URL})
+		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": open.URL})
 		require.Zero(t, status)
 		require.Equal(t, stateWarning, found["file mode"].State)
 		require.Contains(t, found["file mode"].Found, "mode 0644")
@@ -147,21 +147,21 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 		t.Parallel()
 		jumped := storetest.New(t, "sqlite")
 		jumped.Exec(t, "INSERT INTO clock_state (name, steady_since, seen_at) VALUES ('retention', 0, ?)", store.InstantOf(time.Now().AddDate(-1, 0, 0)))
-		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": jumped.URL})
+		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": jumped.URL})
 		require.Zero(t, status)
 		require.Equal(t, stateWarning, found["retention"].State)
 		require.Contains(t, found["retention"].Found, "has run without a jump only since")
 	})
 	t.Run("unreachable database", func(t *testing.T) {
 		t.Parallel()
-		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": "postgres://me:s3cret@127.0.0.1:1/none"})
+		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": "postgres://me:s3cret@127.0.0.1:1/none"})
 		require.Equal(t, 1, status)
 		require.Equal(t, stateBroken, found["database"].State)
 		require.NotContains(t, found["database"].Found, "s3cret")
 	})
 	t.Run("invalid setting", func(t *testing.T) {
 		t.Parallel()
-		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_VENDOR_KEY": "s3cret"})
+		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_VENDOR_KEY": "s3cret"})
 		require.Equal(t, 1, status)
 		require.Contains(t, found["sources"].Found, "REELTALLY_VENDOR is not")
 	})
@@ -174,19 +174,19 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 		}))
 		t.Cleanup(meta.Close)
 		settings := map[string]string{"REELTALLY_DATABASE_URL": fresh.URL, "REELTALLY_FACEBOOK_ACCESS_TOKEN": "s3cret", "REELTALLY_FACEBOOK_BASE_URL": meta.URL + "/v25.0/"}
-		status, found := doctor(t, settings)
+		status, found := runDoctor(t, settings)
 		require.Zero(t, status, "a missing permission is only a warning while no target is tracked")
 		require.Equal(t, stateWarning, found["source facebook"].State)
 		require.Contains(t, found["source facebook"].Found, "pages_read_engagement")
 		require.Contains(t, found["source facebook"].Advice, "docs/sources.md")
 		settings["REELTALLY_FACEBOOK_PAGE_ID"] = "100064550044307"
-		status, found = doctor(t, settings)
+		status, found = runDoctor(t, settings)
 		require.Equal(t, 1, status, "the token cannot read the page whose id is set")
 		require.Equal(t, stateBroken, found["source facebook"].State)
 	})
 	t.Run("no source configured", func(t *testing.T) {
 		t.Parallel()
-		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
+		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
 		require.Zero(t, status)
 		require.Equal(t, stateWarning, found["sources"].State)
 		require.Contains(t, found["sources"].Advice, "docs/sources.md")
@@ -200,7 +200,7 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 		response, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
-		status, found := doctor(t, settings)
+		status, found := runDoctor(t, settings)
 		require.Zero(t, status)
 		require.Equal(t, stateWarning, found["source youtube"].State)
 	})
@@ -226,7 +226,7 @@ func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 		add("youtube", "parked", 4, 1, hoursAgo(500), "private")
 		add("youtube", "gone", 3, 9, hoursAgo(500), "left out")
 
-		status, found := doctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
+		status, found := runDoctor(t, map[string]string{"REELTALLY_DATABASE_URL": db.URL})
 		require.Equal(t, 1, status)
 		require.Equal(t, finding{"numbers of facebook", stateBroken, "no target fetched within 36h; of 3 targets, 3 parked (fetched only once a day or once a week); 3 requested more than 36h ago and never fetched; an example: HTTP 400, code 10/0: permission",
 			found["numbers of facebook"].Advice}, found["numbers of facebook"])

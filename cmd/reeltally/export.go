@@ -40,10 +40,10 @@ var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSe
 // isCSV reports whether the file has one of the two CSV formats.
 func (c *exportCommand) isCSV() bool { return c.Format != "ndjson" }
 
-// export saves entries to the file or to standard output. The parameter write is a function that requests the entries from the server and
+// save saves entries to the file or to standard output. The parameter write is a function that requests the entries from the server and
 // writes them. The parameter what is the plural of the entries, such as "videos". The function count returns the number of entries for the
 // progress bar; nil means that the number is unknown.
-func (c *exportCommand) export(ctx context.Context, p boot.Process, what string, count func(*client.ReelTally) (int64, error), write func(*client.ReelTally, io.Writer) error) error {
+func (c *exportCommand) save(ctx context.Context, p boot.Process, what string, count func(*client.ReelTally) (int64, error), write func(*client.ReelTally, io.Writer) error) error {
 	api, err := c.connect()
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (c *exportVideos) Run(ctx context.Context, p boot.Process) error {
 		page, err := api.ListVideos(ctx, client.ListVideosOptions{Limit: 1})
 		return page.Pagination.Total, err
 	}
-	return c.export(ctx, p, "videos", count, func(api *client.ReelTally, w io.Writer) error {
+	return c.save(ctx, p, "videos", count, func(api *client.ReelTally, w io.Writer) error {
 		if c.isCSV() {
 			_, err := api.Download(ctx, w, "/videos", url.Values{"limit": {pageLimit}}, formats[c.Format])
 			return err
@@ -112,7 +112,7 @@ func (c *exportAccounts) Run(ctx context.Context, p boot.Process) error {
 		page, err := api.ListAccounts(ctx, client.ListAccountsOptions{Limit: 1})
 		return page.Pagination.Total, err
 	}
-	return c.export(ctx, p, "accounts", count, func(api *client.ReelTally, w io.Writer) error {
+	return c.save(ctx, p, "accounts", count, func(api *client.ReelTally, w io.Writer) error {
 		if c.isCSV() {
 			_, err := api.Download(ctx, w, "/accounts", url.Values{"limit": {pageLimit}, "paginated": {"true"}}, formats[c.Format])
 			return err
@@ -125,7 +125,7 @@ type exportCollections struct{ exportCommand }
 
 // Run exports the collections.
 func (c *exportCollections) Run(ctx context.Context, p boot.Process) error {
-	return c.export(ctx, p, "collections", nil, func(api *client.ReelTally, w io.Writer) error {
+	return c.save(ctx, p, "collections", nil, func(api *client.ReelTally, w io.Writer) error {
 		if c.isCSV() {
 			query := url.Values{"limit": {pageLimit}, "paginated": {"true"}, "include_children": {"true"}}
 			_, err := api.Download(ctx, w, "/collections", query, formats[c.Format])
@@ -152,7 +152,7 @@ func (c *exportHistories) Run(ctx context.Context, p boot.Process) error {
 	if !c.UpdatedSince.IsZero() {
 		query.Set("updated_since", c.UpdatedSince.Format(time.RFC3339Nano))
 	}
-	return c.export(ctx, p, "histories", nil, func(api *client.ReelTally, w io.Writer) error {
+	return c.save(ctx, p, "histories", nil, func(api *client.ReelTally, w io.Writer) error {
 		headers, err := api.Download(ctx, w, "/history/export", query, formats[c.Format])
 		if err == nil {
 			_, err = fmt.Fprintf(p.Stderr, "The next export can begin with --updated-since %s\n", headers.Get("Exported-Until"))

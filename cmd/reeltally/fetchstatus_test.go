@@ -95,8 +95,8 @@ func newStatusSystem(t *testing.T, db *storetest.DB) *statusSystem {
 	return s
 }
 
-// collect runs a collector until the returned function is called.
-func (s *statusSystem) collect() (stop func()) {
+// startCollector runs a collector until the returned function is called.
+func (s *statusSystem) startCollector() (stop func()) {
 	s.t.Helper()
 	c, err := collector.New(collector.Options{Store: s.db.Store, Sources: s.sources, Now: s.db.Clock.Now, Logger: slog.New(slog.DiscardHandler), Poll: 20 * time.Millisecond})
 	require.NoError(s.t, err)
@@ -109,8 +109,8 @@ func (s *statusSystem) collect() (stop func()) {
 	}
 }
 
-// request sends a request to the API and returns the decoded JSON response. It fails the test if the status is not 200.
-func (s *statusSystem) request(method, path string, body any) map[string]any {
+// callAPI sends a request to the API and returns the decoded JSON response. It fails the test if the status is not 200.
+func (s *statusSystem) callAPI(method, path string, body any) map[string]any {
 	s.t.Helper()
 	content, err := json.Marshal(body)
 	require.NoError(s.t, err)
@@ -137,7 +137,7 @@ func (s *statusSystem) request(method, path string, body any) map[string]any {
 // track tracks a video and returns its id and the warnings in the response.
 func (s *statusSystem) track(link string) (id string, warnings []any) {
 	s.t.Helper()
-	answer := s.request(http.MethodPost, "/videos", map[string]any{"link": link})
+	answer := s.callAPI(http.MethodPost, "/videos", map[string]any{"link": link})
 	return answer["videoId"].(string), answer["warnings"].([]any)
 }
 
@@ -151,7 +151,7 @@ func (s *statusSystem) waitFor(id, status string) {
 func (s *statusSystem) advanceUntil(id, status string, step time.Duration) {
 	s.t.Helper()
 	s.await(func() (done bool, state any) {
-		v := s.video(id)
+		v := s.getVideo(id)
 		if v["fetch_status"] != status {
 			s.db.Clock.Advance(step)
 		}
@@ -180,7 +180,7 @@ func (s *statusSystem) await(check func() (done bool, state any)) {
 // trackAccount tracks an account and returns its id.
 func (s *statusSystem) trackAccount(link string) string {
 	s.t.Helper()
-	return s.request(http.MethodPost, "/accounts", map[string]any{"link": link, "tracking_type": "new_only"})["accountId"].(string)
+	return s.callAPI(http.MethodPost, "/accounts", map[string]any{"link": link, "tracking_type": "new_only"})["accountId"].(string)
 }
 
 // waitForAccount waits until the account has the given fetch status, such as "ok", and returns the account.
@@ -188,15 +188,15 @@ func (s *statusSystem) waitForAccount(id, status string) map[string]any {
 	s.t.Helper()
 	var account map[string]any
 	s.await(func() (done bool, state any) {
-		account = s.request(http.MethodGet, "/accounts/"+id, nil)
+		account = s.callAPI(http.MethodGet, "/accounts/"+id, nil)
 		return account["fetch_status"] == status, account
 	})
 	return account
 }
 
-func (s *statusSystem) video(id string) map[string]any {
+func (s *statusSystem) getVideo(id string) map[string]any {
 	s.t.Helper()
-	return s.request(http.MethodGet, "/videos/"+id, nil)
+	return s.callAPI(http.MethodGet, "/videos/"+id, nil)
 }
 
 // setFault makes the sandbox answer all calls to a source with a kind of failure, such as a spent quota. If the parameter kind is "", all
@@ -234,7 +234,7 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 
 		_, warnings := s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.CommentsOff))
 		require.Empty(t, warnings, "nothing is known about sources before a collector runs")
-		stop := s.collect()
+		stop := s.startCollector()
 		ids["ok"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.Normal))
 		s.waitFor(ids["ok"], "ok")
 		db.Clock.Advance(6 * time.Second) // the server reads every five seconds which links the running collectors can fetch
@@ -263,7 +263,7 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		stop()
 		s.setFault("", "")
 		ids["stopped"], _ = s.track("https://www.youtube.com/watch?v=" + world.Find(link.YouTube, sandbox.HiddenLikes))
-		s.request(http.MethodDelete, "/videos/"+ids["stopped"], nil)
+		s.callAPI(http.MethodDelete, "/videos/"+ids["stopped"], nil)
 		ids["delayed"] = ids["ok"]
 		db.Clock.Advance(26 * time.Hour)
 		ids["ok"] = ""
@@ -279,14 +279,14 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 			"unsupported": "No configured source can fetch videos of Facebook.",
 			"stopped":     "The organisation stopped tracking the video.",
 		} {
-			v := s.video(ids[status])
+			v := s.getVideo(ids[status])
 			require.Equal(t, status, v["fetch_status"], v)
 			require.Contains(t, v["fetch_detail"], detail, status)
 			require.Equal(t, status != "unsupported" && status != "stopped", v["next_fetch_at"] != nil, status)
 			require.NotContains(t, v["fetch_detail"], sandbox.VendorKey)
 			require.NotContains(t, v["fetch_detail"], "http", "the sentence must contain no address")
 
-			listed := s.request(http.MethodGet, "/videos?fetch_status="+status, nil)
+			listed := s.callAPI(http.MethodGet, "/videos?fetch_status="+status, nil)
 			var found []string
 			for _, row := range listed["data"].([]any) {
 				require.Equal(t, status, row.(map[string]any)["fetch_status"])
@@ -295,13 +295,13 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 			require.Contains(t, found, ids[status], status)
 			require.InDelta(t, len(found), listed["pagination"].(map[string]any)["total"], 0)
 
-			called := s.request(http.MethodPost, "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+			called := s.callAPI(http.MethodPost, "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
 				"params": map[string]any{"name": "get_video", "arguments": map[string]any{"ad_id": ids[status]}}})
 			content := called["result"].(map[string]any)["structuredContent"].(map[string]any)
 			require.Equal(t, v["fetch_status"], content["fetch_status"])
 			require.Equal(t, v["fetch_detail"], content["fetch_detail"])
 		}
-		counts := s.request(http.MethodGet, "/statistics/videos", nil)["by_status"].(map[string]any)
+		counts := s.callAPI(http.MethodGet, "/statistics/videos", nil)["by_status"].(map[string]any)
 		require.Len(t, counts, 9)
 		for status := range maps.Keys(ids) {
 			if ids[status] != "" {

@@ -166,7 +166,7 @@ func chartRows(points []chartPoint) [][]string {
 			}
 		}
 		before = n
-		rows = append(rows, []string{day.Format(time.DateOnly), count(n), gain, bar})
+		rows = append(rows, []string{day.Format(time.DateOnly), formatCount(n), gain, bar})
 	}
 	return rows
 }

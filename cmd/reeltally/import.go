@@ -48,7 +48,7 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	if err := columns.Check(); err != nil {
 		return boot.UsageError{Err: fmt.Errorf("--map: %w", err)}
 	}
-	in, size, err := c.open(p)
+	in, size, err := c.openFile(p)
 	if err != nil {
 		return err
 	}
@@ -88,13 +88,13 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		if err != nil {
 			return err
 		}
-		return c.print(p, org, st.Retention(), summary, columnFormats)
+		return c.printSummary(p, org, st.Retention(), summary, columnFormats)
 	})
 }
 
-// open opens the file to import, which can be standard input, and returns its size in bytes. For standard input it returns the size 0,
+// openFile opens the file to import, which can be standard input, and returns its size in bytes. For standard input it returns the size 0,
 // because the size is unknown.
-func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
+func (c *importCommand) openFile(p boot.Process) (io.ReadCloser, int64, error) {
 	if c.File == "-" {
 		return io.NopCloser(p.Stdin), 0, nil
 	}
@@ -109,9 +109,9 @@ func (c *importCommand) open(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// print prints the summary of an import, without counts that are 0. If the parameter columns is not empty, as in a dry run, print also says
+// printSummary prints the summary of an import, without counts that are 0. If the parameter columns is not empty, as in a dry run, printSummary also says
 // how the import reads each column.
-func (c *importCommand) print(p boot.Process, org store.Organisation, keep store.Retention, s transfer.Summary, columns []transfer.ColumnFormat) error {
+func (c *importCommand) printSummary(p boot.Process, org store.Organisation, keep store.Retention, s transfer.Summary, columns []transfer.ColumnFormat) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, struct {
 			transfer.Summary

@@ -40,7 +40,7 @@ func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return err
 		}
-		link, err := loginLink(ctx, st, token, c.AppURL)
+		link, err := createLoginLink(ctx, st, token, c.AppURL)
 		if err != nil {
 			return err
 		}
@@ -81,8 +81,8 @@ func (c *loginLinkCommand) printSetupLink(ctx context.Context, p boot.Process, s
 	return errors.Join(err, errNote)
 }
 
-// loginLink creates a login link for a token and returns its URL. The parameter appURL is the public URL of the dashboard.
-func loginLink(ctx context.Context, st *store.Store, token store.Token, appURL string) (string, error) {
+// createLoginLink creates a login link for a token and returns its URL. The parameter appURL is the public URL of the dashboard.
+func createLoginLink(ctx context.Context, st *store.Store, token store.Token, appURL string) (string, error) {
 	secret, err := st.CreateLoginLink(ctx, token.ID)
 	return strings.TrimRight(appURL, "/") + "/login/" + secret, err
 }

@@ -123,12 +123,12 @@ func (c *migrateCommand) Run(ctx context.Context, p boot.Process) error {
 		if err != nil || !c.Citus {
 			return err
 		}
-		return c.distribute(ctx, p, st)
+		return c.distributeTables(ctx, p, st)
 	})
 }
 
-// distribute divides the tables between the nodes of a Citus cluster.
-func (c *migrateCommand) distribute(ctx context.Context, p boot.Process, st *store.Store) error {
+// distributeTables divides the tables between the nodes of a Citus cluster.
+func (c *migrateCommand) distributeTables(ctx context.Context, p boot.Process, st *store.Store) error {
 	distributed, err := st.Distribute(ctx)
 	switch {
 	case err != nil:

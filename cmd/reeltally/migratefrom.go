@@ -53,10 +53,10 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 		return err
 	}
 	if c.DryRun {
-		return c.count(ctx, p, remote, from)
+		return c.printCounts(ctx, p, remote, from)
 	}
 	return c.withNewStore(ctx, p, func(st *store.Store) error {
-		org, err := c.target(ctx, st, from)
+		org, err := c.targetOrganisation(ctx, st, from)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 		if err != nil {
 			return fmt.Errorf("%w (to continue, run the same command again)", err)
 		}
-		return c.print(p, org, st.Retention(), summary)
+		return c.printSummary(p, org, st.Retention(), summary)
 	})
 }
 
@@ -103,10 +103,10 @@ func (c *migrateFromCommand) token(stdin io.Reader) (string, error) {
 	return token, nil
 }
 
-// target returns the organisation that receives the data. This is the organisation that the flag --org names. Without the flag, it is the
-// organisation with the same name as the copied organisation (the parameter source). If no organisation has this name, the method target
-// creates one.
-func (c *migrateFromCommand) target(ctx context.Context, st *store.Store, source migrate.Organisation) (store.Organisation, error) {
+// targetOrganisation returns the organisation that receives the data. This is the organisation that the flag --org names. Without the flag, it is the
+// organisation with the same name as the copied organisation (the parameter source). If no organisation has this name,
+// targetOrganisation creates one.
+func (c *migrateFromCommand) targetOrganisation(ctx context.Context, st *store.Store, source migrate.Organisation) (store.Organisation, error) {
 	if c.Org != "" {
 		return findOrganisation(ctx, st, c.Org)
 	}
@@ -124,8 +124,8 @@ func (c *migrateFromCommand) target(ctx context.Context, st *store.Store, source
 	return st.CreateOrganisation(ctx, source.Name, store.TierPremium, subscription)
 }
 
-// count prints how much a migration would copy: the numbers of collections, accounts and videos.
-func (c *migrateFromCommand) count(ctx context.Context, p boot.Process, remote *migrate.Remote, from migrate.Organisation) error {
+// printCounts prints how much a migration would copy: the numbers of collections, accounts and videos.
+func (c *migrateFromCommand) printCounts(ctx context.Context, p boot.Process, remote *migrate.Remote, from migrate.Organisation) error {
 	n, err := remote.Count(ctx)
 	if err != nil {
 		return err
@@ -138,8 +138,8 @@ func (c *migrateFromCommand) count(ctx context.Context, p boot.Process, remote *
 	return err
 }
 
-// print prints the summary of a migration. It leaves out counts that are 0.
-func (c *migrateFromCommand) print(p boot.Process, org store.Organisation, keep store.Retention, s migrate.Summary) error {
+// printSummary prints the summary of a migration. It leaves out counts that are 0.
+func (c *migrateFromCommand) printSummary(p boot.Process, org store.Organisation, keep store.Retention, s migrate.Summary) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, s)
 	}

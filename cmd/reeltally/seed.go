@@ -46,7 +46,7 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 		return boot.UsageError{Err: fmt.Errorf("--orgs is %d; it must be 1 or more and cannot be combined with --org", c.Orgs)}
 	}
 	return c.withNewStore(ctx, p, func(st *store.Store) error {
-		orgs, err := c.organisations(ctx, st, plan)
+		orgs, err := c.findOrCreateOrganisations(ctx, st, plan)
 		if err != nil {
 			return err
 		}
@@ -64,12 +64,12 @@ func (c *seedCommand) Run(ctx context.Context, p boot.Process) error {
 		if bar.finish(ctx); err != nil {
 			return err
 		}
-		return c.print(p, orgs)
+		return c.printOrganisations(p, orgs)
 	})
 }
 
-// print prints one line for each filled organisation: a JSON object if the flag --json is set, and text otherwise.
-func (c *seedCommand) print(p boot.Process, orgs []uuid.UUID) error {
+// printOrganisations prints one line for each filled organisation: a JSON object if the flag --json is set, and text otherwise.
+func (c *seedCommand) printOrganisations(p boot.Process, orgs []uuid.UUID) error {
 	for _, id := range orgs {
 		var err error
 		if c.JSON {
@@ -86,9 +86,9 @@ func (c *seedCommand) print(p boot.Process, orgs []uuid.UUID) error {
 	return nil
 }
 
-// organisations returns the ids of the organisations to fill: the one that the flag --org names, or as many as the flag --orgs says. It
+// findOrCreateOrganisations returns the ids of the organisations to fill: the one that the flag --org names, or as many as the flag --orgs says. It
 // creates the organisations for --orgs if they do not exist yet.
-func (c *seedCommand) organisations(ctx context.Context, st *store.Store, plan seed.Plan) ([]uuid.UUID, error) {
+func (c *seedCommand) findOrCreateOrganisations(ctx context.Context, st *store.Store, plan seed.Plan) ([]uuid.UUID, error) {
 	if c.Org != "" {
 		org, err := findOrganisation(ctx, st, c.Org)
 		return []uuid.UUID{org.ID}, err

@@ -28,7 +28,7 @@ type statusCommand struct {
 func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		if c.List != "" {
-			return c.list(ctx, p, st)
+			return c.printLinks(ctx, p, st)
 		}
 		sources, err := c.Sources.ConfiguredSources(st, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr))
 		if err != nil {
@@ -57,8 +57,8 @@ type listedTarget struct {
 	LastError string     `json:"last_error"`
 }
 
-// list prints the links whose fetch status is c.List.
-func (c *statusCommand) list(ctx context.Context, p boot.Process, st *store.Store) error {
+// printLinks prints the links whose fetch status is c.List.
+func (c *statusCommand) printLinks(ctx context.Context, p boot.Process, st *store.Store) error {
 	found, err := st.Queue.TargetsWithStatus(ctx, store.FetchStatus(c.List), c.Limit)
 	if err != nil {
 		return err

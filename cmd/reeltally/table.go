@@ -112,8 +112,8 @@ func plainText(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// count formats a number with separators of thousands. It returns "-" for nil, which means unknown.
-func count(n *int64) string {
+// formatCount formats a number with separators of thousands. It returns "-" for nil, which means unknown.
+func formatCount(n *int64) string {
 	if n == nil {
 		return "-"
 	}

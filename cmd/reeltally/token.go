@@ -54,13 +54,13 @@ func (c *tokenCreate) Run(ctx context.Context, p boot.Process) error {
 		if _, err := fmt.Fprintln(p.Stdout, secret); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(p.Stderr, "This is token %s (%s) of %s, %s. It is shown only once. Keep it secret.\n", t.ID, t.Name, org.Name, validity(t))
+		_, err = fmt.Fprintf(p.Stderr, "This is token %s (%s) of %s, %s. It is shown only once. Keep it secret.\n", t.ID, t.Name, org.Name, describeValidity(t))
 		return err
 	})
 }
 
-// validity describes in words how long the token is valid.
-func validity(t store.Token) string {
+// describeValidity describes in words how long the token is valid.
+func describeValidity(t store.Token) string {
 	if t.ExpiresAt == nil {
 		return "valid until it is revoked"
 	}

@@ -37,7 +37,7 @@ func (c *trackCommand) track(ctx context.Context, p boot.Process,
 	if err != nil {
 		return err
 	}
-	links, err := linesOr(c.Links, p.Stdin, "links")
+	links, err := argumentsOrLines(c.Links, p.Stdin, "links")
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *trackCommand) track(ctx context.Context, p boot.Process,
 			if result.failure != nil {
 				failed++
 			}
-			if err := c.print(p.Stdout, result); err != nil {
+			if err := c.printResult(p.Stdout, result); err != nil {
 				return err
 			}
 		}
@@ -80,8 +80,8 @@ func (c *trackCommand) track(ctx context.Context, p boot.Process,
 	return nil
 }
 
-// print writes the result of one link.
-func (c *trackCommand) print(w io.Writer, result trackedLink) error {
+// printResult writes the result of one link.
+func (c *trackCommand) printResult(w io.Writer, result trackedLink) error {
 	if c.JSON {
 		return writeJSON(w, result.json)
 	}
@@ -154,7 +154,7 @@ func (c *stopCommand) stop(p boot.Process, send func(api *client.ReelTally, ids 
 	if err != nil {
 		return err
 	}
-	all, err := linesOr(c.Stopped, p.Stdin, "ids or links")
+	all, err := argumentsOrLines(c.Stopped, p.Stdin, "ids or links")
 	if err != nil {
 		return err
 	}

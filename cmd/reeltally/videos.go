@@ -44,9 +44,9 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 	return uuid.Nil, fmt.Errorf("%d collections are named %q; use the id of one of them", len(found), nameOrID)
 }
 
-// linesOr returns the command-line arguments. If there are no arguments, it returns the lines of standard input that are not blank. If
+// argumentsOrLines returns the command-line arguments. If there are no arguments, it returns the lines of standard input that are not blank. If
 // there are no such lines, it returns an error. The parameter what names the missing thing in the error, for example "links".
-func linesOr(arguments []string, stdin io.Reader, what string) ([]string, error) {
+func argumentsOrLines(arguments []string, stdin io.Reader, what string) ([]string, error) {
 	if len(arguments) == 0 && stdin != nil {
 		in := bufio.NewScanner(stdin)
 		in.Buffer(nil, maxLine)
@@ -98,8 +98,8 @@ func (c *videosList) Run(ctx context.Context, p boot.Process) error {
 		return boot.UsageError{Err: fmt.Errorf("--limit is %d; it must be 0 or more", c.Limit)}
 	}
 	options := client.ListVideosOptions{Platform: c.Platform, Username: c.Username, Collections: c.Collection, Hashtag: c.Hashtag, Q: c.Search,
-		FetchStatus: c.FetchStatus, IncludeRemoved: c.IncludeRemoved, OrderBy: c.OrderBy, OrderDirection: direction(c.Ascending), Limit: pageSize(c.Limit)}
-	return printEntries(p.Stdout, limited(api.AllVideos(ctx, options), c.Limit), c.JSON, videoColumns, videoRow)
+		FetchStatus: c.FetchStatus, IncludeRemoved: c.IncludeRemoved, OrderBy: c.OrderBy, OrderDirection: orderDirection(c.Ascending), Limit: pageSize(c.Limit)}
+	return printEntries(p.Stdout, firstEntries(api.AllVideos(ctx, options), c.Limit), c.JSON, videoColumns, videoRow)
 }
 
 var videoColumns = []column{{title: "PLATFORM"}, {title: "ACCOUNT"}, {title: "TITLE", wide: true}, {title: "VIEWS", right: true}, {title: "LIKES", right: true},
@@ -111,7 +111,7 @@ func videoRow(v client.Video) []string {
 	if v.UploadedAt != nil {
 		uploaded = v.UploadedAt.String()
 	}
-	return []string{string(v.Platform), plainText(v.Username), plainText(v.Title), count(v.LatestViews), count(v.LatestLikes), count(v.LatestComments), count(v.LatestShares),
+	return []string{string(v.Platform), plainText(v.Username), plainText(v.Title), formatCount(v.LatestViews), formatCount(v.LatestLikes), formatCount(v.LatestComments), formatCount(v.LatestShares),
 		uploaded, v.AdID.String()}
 }
 
@@ -124,16 +124,16 @@ func pageSize(limit int) int32 {
 	return int32(limit)
 }
 
-// direction returns the parameter for the order of a list. It is "" for descending, the default of the API.
-func direction(ascending bool) client.OrderDirection {
+// orderDirection returns the parameter for the order of a list. It is "" for descending, the default of the API.
+func orderDirection(ascending bool) client.OrderDirection {
 	if ascending {
 		return client.OrderDirectionAsc
 	}
 	return ""
 }
 
-// limited returns the first entries, as many as the parameter limit says, or all entries if the parameter limit is 0.
-func limited[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
+// firstEntries returns the first entries, as many as the parameter limit says, or all entries if the parameter limit is 0.
+func firstEntries[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		n := 0
 		for entry, err := range entries {
@@ -192,8 +192,8 @@ func (c *videosShow) Run(ctx context.Context, p boot.Process) error {
 		uploaded = v.UploadedAt.String()
 	}
 	for _, line := range [][2]string{{"Title", v.Title}, {"Account", v.Username}, {"Link", v.AdLink}, {"Id", v.AdID.String()}, {"Uploaded", uploaded},
-		{"Collections", strings.Join(v.LabelNames, ", ")}, {"Views", count(v.LatestViews)}, {"Likes", count(v.LatestLikes)}, {"Comments", count(v.LatestComments)},
-		{"Shares", count(v.LatestShares)}, {"Bookmarks", count(v.LatestBookmarks)}, {"Fetched", fetched}, {"State", string(v.FetchStatus)}} {
+		{"Collections", strings.Join(v.LabelNames, ", ")}, {"Views", formatCount(v.LatestViews)}, {"Likes", formatCount(v.LatestLikes)}, {"Comments", formatCount(v.LatestComments)},
+		{"Shares", formatCount(v.LatestShares)}, {"Bookmarks", formatCount(v.LatestBookmarks)}, {"Fetched", fetched}, {"State", string(v.FetchStatus)}} {
 		if _, err := fmt.Fprintf(p.Stdout, "%-12s %s\n", line[0], plainText(line[1])); err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 	ticker := time.NewTicker(c.Every)
 	defer ticker.Stop()
 	for {
-		videos, err := c.read(ctx, api)
+		videos, err := c.readVideos(ctx, api)
 		var refused *client.Error
 		switch {
 		case ctx.Err() != nil:
@@ -249,7 +249,7 @@ func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 				continue
 			}
 			seen[v.AdID] = counts
-			if err := c.print(p.Stdout, v, before, counts); err != nil {
+			if err := c.printCounts(p.Stdout, v, before, counts); err != nil {
 				return err
 			}
 		}
@@ -261,8 +261,8 @@ func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 	}
 }
 
-// read requests the watched videos: the video c.Video, or all videos of the collection.
-func (c *videosWatch) read(ctx context.Context, api *client.ReelTally) (videos []client.Video, _ error) {
+// readVideos requests the watched videos: the video c.Video, or all videos of the collection.
+func (c *videosWatch) readVideos(ctx context.Context, api *client.ReelTally) (videos []client.Video, _ error) {
 	if c.Video != "" {
 		v, err := api.GetVideo(ctx, c.Video)
 		if err != nil {
@@ -296,9 +296,9 @@ func countsOf(v client.Video) videoCounts {
 	return counts
 }
 
-// print writes one line with the counts of a video. The parameter before has the counts that were printed last. Behind each count that has
-// changed since, print writes the difference.
-func (c *videosWatch) print(w io.Writer, v client.Video, before, counts videoCounts) error {
+// printCounts writes one line with the counts of a video. The parameter before has the counts that were printed last. Behind each count that has
+// changed since, printCounts writes the difference.
+func (c *videosWatch) printCounts(w io.Writer, v client.Video, before, counts videoCounts) error {
 	if c.JSON {
 		return writeJSON(w, v)
 	}
@@ -313,7 +313,7 @@ func (c *videosWatch) print(w io.Writer, v client.Video, before, counts videoCou
 		if old, known := before[metric]; known && old != n {
 			change = " (" + withSign(n-old) + ")"
 		}
-		line = append(line, metric+" "+count(&n)+change)
+		line = append(line, metric+" "+formatCount(&n)+change)
 	}
 	_, err := fmt.Fprintln(w, strings.Join(line, "  "))
 	return err
@@ -322,9 +322,9 @@ func (c *videosWatch) print(w io.Writer, v client.Video, before, counts videoCou
 // withSign formats a number with its sign, for example +1,200.
 func withSign(n int64) string {
 	if n > 0 {
-		return "+" + count(&n)
+		return "+" + formatCount(&n)
 	}
-	return count(&n)
+	return formatCount(&n)
 }
 
 type videosRefresh struct {
@@ -339,7 +339,7 @@ func (c *videosRefresh) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	videos, err := linesOr(c.Links, p.Stdin, "videos")
+	videos, err := argumentsOrLines(c.Links, p.Stdin, "videos")
 	if err != nil {
 		return err
 	}

@@ -180,7 +180,7 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 			if seconds, invalid := strconv.Atoi(answer.Header.Get("Retry-After")); invalid == nil {
 				wait = time.Duration(seconds) * time.Second
 			}
-			again = asksAgain(answer, repeatable)
+			again = shouldRepeat(answer, repeatable)
 		}
 		if !again || readOnce || attempt == maxRetries || wait > maxWait || r.Context().Err() != nil {
 			return answer, err
@@ -196,9 +196,9 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// asksAgain reports whether the request with this answer should be repeated. After some answers, it is unknown whether the request took
-// effect. asksAgain then returns the parameter repeatable, which is true if sending the request twice does no harm.
-func asksAgain(answer *http.Response, repeatable bool) bool {
+// shouldRepeat reports whether the request with this answer should be repeated. After some answers, it is unknown whether the request took
+// effect. shouldRepeat then returns the parameter repeatable, which is true if sending the request twice does no harm.
+func shouldRepeat(answer *http.Response, repeatable bool) bool {
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests:
 		return true

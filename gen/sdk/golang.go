@@ -182,7 +182,7 @@ func (g *goGenerator) allPages(o *operation, name, signature string, params []st
 			}
 		}
 	}
-	all := strings.ToUpper(o.all()[:1]) + o.all()[1:]
+	all := strings.ToUpper(o.allPagesMethod()[:1]) + o.allPagesMethod()[1:]
 	var names []string
 	for _, p := range params {
 		names = append(names, strings.Fields(p)[0])

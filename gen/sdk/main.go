@@ -74,8 +74,8 @@ type parameter struct {
 	schema            *openapi3.SchemaRef
 }
 
-// all returns the name of the method that reads all pages of the operation, such as "allVideos".
-func (o *operation) all() string {
+// allPagesMethod returns the name of the method that reads all pages of the operation, such as "allVideos".
+func (o *operation) allPagesMethod() string {
 	for _, verb := range []string{"list", "export"} {
 		if rest, ok := strings.CutPrefix(o.id, verb); ok {
 			return "all" + rest
@@ -117,15 +117,15 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 		o.body, o.bodyNeeded = op.RequestBody.Value.Content["application/json"].Schema, op.RequestBody.Value.Required
 	}
 	o.result = resultOf(op)
-	if hasCursor && !endless(o.result) {
+	if hasCursor && !hasNoLastPage(o.result) {
 		o.entry = o.result.Value.Properties["data"].Value.Items
 	}
 	return o
 }
 
-// endless reports whether a list has no last page, because new entries are added at its end. The function recognises such a list by its
+// hasNoLastPage reports whether a list has no last page, because new entries are added at its end. The function recognises such a list by its
 // member next_cursor, which is never null.
-func endless(result *openapi3.SchemaRef) bool {
+func hasNoLastPage(result *openapi3.SchemaRef) bool {
 	next := result.Value.Properties["next_cursor"]
 	return next != nil && !next.Value.Nullable
 }
@@ -178,8 +178,8 @@ func refName(ref *openapi3.SchemaRef) string {
 	return strings.TrimPrefix(ref.Ref, "#/components/schemas/")
 }
 
-// members returns the names of the members of an object, sorted.
-func members(s *openapi3.Schema) []string {
+// memberNames returns the names of the members of an object, sorted.
+func memberNames(s *openapi3.Schema) []string {
 	names := make([]string, 0, len(s.Properties))
 	for name := range s.Properties {
 		names = append(names, name)
@@ -188,8 +188,8 @@ func members(s *openapi3.Schema) []string {
 	return names
 }
 
-// camel converts a name such as ad_id to adId.
-func camel(name string) string {
+// toCamelCase converts a name such as ad_id to adId.
+func toCamelCase(name string) string {
 	var out strings.Builder
 	upper := false
 	for _, r := range name {
@@ -206,8 +206,8 @@ func camel(name string) string {
 	return out.String()
 }
 
-// snake converts a name such as listVideos to list_videos.
-func snake(name string) string {
+// toSnakeCase converts a name such as listVideos to list_videos.
+func toSnakeCase(name string) string {
 	var out strings.Builder
 	for i, r := range name {
 		if unicode.IsUpper(r) && i > 0 {

@@ -14,7 +14,7 @@ const pythonHead = "# Generated from openapi.yaml by gen/sdk. Do not edit.\n"
 func pythonTypes(doc *openapi3.T) string {
 	p := pythonWriter{}
 	for _, name := range schemaNames(doc) {
-		p.schema(name, doc.Components.Schemas[name].Value)
+		p.writeSchema(name, doc.Components.Schemas[name].Value)
 	}
 	return pythonHead + `"""The types of requests and responses. All times are texts in the form of RFC 3339, and all days of the form YYYY-MM-DD."""
 
@@ -29,15 +29,15 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, Union
 // an alias when it loads the module.
 type pythonWriter struct{ objects, aliases strings.Builder }
 
-// schema writes the Python type with the given name for a schema: a class, or a type alias if the schema is not an object with members.
-func (p *pythonWriter) schema(name string, s *openapi3.Schema) {
+// writeSchema writes the Python type with the given name for a schema: a class, or a type alias if the schema is not an object with members.
+func (p *pythonWriter) writeSchema(name string, s *openapi3.Schema) {
 	if !s.Type.Is("object") || len(s.Properties) == 0 {
-		fmt.Fprintf(&p.aliases, "\n%s: TypeAlias = %q\n", name, p.plain(name, s))
+		fmt.Fprintf(&p.aliases, "\n%s: TypeAlias = %q\n", name, p.plainType(name, s))
 		return
 	}
 	var body strings.Builder
 	fmt.Fprintf(&body, "\nclass %s(TypedDict):\n    %s\n\n", name, docstring(firstSentence(s.Description)))
-	for _, member := range members(s) {
+	for _, member := range memberNames(s) {
 		property := s.Properties[member]
 		t := p.typeOf(name+"_"+member, property)
 		if !slices.Contains(s.Required, member) {
@@ -56,7 +56,7 @@ func (p *pythonWriter) schema(name string, s *openapi3.Schema) {
 func (p *pythonWriter) typeOf(name string, ref *openapi3.SchemaRef) string {
 	t := refName(ref)
 	if t == "" {
-		t = p.plain(name, ref.Value)
+		t = p.plainType(name, ref.Value)
 	}
 	if ref.Value.Nullable {
 		t += " | None"
@@ -64,7 +64,7 @@ func (p *pythonWriter) typeOf(name string, ref *openapi3.SchemaRef) string {
 	return t
 }
 
-func (p *pythonWriter) plain(name string, s *openapi3.Schema) string {
+func (p *pythonWriter) plainType(name string, s *openapi3.Schema) string {
 	switch {
 	case len(s.OneOf) > 0:
 		var either []string
@@ -95,16 +95,16 @@ func (p *pythonWriter) plain(name string, s *openapi3.Schema) string {
 	case s.Type.Is("array"):
 		return "list[" + p.typeOf(name, s.Items) + "]"
 	case len(s.Properties) > 0:
-		class := pascal(name)
-		p.schema(class, s)
+		class := toPascalCase(name)
+		p.writeSchema(class, s)
 		return class
 	}
 	return "dict[str, Any]"
 }
 
-// pascal converts a name such as Problem_errors to ProblemErrors.
-func pascal(name string) string {
-	c := camel(name)
+// toPascalCase converts a name such as Problem_errors to ProblemErrors.
+func toPascalCase(name string) string {
+	c := toCamelCase(name)
 	return strings.ToUpper(c[:1]) + c[1:]
 }
 
@@ -132,7 +132,7 @@ class ReelTally(Client):
 	qualify := func(ref *openapi3.SchemaRef) string {
 		p := pythonWriter{}
 		text := p.typeOf("Inline", ref)
-		return qualified(text, named)
+		return qualifyNames(text, named)
 	}
 	for i := range operations {
 		o := &operations[i]
@@ -175,7 +175,7 @@ class ReelTally(Client):
 			result = qualify(o.result)
 		}
 		parameters := strings.Join(append(slices.Clone(positional), query...), ", ")
-		fmt.Fprintf(&out, "\n    def %s(%s) -> %s:\n        %s\n", snake(o.id), parameters, result, docstring(fmt.Sprintf("%s. `%s %s`", strings.TrimSuffix(o.summary, "."), o.method, o.path)))
+		fmt.Fprintf(&out, "\n    def %s(%s) -> %s:\n        %s\n", toSnakeCase(o.id), parameters, result, docstring(fmt.Sprintf("%s. `%s %s`", strings.TrimSuffix(o.summary, "."), o.method, o.path)))
 		request := fmt.Sprintf("self.request(%q, %s%s)", o.method, path, strings.Join(append([]string{""}, call...), ", "))
 		if result == "None" {
 			fmt.Fprintf(&out, "        %s\n", request)
@@ -196,15 +196,15 @@ class ReelTally(Client):
 				arguments = append(arguments, p.name+"="+p.name)
 			}
 		}
-		fmt.Fprintf(&out, "\n    def %s(%s) -> Iterator[%s]:\n        %s\n        return self.pages(lambda after: cast(dict[str, Any], self.%s(%s)), cursor)\n", snake(o.all()), parameters, qualify(o.entry),
-			docstring(fmt.Sprintf("Reads all pages of %s, one after the other, and yields their entries.", snake(o.id))), snake(o.id), strings.Join(arguments, ", "))
+		fmt.Fprintf(&out, "\n    def %s(%s) -> Iterator[%s]:\n        %s\n        return self.pages(lambda after: cast(dict[str, Any], self.%s(%s)), cursor)\n", toSnakeCase(o.allPagesMethod()), parameters, qualify(o.entry),
+			docstring(fmt.Sprintf("Reads all pages of %s, one after the other, and yields their entries.", toSnakeCase(o.id))), toSnakeCase(o.id), strings.Join(arguments, ", "))
 	}
 	return out.String()
 }
 
-// qualified adds the prefix "types." to the names of schemas in the source text of a Python type. The parameter named has the names of all
+// qualifyNames adds the prefix "types." to the names of schemas in the source text of a Python type. The parameter named has the names of all
 // schemas.
-func qualified(text string, named map[string]bool) string {
+func qualifyNames(text string, named map[string]bool) string {
 	var out strings.Builder
 	for _, part := range splitNames(text) {
 		if named[part] {

@@ -45,7 +45,7 @@ func typeScriptTypes(doc *openapi3.T, operations []operation) string {
 		fmt.Fprintf(&out, "  /** %s. `%s %s` */\n  %s(%s): Promise<%s>;\n", commentText(strings.TrimSuffix(o.summary, ".")), o.method, o.path, o.id, typeScriptParams(o), result)
 		if o.entry != nil {
 			fmt.Fprintf(&out, "  /** Reads all pages of {@link ReelTally.%s}, one after the other, and yields their entries. */\n  %s(%s): AsyncGenerator<%s, void, undefined>;\n",
-				o.id, o.all(), strings.ReplaceAll(typeScriptParams(o), paramsName(o), "Omit<"+paramsName(o)+", \"page\">"), typeScriptType(o.entry, "  "))
+				o.id, o.allPagesMethod(), strings.ReplaceAll(typeScriptParams(o), paramsName(o), "Omit<"+paramsName(o)+", \"page\">"), typeScriptType(o.entry, "  "))
 		}
 	}
 	out.WriteString("}\n")
@@ -59,7 +59,7 @@ func paramsName(o *operation) string { return strings.ToUpper(o.id[:1]) + o.id[1
 func typeScriptParams(o *operation) string {
 	var params []string
 	for _, name := range o.pathParams {
-		params = append(params, camel(name)+": string")
+		params = append(params, toCamelCase(name)+": string")
 	}
 	if o.body != nil {
 		mark := ""
@@ -127,7 +127,7 @@ func typeScriptPlain(s *openapi3.Schema, indent string) string {
 func typeScriptObject(s *openapi3.Schema, indent string) string {
 	var out strings.Builder
 	out.WriteString("{\n")
-	for _, name := range members(s) {
+	for _, name := range memberNames(s) {
 		p := s.Properties[name]
 		optional, none := "?", " | undefined"
 		for _, required := range s.Required {
@@ -154,8 +154,8 @@ func javaScript(operations []operation) string {
 		var names []string
 		path := o.path
 		for _, name := range o.pathParams {
-			names = append(names, camel(name))
-			path = strings.ReplaceAll(path, "{"+name+"}", "${encodeURIComponent("+camel(name)+")}")
+			names = append(names, toCamelCase(name))
+			path = strings.ReplaceAll(path, "{"+name+"}", "${encodeURIComponent("+toCamelCase(name)+")}")
 		}
 		call := []string{}
 		if o.body != nil {
@@ -177,7 +177,7 @@ func javaScript(operations []operation) string {
 		fmt.Fprintf(&out, "  %s(%s) {\n    return this.request(%q, `%s`, { %s });\n  }\n", o.id, signature, o.method, path, strings.Join(append(call, "...options"), ", "))
 		if o.entry != nil {
 			withoutParams := names[:len(names)-1]
-			fmt.Fprintf(&out, "  %s(%s) {\n    return this.pages(params, next => this.%s(%s));\n  }\n", o.all(), signature, o.id,
+			fmt.Fprintf(&out, "  %s(%s) {\n    return this.pages(params, next => this.%s(%s));\n  }\n", o.allPagesMethod(), signature, o.id,
 				strings.Join(append(append([]string{}, withoutParams...), "next", "options"), ", "))
 		}
 	}

@@ -1,5 +1,5 @@
 // Package browser tests the web pages in a real browser. The tests fail if neither Chromium nor Chrome is installed. Start reading at
-// function open, which starts a browser.
+// function openBrowser, which starts a browser.
 package browser
 
 import (
@@ -35,11 +35,11 @@ type tab struct {
 	protocol []string        // errors of the connection to the browser
 }
 
-// open starts a browser for a test and returns its only tab. The browser is stopped when the test ends.
-func open(t *testing.T) *tab {
+// openBrowser starts a browser for a test and returns its only tab. The browser is stopped when the test ends.
+func openBrowser(t *testing.T) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], // the default options include headless mode
-		chromedp.ExecPath(chromium(t)),
+		chromedp.ExecPath(findChromium(t)),
 		chromedp.NoSandbox, // the browser's sandbox does not work in containers, and the pages are trusted
 		chromedp.DisableGPU,
 		chromedp.NoFirstRun,
@@ -71,8 +71,8 @@ func open(t *testing.T) *tab {
 	return b
 }
 
-// chromium returns the path of the installed Chromium or Chrome. It fails the test if neither is installed.
-func chromium(t *testing.T) string {
+// findChromium returns the path of the installed Chromium or Chrome. It fails the test if neither is installed.
+func findChromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -121,8 +121,8 @@ func (b *tab) recordEvent(event any) {
 	}
 }
 
-// do runs steps in the tab, such as a click, and requires that all steps succeed.
-func (b *tab) do(steps ...chromedp.Action) {
+// run runs steps in the tab, such as a click, and requires that all steps succeed.
+func (b *tab) run(steps ...chromedp.Action) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Run(b, steps...))
 }
@@ -140,7 +140,7 @@ func (b *tab) requireClean(origin string) {
 func (b *tab) screenshot(name string) {
 	b.t.Helper()
 	var png []byte
-	b.do(chromedp.CaptureScreenshot(&png))
+	b.run(chromedp.CaptureScreenshot(&png))
 	require.NoError(b.t, os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), png, 0o600))
 }
 

@@ -76,14 +76,14 @@ var pictureVideos = []ingest.VideoFacts{
 // of the server.
 func startDashboard(t *testing.T, videos []ingest.VideoFacts, collectionName string, change ...func(*server.Options)) dashboard {
 	t.Helper()
-	d := dashboard{installation: start(t, append(change, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}
+	d := dashboard{installation: startInstallation(t, append(change, func(o *server.Options) { o.AppURL = "http://127.0.0.1" })...)}
 	o := d.db.Org(d.org.ID)
 	box := sandbox.New(sandbox.Options{})
 	require.NoError(t, seed.Fill(t.Context(), o, box.World(), seed.Plan{Videos: 60, Days: 400, PerAccount: 5, Platforms: link.Platforms, Today: storetest.Today(d.db)}, func(seed.Progress) {}))
 	d.storeThumbnails(t, box)
 	clips := storetest.Clips(t, len(videos)+1) // the last tracked video is never fetched, so the pages also show a video without numbers
 	tracked := storetest.Track(t, o, clips...)
-	d.deliver(t, clips, videos)
+	d.storeAnswers(t, clips, videos)
 	d.collection = storetest.Collection(t, o, collectionName, nil)
 	ids := make([]uuid.UUID, len(tracked))
 	for n, video := range tracked {
@@ -125,9 +125,9 @@ func (d dashboard) storeThumbnails(t *testing.T, box *sandbox.Sandbox) {
 	}
 }
 
-// deliver stores captions and counts of videos as if a collector had got them from the sandbox. facts[i] belongs to the video of links[i].
+// storeAnswers stores captions and counts of videos as if a collector had got them from the sandbox. facts[i] belongs to the video of links[i].
 // If facts is shorter than links, the last videos stay without numbers.
-func (d dashboard) deliver(t *testing.T, links []link.Link, facts []ingest.VideoFacts) {
+func (d dashboard) storeAnswers(t *testing.T, links []link.Link, facts []ingest.VideoFacts) {
 	t.Helper()
 	outcomes := make([]ingest.Outcome, len(facts))
 	for n, f := range facts {
@@ -137,8 +137,8 @@ func (d dashboard) deliver(t *testing.T, links []link.Link, facts []ingest.Video
 	require.NoError(t, d.db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(d.db.Clock.Now()), outcomes))
 }
 
-// pages returns the path of each page. The names of the pages occur in file names of screenshots and in messages of failed tests.
-func (d dashboard) pages(t *testing.T) map[string]string {
+// pagePaths returns the path of each page. The names of the pages occur in file names of screenshots and in messages of failed tests.
+func (d dashboard) pagePaths(t *testing.T) map[string]string {
 	t.Helper()
 	o := d.db.Org(d.org.ID)
 	oldest := storetest.ListVideos(t, o, storetest.OrderedBy("created_at", false)).Videos[0]
@@ -146,7 +146,7 @@ func (d dashboard) pages(t *testing.T) map[string]string {
 	collections, err := o.Collections(t.Context(), store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}, Window: store.Window{Limit: 1}})
 	require.NoError(t, err)
 	locked := storetest.Collection(t, o, "Locked", nil)
-	busy := d.share(t, collections.Collections[0].ID, store.AccessPublic, `{"title":"Autumn in numbers","description":"All videos of the campaign, with the counts of today","show_accounts":true}`)
+	busy := d.shareCollection(t, collections.Collections[0].ID, store.AccessPublic, `{"title":"Autumn in numbers","description":"All videos of the campaign, with the counts of today","show_accounts":true}`)
 	top := storetest.ListVideos(t, o, storetest.OrderedBy("latest_likes", true)).Videos[:5]
 	compared := "/compare?days=90"
 	for _, video := range top {
@@ -154,17 +154,17 @@ func (d dashboard) pages(t *testing.T) map[string]string {
 	}
 	return map[string]string{
 		"compare": compared, "compare-empty": "/compare", "compare-hostile": "/compare?video=" + d.video.ID.String(), "videos-columns": "/video?columns=views,increase_7d,created_at,latest_updated_at,shares",
-		"share": busy, "share-embedded": busy + "?embed=1", "share-locked": d.share(t, locked.ID, store.AccessProtected, "{}"),
-		"share-hostile": d.share(t, d.collection.ID, store.AccessPublic, `{"theme":"dark","metrics":["views","engagement","outlier_multiplier","increase_7d","views_gained_7d"]}`),
+		"share": busy, "share-embedded": busy + "?embed=1", "share-locked": d.shareCollection(t, locked.ID, store.AccessProtected, "{}"),
+		"share-hostile": d.shareCollection(t, d.collection.ID, store.AccessPublic, `{"theme":"dark","metrics":["views","engagement","outlier_multiplier","increase_7d","views_gained_7d"]}`),
 		"overview":      "/", "overview-gain": "/?view=gain&days=90", "videos": "/video", "video": "/video/" + string(most.Platform) + "/" + most.ID.String(),
 		"video-year": "/video/" + string(oldest.Platform) + "/" + oldest.ID.String() + "?days=365", "video-hostile": "/video/tiktok/" + d.video.ID.String(), "accounts": "/account?include_linked=true", "account": "/account/" + string(most.Platform) + "/" + most.LinkedAccountID.String(),
 		"collections": "/collection", "collection": "/collection/" + collections.Collections[0].ID.String(), "collection-hostile": "/collection/" + d.collection.ID.String(),
-		"report": "/collection/report/" + d.freeze(t, collections.Collections[0].ID), "track": "/track", "settings": "/settings", "search": "/search?q=e", "operations": "/operations", "operations-list": "/operations?status=pending", "not-found": "/video/tiktok/" + uuid.NewString(),
+		"report": "/collection/report/" + d.makeReport(t, collections.Collections[0].ID), "track": "/track", "settings": "/settings", "search": "/search?q=e", "operations": "/operations", "operations-list": "/operations?status=pending", "not-found": "/video/tiktok/" + uuid.NewString(),
 	}
 }
 
-// share gives a collection a share page with the given access and display settings, and returns the path of the page.
-func (d dashboard) share(t *testing.T, collection uuid.UUID, access store.Access, settings string) string {
+// shareCollection gives a collection a share page with the given access and display settings, and returns the path of the page.
+func (d dashboard) shareCollection(t *testing.T, collection uuid.UUID, access store.Access, settings string) string {
 	t.Helper()
 	hash, err := store.HashPassword(t.Context(), "a long password")
 	require.NoError(t, err)
@@ -174,8 +174,8 @@ func (d dashboard) share(t *testing.T, collection uuid.UUID, access store.Access
 	return "/c/" + *shared.Hash
 }
 
-// freeze makes a report of a collection, which keeps the current numbers, and returns the id of the report.
-func (d dashboard) freeze(t *testing.T, collection uuid.UUID) string {
+// makeReport makes a report of a collection, which keeps the current numbers, and returns the id of the report.
+func (d dashboard) makeReport(t *testing.T, collection uuid.UUID) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/collections/"+collection.String()+"/reports", strings.NewReader("{}"))
 	require.NoError(t, err)
@@ -193,7 +193,7 @@ func (d dashboard) freeze(t *testing.T, collection uuid.UUID) string {
 // signIn signs in to the dashboard d with its token, and waits until the first page is shown.
 func (b *tab) signIn(d dashboard) {
 	b.t.Helper()
-	b.do(chromedp.Navigate(d.url+"/"),
+	b.run(chromedp.Navigate(d.url+"/"),
 		chromedp.WaitVisible("#token"),
 		chromedp.SendKeys("#token", d.token+kb.Enter),
 		chromedp.WaitVisible(".tiles"))
@@ -203,52 +203,52 @@ func TestDashboard_signsInAndTracksLinks(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	d := startDashboard(t, hostileVideos, hostileName)
-	b := open(t)
+	b := openBrowser(t)
 	b.signIn(d)
 	var at string
-	b.do(chromedp.Click(`.top a[href="/track"]`), chromedp.WaitVisible("#links"), chromedp.Location(&at))
+	b.run(chromedp.Click(`.top a[href="/track"]`), chromedp.WaitVisible("#links"), chromedp.Location(&at))
 	require.Equal(t, d.url+"/track", at)
 
 	// The text field has the focus when the page opens. The test uses only the keyboard.
 	clips := storetest.ClipsFrom(t, 50, 2)
-	b.do(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\nnot a link"),
+	b.run(chromedp.KeyEvent("Look at "+clips[0].Canonical+"?lang=en, and "+strings.TrimPrefix(clips[1].Canonical, "https://")+"!\nnot a link"),
 		chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible("#progress .notice"))
 	var rows []string
-	b.do(chromedp.Evaluate(`[...document.querySelectorAll("section[aria-live] tbody tr")].map(r => r.cells[1].innerText.trim())`, &rows))
+	b.run(chromedp.Evaluate(`[...document.querySelectorAll("section[aria-live] tbody tr")].map(r => r.cells[1].innerText.trim())`, &rows))
 	require.Len(t, rows, 3)
 	require.Equal(t, "Tracked", rows[0])
 	require.Equal(t, "Tracked", rows[1])
 	require.Contains(t, rows[2], "Refused")
 
-	d.deliver(t, clips, []ingest.VideoFacts{{Views: new(int64(4321))}, {Views: new(int64(7))}})
+	d.storeAnswers(t, clips, []ingest.VideoFacts{{Views: new(int64(4321))}, {Views: new(int64(7))}})
 	var shown string
-	b.do(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "All 2 have an answer")]`, chromedp.BySearch),
+	b.run(chromedp.WaitVisible(`//div[@id="progress"]//span[contains(., "All 2 have an answer")]`, chromedp.BySearch),
 		chromedp.Text("section[aria-live]", &shown))
 	require.Contains(t, shown, "4,321 views")
 	b.requireAccessible("results of tracking")
 	b.screenshot("track-results")
 
-	b.do(chromedp.Click(`section[aria-live] tbody a`), chromedp.WaitVisible(".chart"), chromedp.Text("main", &shown))
+	b.run(chromedp.Click(`section[aria-live] tbody a`), chromedp.WaitVisible(".chart"), chromedp.Text("main", &shown))
 	require.Contains(t, shown, "4,321")
-	b.do(chromedp.KeyEvent("/"), chromedp.Evaluate(`document.activeElement.id`, &at))
+	b.run(chromedp.KeyEvent("/"), chromedp.Evaluate(`document.activeElement.id`, &at))
 	require.Equal(t, "search", at)
 
 	// Ctrl-K opens the search dialog. The arrow keys move the focus to its results, which are links.
-	b.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(input.ModifierCtrl)), chromedp.WaitVisible("#palette-text"), chromedp.KeyEvent("4"), chromedp.KeyEvent(kb.Backspace),
+	b.run(chromedp.KeyEvent("k", chromedp.KeyModifiers(input.ModifierCtrl)), chromedp.WaitVisible("#palette-text"), chromedp.KeyEvent("4"), chromedp.KeyEvent(kb.Backspace),
 		chromedp.KeyEvent("caption"), chromedp.WaitVisible("#found a"))
 	b.requireAccessible("search dialog")
-	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.Evaluate(`document.activeElement.closest("#found") !== null ? "result" : ""`, &at))
+	b.run(chromedp.KeyEvent(kb.ArrowDown), chromedp.Evaluate(`document.activeElement.closest("#found") !== null ? "result" : ""`, &at))
 	require.Equal(t, "result", at)
-	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`//main//h1[contains(., "caption")]`, chromedp.BySearch))
+	b.run(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`//main//h1[contains(., "caption")]`, chromedp.BySearch))
 	var clock string
-	b.do(emulation.SetTimezoneOverride("Asia/Tokyo"), chromedp.Reload(), chromedp.WaitReady("time[data-local]"),
+	b.run(emulation.SetTimezoneOverride("Asia/Tokyo"), chromedp.Reload(), chromedp.WaitReady("time[data-local]"),
 		chromedp.Evaluate(`(t => new Date(t.dateTime).toISOString().slice(0, 16).replace("T", " ") + "|" + t.textContent)(document.querySelector("time[data-clock]"))`, &clock))
 	utc, tokyo, _ := strings.Cut(clock, "|")
 	at9, err := time.Parse("2006-01-02 15:04", utc)
 	require.NoError(t, err)
 	require.Equal(t, at9.Add(9*time.Hour).Format("2006-01-02 15:04"), tokyo, "the page must show times in the time zone of the browser")
-	b.do(chromedp.Click(".top form:last-child button"), chromedp.WaitVisible("#token"))
+	b.run(chromedp.Click(".top form:last-child button"), chromedp.WaitVisible("#token"))
 	b.requireClean(d.url)
 }
 
@@ -256,16 +256,16 @@ func TestDashboard_pagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	d := startDashboard(t, hostileVideos, hostileName)
-	b := open(t)
+	b := openBrowser(t)
 	check := func(name, path string) {
 		for _, scheme := range []string{"light", "dark"} {
-			b.do(preferColours(scheme), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"))
+			b.run(preferColours(scheme), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"))
 			b.requireAccessible(name + " in " + scheme)
 		}
 	}
 	check("sign-in", "/login")
 	b.signIn(d)
-	pages := d.pages(t)
+	pages := d.pagePaths(t)
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		check(name, pages[name])
 	}
@@ -280,7 +280,7 @@ func TestDashboard_showsTextsOfOtherPeopleAsPlainText(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	d := startDashboard(t, hostileVideos, hostileName)
-	b := open(t)
+	b := openBrowser(t)
 	b.signIn(d)
 	for _, shown := range []struct{ path, selector, text string }{
 		{"/video/tiktok/" + d.video.ID.String(), "h1", hostileTitle},
@@ -291,7 +291,7 @@ func TestDashboard_showsTextsOfOtherPeopleAsPlainText(t *testing.T) {
 		{"/", "main", "Overview"},
 	} {
 		var text, title string
-		b.do(chromedp.Navigate(d.url+shown.path), chromedp.WaitReady("main"), chromedp.Text(shown.selector, &text), chromedp.Title(&title))
+		b.run(chromedp.Navigate(d.url+shown.path), chromedp.WaitReady("main"), chromedp.Text(shown.selector, &text), chromedp.Title(&title))
 		require.Contains(t, text, shown.text, shown.path)
 		require.NotEqual(t, "owned", title)
 	}
@@ -302,13 +302,13 @@ func TestDashboard_printsReportsWithoutControls(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	d := startDashboard(t, hostileVideos, hostileName)
-	b := open(t)
+	b := openBrowser(t)
 	b.signIn(d)
-	pages := map[string]string{"collection": "/collection/" + d.collection.ID.String(), "report": "/collection/report/" + d.freeze(t, d.collection.ID)} // the collection of the report has five videos
+	pages := map[string]string{"collection": "/collection/" + d.collection.ID.String(), "report": "/collection/report/" + d.makeReport(t, d.collection.ID)} // the collection of the report has five videos
 	for name, path := range pages {
 		var shown string
 		var printed []byte
-		b.do(preferColours("dark"), chromedp.Navigate(d.url+path), chromedp.WaitReady(".uplot"),
+		b.run(preferColours("dark"), chromedp.Navigate(d.url+path), chromedp.WaitReady(".uplot"),
 			emulation.SetEmulatedMedia().WithMedia("print"), chromedp.Text("body", &shown), emulation.SetDeviceMetricsOverride(794, 1123, 1, false))
 		b.screenshot("print-" + name)
 		for _, control := range []string{"Sign out", "Save as report", "7 days", "Table of the same numbers", "Next"} {
@@ -319,7 +319,7 @@ func TestDashboard_printsReportsWithoutControls(t *testing.T) {
 		if name == "report" {
 			require.Regexp(t, "SHA-256 of the report, as the API returns it: [0-9a-f]{64}", shown)
 		}
-		b.do(emulation.SetEmulatedMedia().WithMedia(""), chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		b.run(emulation.SetEmulatedMedia().WithMedia(""), chromedp.ActionFunc(func(ctx context.Context) (err error) {
 			printed, _, err = page.PrintToPDF().Do(ctx)
 			return err
 		}))
@@ -338,17 +338,17 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 		videos, collection = pictureVideos, "Autumn campaign"
 	}
 	d := startDashboard(t, videos, collection)
-	b := open(t)
-	b.do(emulation.SetDeviceMetricsOverride(widths["desktop"], 900, 1, false), chromedp.Navigate(d.url+"/login"), chromedp.WaitVisible("#token"))
+	b := openBrowser(t)
+	b.run(emulation.SetDeviceMetricsOverride(widths["desktop"], 900, 1, false), chromedp.Navigate(d.url+"/login"), chromedp.WaitVisible("#token"))
 	b.savePicture("login")
 	b.signIn(d)
-	pages := d.pages(t)
+	pages := d.pagePaths(t)
 	delete(pages, "not-found") // the browser reports the page's status 404 as an error, so requireClean would fail
 	for name, path := range pages {
 		for kind, width := range widths {
 			for _, scheme := range []string{"light", "dark"} {
 				var wider []string
-				b.do(preferColours(scheme), emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"),
+				b.run(preferColours(scheme), emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(d.url+path), chromedp.WaitReady("main"),
 					chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
 						.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 120))`, &wider))
 				require.Empty(t, wider, "%s scrolls sideways at %d pixels", path, width)
@@ -365,7 +365,7 @@ func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {
 func (b *tab) requireAccessible(name string) {
 	b.t.Helper()
 	var violations []string
-	b.do(chromedp.Evaluate(axe, nil),
+	b.run(chromedp.Evaluate(axe, nil),
 		chromedp.Evaluate(`axe.run().then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`, &violations, awaitPromise))
 	require.Empty(b.t, violations, name)
 }
@@ -380,7 +380,7 @@ func (b *tab) savePicture(name string) {
 		return
 	}
 	var picture []byte
-	b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+	b.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		picture, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatJpeg).WithQuality(70).Do(ctx)
 		return err
 	}))

@@ -20,17 +20,17 @@ const listVideos = "#operations-videos-listVideos "
 // authorise enters an API token in the authorisation dialog of the page /docs.
 func (b *tab) authorise(token string) {
 	b.t.Helper()
-	b.do(chromedp.Click(".auth-wrapper .authorize"),
+	b.run(chromedp.Click(".auth-wrapper .authorize"),
 		chromedp.SendKeys(".modal-ux input", token),
 		chromedp.Click(".modal-ux button.authorize"),
 		chromedp.Click(".modal-ux .btn-done"))
 }
 
-// execute sends a request for an operation with its default parameters from the page /docs, and waits for the response. The parameter
+// executeOperation sends a request for an operation with its default parameters from the page /docs, and waits for the response. The parameter
 // operation is the CSS selector of the operation's section of the page.
-func (b *tab) execute(operation string) {
+func (b *tab) executeOperation(operation string) {
 	b.t.Helper()
-	b.do(chromedp.Click(operation+".opblock-summary-control"),
+	b.run(chromedp.Click(operation+".opblock-summary-control"),
 		chromedp.Click(operation+".try-out__btn"),
 		chromedp.Click(operation+".execute"),
 		chromedp.WaitVisible(operation+".live-responses-table .response"))
@@ -40,15 +40,15 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	const link = "https://www.tiktok.com/@northwind.studio/video/7338812345678901234"
-	i := start(t)
-	id := i.track(t, link)
-	b := open(t)
+	i := startInstallation(t)
+	id := i.trackVideo(t, link)
+	b := openBrowser(t)
 
-	b.do(preferColours("light"),
+	b.run(preferColours("light"),
 		chromedp.Navigate(i.url+"/docs"),
 		chromedp.WaitVisible(listVideos))
 	var at, note, shown, sandbox string
-	b.do(chromedp.Location(&at),
+	b.run(chromedp.Location(&at),
 		chromedp.Text("aside", &note),
 		chromedp.Text(".servers select", &shown),
 		chromedp.Text("#sandbox", &sandbox))
@@ -58,21 +58,21 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 	require.Contains(t, shown, i.url, "the page must send its requests to the server that served the page")
 	b.screenshot("docs-light")
 	var tables int
-	b.do(chromedp.Click(listVideos+".opblock-summary-control"), chromedp.WaitVisible(listVideos+".headers-wrapper", chromedp.ByQuery),
+	b.run(chromedp.Click(listVideos+".opblock-summary-control"), chromedp.WaitVisible(listVideos+".headers-wrapper", chromedp.ByQuery),
 		chromedp.Evaluate(`[...document.querySelectorAll("`+listVideos+`.headers-wrapper")].filter(e => e.offsetParent !== null).length`, &tables),
 		chromedp.Click(listVideos+".opblock-summary-control"), chromedp.WaitNotPresent(listVideos+".opblock-body"))
 	require.Equal(t, 1, tables, "the page must show the headers of responses only once")
 
 	b.authorise(i.token)
-	b.execute(listVideos)
+	b.executeOperation(listVideos)
 	var samples string
-	b.do(chromedp.Text(listVideos+".opblock-description", &samples), chromedp.ScrollIntoView(listVideos+".opblock-description"))
+	b.run(chromedp.Text(listVideos+".opblock-description", &samples), chromedp.ScrollIntoView(listVideos+".opblock-description"))
 	require.Contains(t, samples, `curl -sS "$REELTALLY_URL/videos?order_by=latest_views&limit=10"`)
 	require.Contains(t, samples, `os.environ["REELTALLY_URL"] + "/videos?order_by=latest_views&limit=10"`)
 	require.Contains(t, samples, `await fetch(process.env.REELTALLY_URL + "/videos?order_by=latest_views&limit=10"`)
 	b.screenshot("docs-samples")
 	var requested, status, response string
-	b.do(chromedp.Text(listVideos+".request-url", &requested),
+	b.run(chromedp.Text(listVideos+".request-url", &requested),
 		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status),
 		chromedp.Text(listVideos+".live-responses-table .response .highlight-code", &response),
 		chromedp.ScrollIntoView(listVideos+".live-responses-table"))
@@ -84,7 +84,7 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 	b.screenshot("docs-answer")
 
 	var stored int
-	b.do(chromedp.Evaluate("localStorage.length + sessionStorage.length + document.cookie.length", &stored))
+	b.run(chromedp.Evaluate("localStorage.length + sessionStorage.length + document.cookie.length", &stored))
 	require.Zero(t, stored, "the page must not store the token in the browser")
 	b.requireClean(i.url)
 }
@@ -92,18 +92,18 @@ func TestDocs_pageSendsRequestsAndShowsResponses(t *testing.T) {
 func TestDocs_pageWorksBehindProxyWithPathPrefix(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	i := start(t)
+	i := startInstallation(t)
 	target, err := url.Parse(i.url)
 	require.NoError(t, err)
 	proxy := httptest.NewServer(http.StripPrefix("/reeltally", httputil.NewSingleHostReverseProxy(target)))
 	t.Cleanup(proxy.Close)
 
-	b := open(t)
-	b.do(chromedp.Navigate(proxy.URL+"/reeltally/docs"), chromedp.WaitVisible(listVideos))
+	b := openBrowser(t)
+	b.run(chromedp.Navigate(proxy.URL+"/reeltally/docs"), chromedp.WaitVisible(listVideos))
 	b.authorise(i.token)
-	b.execute(listVideos)
+	b.executeOperation(listVideos)
 	var requested, status string
-	b.do(chromedp.Text(listVideos+".request-url", &requested),
+	b.run(chromedp.Text(listVideos+".request-url", &requested),
 		chromedp.Text(listVideos+".live-responses-table .response .response-col_status", &status))
 	require.Contains(t, requested, proxy.URL+"/reeltally/videos")
 	require.Contains(t, status, "200")
@@ -113,10 +113,10 @@ func TestDocs_pageWorksBehindProxyWithPathPrefix(t *testing.T) {
 func TestDocs_pageSaysThatSandboxNumbersAreMadeUp(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	i := start(t, func(o *server.Options) { o.Sandbox = true })
-	b := open(t)
+	i := startInstallation(t, func(o *server.Options) { o.Sandbox = true })
+	b := openBrowser(t)
 	var sandbox string
-	b.do(chromedp.Navigate(i.url+"/docs/"),
+	b.run(chromedp.Navigate(i.url+"/docs/"),
 		chromedp.WaitVisible(listVideos),
 		chromedp.Text("#sandbox", &sandbox))
 	require.Contains(t, sandbox, "made up")
@@ -126,16 +126,16 @@ func TestDocs_pageSaysThatSandboxNumbersAreMadeUp(t *testing.T) {
 func TestDocs_pageUsesColourSchemeOfSystem(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	i := start(t)
-	b := open(t)
+	i := startInstallation(t)
+	b := openBrowser(t)
 	const background = `getComputedStyle(document.documentElement).backgroundColor`
 	var dark, light string
-	b.do(preferColours("dark"),
+	b.run(preferColours("dark"),
 		chromedp.Navigate(i.url+"/docs/"),
 		chromedp.WaitVisible(listVideos),
 		chromedp.Evaluate(background, &dark))
 	b.screenshot("docs-dark")
-	b.do(preferColours("light"),
+	b.run(preferColours("light"),
 		chromedp.WaitReady("html:not(.dark-mode)"),
 		chromedp.Evaluate(background, &light))
 	require.NotEqual(t, dark, light)
@@ -145,13 +145,13 @@ func TestDocs_pageUsesColourSchemeOfSystem(t *testing.T) {
 func TestGuides_fitIntoNarrowWindowsAndAreAccessible(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	i := start(t)
-	b := open(t)
+	i := startInstallation(t)
+	b := openBrowser(t)
 	for _, width := range []int64{360, 1440} {
 		for _, name := range []string{"quickstart", "clients", "mcp"} {
-			b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(i.url+"/docs/guides/"+name), chromedp.WaitVisible("article h1"))
+			b.run(chromedp.EmulateViewport(width, 900), chromedp.Navigate(i.url+"/docs/guides/"+name), chromedp.WaitVisible("article h1"))
 			var overflow int64
-			b.do(chromedp.Evaluate("document.documentElement.scrollWidth - innerWidth", &overflow))
+			b.run(chromedp.Evaluate("document.documentElement.scrollWidth - innerWidth", &overflow))
 			require.LessOrEqual(t, overflow, int64(0), "%s is wider than %d pixels", name, width)
 			b.requireAccessible(name)
 		}

@@ -49,7 +49,7 @@ func TestDashboardPages_runNoScriptsInTextsOfOtherPeople(t *testing.T) {
 	d := startDashboard(t, facts, "Hostile", func(o *server.Options) { o.RateStore = server.Unlimited{} })
 	o := d.db.Org(d.org.ID)
 	paths := []string{"/", "/account?include_linked=true", "/collection", "/video/tiktok/" + d.video.ID.String(), "/collection/" + d.collection.ID.String()}
-	public := d.share(t, d.collection.ID, store.AccessPublic, "{}")
+	public := d.shareCollection(t, d.collection.ID, store.AccessPublic, "{}")
 	for _, page := range []string{"1", "2", "3", "4", "5"} {
 		paths = append(paths, "/video?page="+page, public+"?page="+page)
 	}
@@ -57,19 +57,19 @@ func TestDashboardPages_runNoScriptsInTextsOfOtherPeople(t *testing.T) {
 		name := storetest.Collection(t, o, text[:min(len(text), 100)], nil)
 		settings, err := json.Marshal(map[string]any{"title": text, "description": texts[(n+1)%len(texts)], "theme": text, "metrics": []string{text}})
 		require.NoError(t, err)
-		paths = append(paths, d.share(t, name.ID, store.AccessPublic, string(settings)))
+		paths = append(paths, d.shareCollection(t, name.ID, store.AccessPublic, string(settings)))
 		if n%20 == 0 {
 			paths = append(paths, "/collection/"+name.ID.String())
 		}
 	}
-	b := open(t)
+	b := openBrowser(t)
 	b.signIn(d)
 	for _, path := range paths {
 		var title string
-		b.do(chromedp.Navigate(d.url+path), chromedp.WaitReady("main"), chromedp.Title(&title))
+		b.run(chromedp.Navigate(d.url+path), chromedp.WaitReady("main"), chromedp.Title(&title))
 		require.NotEqual(t, "owned", title, path)
 	}
-	b.do(chromedp.Navigate(d.url+"/video/tiktok/"+uuid.NewString()), chromedp.WaitReady("main"))
+	b.run(chromedp.Navigate(d.url+"/video/tiktok/"+uuid.NewString()), chromedp.WaitReady("main"))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	require.Len(t, b.faults, 1, "the browser must report one error, the status 404 of the last page, but reports %q", b.faults)

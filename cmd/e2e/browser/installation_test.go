@@ -26,9 +26,9 @@ type installation struct {
 	org   store.Organisation
 }
 
-// start starts a server with a new database. The functions in the parameter change can modify the server's options. The server stops when
+// startInstallation starts a server with a new database. The functions in the parameter change can modify the server's options. The server stops when
 // the test ends.
-func start(t *testing.T, change ...func(*server.Options)) installation {
+func startInstallation(t *testing.T, change ...func(*server.Options)) installation {
 	t.Helper()
 	db := storetest.New(t, "sqlite")
 	resolver, err := shortlink.New(shortlink.Options{})
@@ -58,8 +58,8 @@ func start(t *testing.T, change ...func(*server.Options)) installation {
 	return installation{url: web.URL, token: token, db: db, org: org}
 }
 
-// track tracks a video and returns its id.
-func (i installation) track(t *testing.T, link string) string {
+// trackVideo tracks a video and returns its id.
+func (i installation) trackVideo(t *testing.T, link string) string {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"link": link})
 	require.NoError(t, err)

@@ -53,7 +53,7 @@ func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*
 	if d.MaxCollections < 1 {
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")
 	}
-	keep, err := d.retention()
+	keep, err := d.retentionDays()
 	if err != nil {
 		return nil, err
 	}
@@ -78,15 +78,15 @@ const minDailyRetention = 31 * 24 * time.Hour
 // maxRetention is the largest allowed value of Database.RetentionDaily and Database.RetentionWeekly.
 const maxRetention = 100 * 365 * 24 * time.Hour
 
-// retention checks the two settings for how long the points of histories are kept, and returns them in days.
-func (d Database) retention() (store.Retention, error) {
+// retentionDays checks the two settings for how long the points of histories are kept, and returns them in days.
+func (d Database) retentionDays() (store.Retention, error) {
 	const day = 24 * time.Hour
 	daily, weekly := d.RetentionDaily, d.RetentionWeekly
 	switch {
 	case daily < minDailyRetention || daily > maxRetention || daily%day != 0:
-		return store.Retention{}, InvalidSetting("retention-daily", "REELTALLY_RETENTION_DAILY", inDays(daily), "a number of whole days, from 31d to 36500d")
+		return store.Retention{}, InvalidSetting("retention-daily", "REELTALLY_RETENTION_DAILY", formatInDays(daily), "a number of whole days, from 31d to 36500d")
 	case weekly < daily || weekly > maxRetention || weekly%day != 0:
-		return store.Retention{}, InvalidSetting("retention-weekly", "REELTALLY_RETENTION_WEEKLY", inDays(weekly),
+		return store.Retention{}, InvalidSetting("retention-weekly", "REELTALLY_RETENTION_WEEKLY", formatInDays(weekly),
 			fmt.Sprintf("a number of whole days, from %dd (REELTALLY_RETENTION_DAILY) to 36500d", daily/day))
 	}
 	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // no overflow: the values are at most maxRetention

@@ -29,8 +29,8 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// inDays formats a duration so that ParseDuration can parse it. A number of whole days is formatted in days, such as "30d".
-func inDays(d time.Duration) string {
+// formatInDays formats a duration so that ParseDuration can parse it. A number of whole days is formatted in days, such as "30d".
+func formatInDays(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)
@@ -38,8 +38,8 @@ func inDays(d time.Duration) string {
 	return d.String()
 }
 
-// durations returns the option that makes kong, the parser of the command line, parse durations with ParseDuration.
-func durations() kong.Option {
+// durationOption returns the option that makes kong, the parser of the command line, parse durations with ParseDuration.
+func durationOption() kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string
 		if err := ctx.Scan.PopValueInto("duration", &text); err != nil {

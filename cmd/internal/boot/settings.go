@@ -24,7 +24,7 @@ func Parse(p Process, grammar any, options ...kong.Option) (*kong.Context, error
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueFormatter(flagHelp),
 		kong.Resolvers(environmentResolver(p.Env)),
-		durations(),
+		durationOption(),
 	}, options...)
 	parser, err := kong.New(grammar, options...)
 	if err != nil {

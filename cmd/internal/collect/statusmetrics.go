@@ -65,7 +65,7 @@ func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	for _, f := range s.Freshness {
 		gauge(neverDesc, float64(f.NeverFetched), f.Platform, string(f.Kind))
 		for _, age := range queue.FreshWithin {
-			gauge(withinDesc, float64(f.Within[ageName(age)]), f.Platform, string(f.Kind), seconds(age))
+			gauge(withinDesc, float64(f.Within[ageName(age)]), f.Platform, string(f.Kind), formatSeconds(age))
 		}
 	}
 	for name, p := range s.pauses {
@@ -114,8 +114,8 @@ func (m *Monitor) databaseUp() float64 {
 	return 1
 }
 
-// seconds formats a duration as a number of whole seconds, rounded down.
-func seconds(d time.Duration) string { return strconv.FormatInt(int64(d.Seconds()), 10) }
+// formatSeconds formats a duration as a number of whole seconds, rounded down.
+func formatSeconds(d time.Duration) string { return strconv.FormatInt(int64(d.Seconds()), 10) }
 
 // valueOrZero returns the value to which v points, or 0 if v is nil.
 func valueOrZero(v *float64) float64 { return *cmp.Or(v, new(0.0)) }

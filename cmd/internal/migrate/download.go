@@ -115,9 +115,9 @@ type identity struct {
 	Target string `json:"target"` // id of the organisation that receives the data
 }
 
-// saved returns the value that a file in the folder dir contains as JSON. If the file does not exist, saved calls the function compute and
+// loadOrCompute returns the value that a file in the folder dir contains as JSON. If the file does not exist, loadOrCompute calls the function compute and
 // writes its result to the file. So a continued migration does not repeat finished requests.
-func saved[T any](dir, name string, compute func() (T, error)) (out T, err error) {
+func loadOrCompute[T any](dir, name string, compute func() (T, error)) (out T, err error) {
 	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder
 	if err == nil {
@@ -132,12 +132,12 @@ func saved[T any](dir, name string, compute func() (T, error)) (out T, err error
 	if out, err = compute(); err != nil {
 		return out, err
 	}
-	return out, save(dir, name, out)
+	return out, saveJSON(dir, name, out)
 }
 
-// save writes a value as JSON to a file in the folder dir. It replaces the file in one step: after a crash, the file has either the old or
+// saveJSON writes a value as JSON to a file in the folder dir. It replaces the file in one step: after a crash, the file has either the old or
 // the new content.
-func save(dir, name string, v any) error {
+func saveJSON(dir, name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -213,25 +213,25 @@ func (r *Remote) listQuery(path string) url.Values {
 	return query
 }
 
-// download downloads all data of the organisation into the folder dir. It does not request the lists and histories again that an earlier,
+// downloadAll downloads all data of the organisation into the folder dir. It does not request the lists and histories again that an earlier,
 // interrupted download has stored there.
-func (r *Remote) download(ctx context.Context, dir string, today time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
+func (r *Remote) downloadAll(ctx context.Context, dir string, today time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
 	var d download
-	if d.collections, err = saved(dir, "collections.json", func() ([]collection, error) {
-		return list(ctx, r, "/collections", r.listQuery("/collections"), func(c *collection) string { return c.ID })
+	if d.collections, err = loadOrCompute(dir, "collections.json", func() ([]collection, error) {
+		return listAll(ctx, r, "/collections", r.listQuery("/collections"), func(c *collection) string { return c.ID })
 	}); err != nil {
 		return nil, err
 	}
-	if d.accounts, err = saved(dir, "accounts.json", func() ([]account, error) {
-		return list(ctx, r, "/accounts", r.listQuery("/accounts"), func(a *account) string { return a.ID })
+	if d.accounts, err = loadOrCompute(dir, "accounts.json", func() ([]account, error) {
+		return listAll(ctx, r, "/accounts", r.listQuery("/accounts"), func(a *account) string { return a.ID })
 	}); err != nil {
 		return nil, err
 	}
-	if d.members, err = saved(dir, "members.json", func() (map[string][]string, error) {
+	if d.members, err = loadOrCompute(dir, "members.json", func() (map[string][]string, error) {
 		members := map[string][]string{}
 		for n, c := range d.collections {
 			progress(Collections, n, len(d.collections))
-			accounts, err := list(ctx, r, "/collections/"+url.PathEscape(c.ID)+"/accounts", nil, func(a *account) string { return a.ID })
+			accounts, err := listAll(ctx, r, "/collections/"+url.PathEscape(c.ID)+"/accounts", nil, func(a *account) string { return a.ID })
 			if err != nil {
 				return nil, err
 			}
@@ -243,8 +243,8 @@ func (r *Remote) download(ctx context.Context, dir string, today time.Time, prog
 	}); err != nil {
 		return nil, err
 	}
-	if d.videos, err = saved(dir, "videos.json", func() ([]video, error) {
-		videos, err := list(ctx, r, "/videos", r.listQuery("/videos"), func(v *video) string { return v.ID })
+	if d.videos, err = loadOrCompute(dir, "videos.json", func() ([]video, error) {
+		videos, err := listAll(ctx, r, "/videos", r.listQuery("/videos"), func(v *video) string { return v.ID })
 		for _, v := range videos {
 			if v.MetricsMasked {
 				return nil, errors.New("the service masks the numbers, because the token's tier does not show them; a migration needs the tier premium")
@@ -261,7 +261,7 @@ func (r *Remote) download(ctx context.Context, dir string, today time.Time, prog
 // downloadHistories downloads the histories that are not in the file of histories yet, and appends them. After each history it saves the
 // progress.
 func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download, today time.Time, progress func(stage Stage, done, total int)) (err error) {
-	if d.state, err = saved(dir, stateFile, func() (historyState, error) { return historyState{}, nil }); err != nil {
+	if d.state, err = loadOrCompute(dir, stateFile, func() (historyState, error) { return historyState{}, nil }); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(d.histories, os.O_RDWR|os.O_CREATE, 0o600)
@@ -281,7 +281,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	for d.state.Videos < len(d.videos) {
 		progress(Histories, d.state.Videos, len(d.videos))
 		next := d.state
-		text, err := r.history(ctx, &d.videos[d.state.Videos], today, &next)
+		text, err := r.requestHistory(ctx, &d.videos[d.state.Videos], today, &next)
 		if err != nil {
 			return err
 		}
@@ -289,7 +289,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 			return err
 		}
 		next.Videos, next.Offset = next.Videos+1, next.Offset+int64(len(text))
-		if err := save(dir, stateFile, next); err != nil {
+		if err := saveJSON(dir, stateFile, next); err != nil {
 			return err
 		}
 		d.state = next
@@ -298,9 +298,9 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	return nil
 }
 
-// history requests the history of a video, and returns it as lines for the file of histories. It leaves out points that were not measured,
+// requestHistory requests the history of a video, and returns it as lines for the file of histories. It leaves out points that were not measured,
 // and points that may not have been measured. It counts the points that it leaves out in the state.
-func (r *Remote) history(ctx context.Context, v *video, today time.Time, state *historyState) ([]byte, error) {
+func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, state *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {
 		query.Set("include", "quality") // asks for the exact time and the quality of each point

@@ -73,7 +73,7 @@ func (m Migration) Run(ctx context.Context) (Summary, error) {
 	if err := m.openDir(); err != nil {
 		return Summary{}, err
 	}
-	d, err := m.Remote.download(ctx, m.Dir, m.Now.UTC(), m.Progress)
+	d, err := m.Remote.downloadAll(ctx, m.Dir, m.Now.UTC(), m.Progress)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -101,7 +101,7 @@ func (m Migration) openDir() error {
 		return err
 	}
 	want := identity{URL: m.Remote.base.String(), From: m.From.ID, Target: m.Org.ID().String()}
-	have, err := saved(m.Dir, identityFile, func() (identity, error) { return want, nil })
+	have, err := loadOrCompute(m.Dir, identityFile, func() (identity, error) { return want, nil })
 	if err == nil && have != want {
 		return fmt.Errorf("the folder %s belongs to another migration, from %s to the organisation %s: delete the folder, or name another one", m.Dir, have.URL, have.Target)
 	}
@@ -322,7 +322,7 @@ func (m Migration) addMembers(ctx context.Context, d *download, ids map[string]u
 	if len(members) == 0 {
 		return nil
 	}
-	all, err := m.videos(ctx, nil)
+	all, err := m.videoIDs(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -332,7 +332,7 @@ func (m Migration) addMembers(ctx context.Context, d *download, ids map[string]u
 			s.MissingMembers += len(links)
 			continue
 		}
-		have, err := m.videos(ctx, &to)
+		have, err := m.videoIDs(ctx, &to)
 		if err != nil {
 			return err
 		}
@@ -363,9 +363,9 @@ type videoKey struct {
 	id       string
 }
 
-// videos returns the ids of the videos in a collection, or of all videos of the organisation if collection is nil. The result includes
+// videoIDs returns the ids of the videos in a collection, or of all videos of the organisation if collection is nil. The result includes
 // videos that are no longer tracked.
-func (m Migration) videos(ctx context.Context, collection *uuid.UUID) (map[videoKey]uuid.UUID, error) {
+func (m Migration) videoIDs(ctx context.Context, collection *uuid.UUID) (map[videoKey]uuid.UUID, error) {
 	out := map[videoKey]uuid.UUID{}
 	query := store.VideoQuery{CollectionID: collection, IncludeRemoved: true, WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: maxListed}}
 	for {

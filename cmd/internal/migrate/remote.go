@@ -100,7 +100,7 @@ func hasStatus(err error, status int) bool {
 // limit refused, and one that failed because of the network or the remote server.
 func (r *Remote) get(ctx context.Context, path string, query url.Values, result any) error {
 	for attempt := 1; ; {
-		wait, reason, err := r.try(ctx, path, query, result)
+		wait, reason, err := r.trySend(ctx, path, query, result)
 		if wait == 0 || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -118,9 +118,9 @@ func (r *Remote) get(ctx context.Context, path string, query url.Values, result 
 	}
 }
 
-// try sends one request. If the request failed but may succeed later, the result wait is the minimum time before the next attempt, and the
+// trySend sends one request. If the request failed but may succeed later, the result wait is the minimum time before the next attempt, and the
 // result reason says why the request failed. Otherwise the result wait is 0.
-func (r *Remote) try(ctx context.Context, path string, query url.Values, result any) (wait time.Duration, reason string, err error) {
+func (r *Remote) trySend(ctx context.Context, path string, query url.Values, result any) (wait time.Duration, reason string, err error) {
 	target := *r.base
 	target.Path, target.RawQuery = target.Path+path, query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
@@ -208,10 +208,10 @@ type page[T any] struct {
 	Pagination pagination `json:"pagination"`
 }
 
-// list requests all pages of a list and returns their entries. Entries can move to another page while the pages are read, so list returns
+// listAll requests all pages of a list and returns their entries. Entries can move to another page while the pages are read, so listAll returns
 // an entry only once, even if it is on two pages. The function id returns the id of an entry. The oldest entry comes first, so that new
 // entries are added at the end and move no others.
-func list[T any](ctx context.Context, r *Remote, path string, query url.Values, id func(*T) string) ([]T, error) {
+func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, id func(*T) string) ([]T, error) {
 	var out []T
 	seen := map[string]bool{}
 	for n := 1; ; n++ {

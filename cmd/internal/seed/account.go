@@ -38,21 +38,21 @@ func (g *generator) specialVideos() []*firstVideo {
 		age      int // days since the upload
 		gap      bool
 	}{{sandbox.Normal, int(g.Days), false}, {sandbox.Viral, 60, false}, {sandbox.TurnsDeleted, 45, false}, {sandbox.TurnsPrivate, 45, false}, {sandbox.Normal, 80, true}} {
-		if v, ok := g.find(want.category, g.now.AddDate(0, 0, -want.age)); ok {
+		if v, ok := g.findVideo(want.category, g.now.AddDate(0, 0, -want.age)); ok {
 			found = append(found, &firstVideo{v, want.gap})
 		}
 	}
 	return found
 }
 
-// maxTries is the maximum number of random ids that the function find tries. It is large because only one in several thousand videos is in
+// maxTries is the maximum number of random ids that findVideo tries. It is large because only one in several thousand videos is in
 // the rarest category.
 const maxTries = 200_000
 
-// find returns a random TikTok video of the category c that was uploaded at the given time. The video's account has the category
+// findVideo returns a random TikTok video of the category c that was uploaded at the given time. The video's account has the category
 // sandbox.AccountNormal and was not generated before. If the video was deleted or became private, this happened 5 to 25 days ago. If the
-// category is viral, isOutlier is true for the video. find returns false if maxTries random ids gave no such video.
-func (g *generator) find(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
+// category is viral, isOutlier is true for the video. findVideo returns false if maxTries random ids gave no such video.
+func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.VideoTruth, bool) {
 	for range maxTries {
 		id := strconv.FormatUint(uint64(uploaded.Unix())<<32|uint64(g.rand.Uint32()), 10) //nolint:gosec // not negative, because the time is after 1970
 		v, ok := g.world.Video(link.TikTok, id, g.now)
@@ -88,15 +88,15 @@ func (g *generator) isOutlier(v sandbox.VideoTruth) bool {
 
 // accountVideos returns the ids of up to n uploads of an account, evenly distributed over the time of its uploads.
 func (g *generator) accountVideos(p link.Platform, handle string, n int) []string {
-	return evenly(g.world.Uploads(p, handle, g.now), n)
+	return pickEvenly(g.world.Uploads(p, handle, g.now), n)
 }
 
-// account generates an account with some of its uploads. The parameter first is one of these uploads, and the account is the uploader of
-// this video. If the parameter first is nil, account takes a random video of the platform p instead. Random TikTok and Instagram videos are
+// generateAccount generates an account with some of its uploads. The parameter first is one of these uploads, and the account is the uploader of
+// this video. If the parameter first is nil, generateAccount takes a random video of the platform p instead. Random TikTok and Instagram videos are
 // years old, so that their histories have the full length of Plan.Days.
 //
 // If the account has no uploads, is gone, is private or was generated before, the result has no videos.
-func (g *generator) account(p link.Platform, first *firstVideo) (backfill.LoadAccount, error) {
+func (g *generator) generateAccount(p link.Platform, first *firstVideo) (backfill.LoadAccount, error) {
 	if first == nil {
 		v, ok := AnyVideo(g.world, p, g.rand, g.now)
 		if !ok {
@@ -110,10 +110,10 @@ func (g *generator) account(p link.Platform, first *firstVideo) (backfill.LoadAc
 		return backfill.LoadAccount{}, nil
 	}
 	g.usedAccounts[string(p)+a.Handle] = true
-	out := backfill.LoadAccount{Account: g.accountRecord(a), Days: g.followers(a)}
-	out.Collections = append(g.maybeOne(g.creators, 3), g.maybeOne(g.mixed, 8)...)
+	out := backfill.LoadAccount{Account: g.accountRecord(a), Days: g.followerCounts(a)}
+	out.Collections = append(g.randomOrNil(g.creators, 3), g.randomOrNil(g.mixed, 8)...)
 	add := func(v sandbox.VideoTruth, gap bool) error {
-		video, err := g.video(v, gap)
+		video, err := g.generateVideo(v, gap)
 		if err == nil && len(video.Points) > 0 {
 			out.Videos = append(out.Videos, video)
 			g.videosLeft--
@@ -166,9 +166,9 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// evenly returns n ids at equal distances in a list of ids, or all ids if the list has at most n. The list is an account's videos, sorted
+// pickEvenly returns n ids at equal distances in a list of ids, or all ids if the list has at most n. The list is an account's videos, sorted
 // by time, so the result includes old videos, which have long histories.
-func evenly(ids []string, n int) []string {
+func pickEvenly(ids []string, n int) []string {
 	if n >= len(ids) {
 		return ids
 	}
@@ -184,7 +184,7 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	now := store.InstantOf(g.now)
 	kind := store.TrackLatest30
 	r := store.Account{
-		ID: g.id(a.JoinedAt, "account", string(a.Platform), a.ID), Platform: a.Platform, ExternalID: &a.ID, Username: a.Handle, HandleCurrent: true,
+		ID: g.idFor(a.JoinedAt, "account", string(a.Platform), a.ID), Platform: a.Platform, ExternalID: &a.ID, Username: a.Handle, HandleCurrent: true,
 		Name: &a.Name, Link: link.AccountURL(a.Platform, a.Handle), CreatedAt: store.InstantOf(g.from),
 		// With TrackedAt today, collectors do not add the earlier uploads of the account.
 		Tracked: true, TrackingType: &kind, TrackedAt: &now, DiscoveredAt: &now, CheckedAt: &now, Bio: &a.Bio,
@@ -195,9 +195,9 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	return r
 }
 
-// followers returns made-up numbers of followers for each day. The sandbox knows only today's number. So the earlier numbers grow linearly,
+// followerCounts returns made-up numbers of followers for each day. The sandbox knows only today's number. So the earlier numbers grow linearly,
 // from 0 on the day on which the account was created to today's number.
-func (g *generator) followers(a sandbox.AccountTruth) []backfill.LoadFollowers {
+func (g *generator) followerCounts(a sandbox.AccountTruth) []backfill.LoadFollowers {
 	joined, today := store.DateOf(a.JoinedAt), g.Today
 	var days []backfill.LoadFollowers
 	for day := max(store.DateOf(g.from), joined); day <= today; day++ {
@@ -229,16 +229,16 @@ func roundToThreeDigits(n int64) int64 {
 // gapFrom and gapTo say when the gap in a history begins and ends, in days before today.
 const gapFrom, gapTo = 20, 14
 
-// video returns a sandbox video and its history points as they are stored in the database. If gap is true, the history has no points from
+// generateVideo returns a sandbox video and its history points as they are stored in the database. If gap is true, the history has no points from
 // gapFrom to gapTo days ago.
-func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, error) {
+func (g *generator) generateVideo(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, error) {
 	l, err := link.Parse(t.Link)
 	if err != nil || l.Kind != link.Video {
 		return backfill.LoadVideo{}, fmt.Errorf("the link of the sandbox's %s video %s is invalid: %w", t.Platform, t.ID, err)
 	}
 	uploaded := store.DateOf(t.UploadedAt)
 	v := backfill.LoadVideo{Video: store.Video{
-		ID: g.id(t.UploadedAt, "video", string(t.Platform), t.ID), Platform: t.Platform, ExternalID: t.ID, Link: l.Canonical, Username: t.Account.Handle,
+		ID: g.idFor(t.UploadedAt, "video", string(t.Platform), t.ID), Platform: t.Platform, ExternalID: t.ID, Link: l.Canonical, Username: t.Account.Handle,
 		Direct: true, UploadedAt: &uploaded, Title: t.Title, NotSafe: t.NotSafe, Private: t.State == sandbox.Private, HiddenStats: t.HiddenStats,
 		AdInfoShop: t.ShopAd, AdIsAd: t.ShopAd,
 	}}
@@ -257,7 +257,7 @@ func (g *generator) video(t sandbox.VideoTruth, gap bool) (backfill.LoadVideo, e
 	if t.ShopProductID != "" {
 		v.AdProductIDShop = &t.ShopProductID
 	}
-	v.Collections = g.maybeOne(g.campaigns, 3)
+	v.Collections = g.randomOrNil(g.campaigns, 3)
 	// Each point is at midnight, and has the counts that the sandbox had one second earlier.
 	for _, truth := range g.world.HistoryTruth(t.Platform, t.ID, g.from.AddDate(0, 0, -1), g.now.Add(-time.Second)) {
 		at := truth.At.Add(time.Second)

@@ -79,7 +79,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	generateErr := make(chan error, 1)
 	go func() {
 		defer close(batches)
-		generateErr <- g.generate(generateCtx, batches)
+		generateErr <- g.generateAll(generateCtx, batches)
 	}()
 	var done Progress
 	for b := range batches {
@@ -156,8 +156,8 @@ func (g *generator) hash(parts ...string) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// id returns a UUIDv7 for a time and a name. The same organisation, time and name always give the same id.
-func (g *generator) id(at time.Time, parts ...string) uuid.UUID {
+// idFor returns a UUIDv7 for a time and a name. The same organisation, time and name always give the same id.
+func (g *generator) idFor(at time.Time, parts ...string) uuid.UUID {
 	return ID(at, g.hash(parts...))
 }
 
@@ -184,8 +184,8 @@ const (
 	maxAccountsPerBatch = 500
 )
 
-// generate generates the data of the organisation and sends it to the channel batches. The first batch includes all collections.
-func (g *generator) generate(ctx context.Context, batches chan<- backfill.LoadBatch) error {
+// generateAll generates the data of the organisation and sends it to the channel batches. The first batch includes all collections.
+func (g *generator) generateAll(ctx context.Context, batches chan<- backfill.LoadBatch) error {
 	b := backfill.LoadBatch{Collections: g.collections, Source: Source}
 	points := 0
 	send := func() bool {
@@ -203,7 +203,7 @@ func (g *generator) generate(ctx context.Context, batches chan<- backfill.LoadBa
 		if i < len(special) {
 			first = special[i]
 		}
-		account, err := g.account(g.smallestPlatform(), first)
+		account, err := g.generateAccount(g.smallestPlatform(), first)
 		if err != nil {
 			return err
 		}
@@ -237,7 +237,7 @@ func (g *generator) generateCollections() {
 			parent = new(*parent) // copy the id, because the caller changes the variable to which parent points
 		}
 		n := len(g.collections)
-		id := g.id(g.from, "collection", fmt.Sprint(n, g.Videos, g.Days, g.Today))
+		id := g.idFor(g.from, "collection", fmt.Sprint(n, g.Videos, g.Days, g.Today))
 		at := store.InstantOf(g.from.Add(time.Duration(n) * time.Second))
 		g.collections = append(g.collections, backfill.LoadCollection{ID: id, ParentID: parent, Name: name, Hashtags: tags, CreatedAt: at})
 		return id
@@ -272,8 +272,8 @@ func numberSuffix(n int) string {
 	return fmt.Sprint(n + 1)
 }
 
-// maybeOne returns one random element of ids, with the probability 1/n. Otherwise it returns nil.
-func (g *generator) maybeOne(ids []uuid.UUID, n int) []uuid.UUID {
+// randomOrNil returns one random element of ids, with the probability 1/n. Otherwise it returns nil.
+func (g *generator) randomOrNil(ids []uuid.UUID, n int) []uuid.UUID {
 	if i := g.rand.IntN(n * len(ids)); i < len(ids) {
 		return slices.Clone(ids[i : i+1])
 	}

@@ -60,7 +60,7 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 		return secret
 	}
 	p := boottest.Start(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0"})
-	base := address(t, p)
+	base := serverAddress(t, p)
 
 	visit := browserOf(t, base, token(operator, store.Scopes...))
 	status, page := visit("/operations")

@@ -126,9 +126,9 @@ func (c Config) redisOptions() (*redis.Options, error) {
 	return o, nil
 }
 
-// rateStore returns the store in which the server counts requests for the rate limits, and a function that closes this store. If Redis is
+// newRateStore returns the store in which the server counts requests for the rate limits, and a function that closes this store. If Redis is
 // not configured, the store is nil, and the server counts in its own memory.
-func (c Config) rateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
+func (c Config) newRateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
 	noClose := func() error { return nil }
 	switch {
 	case c.RateLimits == "off":
@@ -200,7 +200,7 @@ func New(ctx context.Context, c Config, st *store.Store, status http.Handler, re
 		c.AppURL = a.Address
 	}
 	a.AppURL = strings.TrimRight(c.AppURL, "/")
-	rates, closeRates, err := c.rateStore(ctx, logger)
+	rates, closeRates, err := c.newRateStore(ctx, logger)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 
 const startTimeout = 20 * time.Second
 
-// address waits until the server logs the URL at which it serves, and returns this URL.
-func address(t *testing.T, p *boottest.Program) string {
+// serverAddress waits until the server logs the URL at which it serves, and returns this URL.
+func serverAddress(t *testing.T, p *boottest.Program) string {
 	t.Helper()
 	var line struct{ Address string }
 	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, startTimeout, `"serving"`)), &line))
@@ -52,7 +52,7 @@ func TestCommand_servesAPIOnAFreePort(t *testing.T) {
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
 		"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
 		"REELTALLY_METRICS_LISTEN": "127.0.0.1:0", "REELTALLY_SANDBOX": "true"})
-	base := address(t, p)
+	base := serverAddress(t, p)
 	status, _ := get(t, base+"/readyz")
 	require.Equal(t, http.StatusOK, status)
 	status, header := get(t, base+"/videos")
@@ -72,19 +72,19 @@ func TestCommand_reportsThatNoCollectorRuns(t *testing.T) {
 	require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "auth_failed", Detail: "refused", BlockedUntil: now.Add(time.Hour), Strikes: 1}))
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
 		"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0", "REELTALLY_METRICS_LISTEN": "127.0.0.1:0"})
-	address(t, p)
+	serverAddress(t, p)
 	var line struct{ Address string }
 	require.NoError(t, json.Unmarshal([]byte(p.Stderr.Await(t, startTimeout, "serving metrics")), &line))
-	text := read(t, line.Address)
+	text := requireBody(t, line.Address)
 	require.Regexp(t, "(?m)^reeltally_collectors 0$", text)
 	require.Regexp(t, `(?m)^reeltally_source_paused_until_timestamp_seconds{budget="",class="auth_failed",source="youtube"}`, text, "pauses are exported even if the source is not configured on the server")
 	var s collect.Status
-	require.NoError(t, json.Unmarshal([]byte(read(t, strings.TrimSuffix(line.Address, "/metrics")+"/status")), &s))
+	require.NoError(t, json.Unmarshal([]byte(requireBody(t, strings.TrimSuffix(line.Address, "/metrics")+"/status")), &s))
 	require.Zero(t, s.Collectors)
 }
 
-// read requests a URL and returns the body. It fails the test unless the status is 200.
-func read(t *testing.T, url string) string {
+// requireBody requests a URL and returns the body. It fails the test unless the status is 200.
+func requireBody(t *testing.T, url string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestCommand_failsIfDatabaseHasNoSchema(t *testing.T) {
 func TestCommand_failsIfPortIsInUse(t *testing.T) {
 	t.Parallel()
 	first := boottest.Start(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "--listen=127.0.0.1:0")
-	addressInUse := address(t, first)[len("http://"):]
+	addressInUse := serverAddress(t, first)[len("http://"):]
 	status, _, stderr := boottest.Run(t, serve.Command, nil, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite")}, "--listen", addressInUse)
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, addressInUse+" is in use by another program")
@@ -144,13 +144,13 @@ func TestCommand_printsASetupLinkUntilThereIsAnOrganisation(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	env := map[string]string{"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0", "REELTALLY_APP_URL": "https://reeltally.example.com"}
 	first := boottest.Start(t, serve.Command, nil, env)
-	address(t, first)
+	serverAddress(t, first)
 	require.Regexp(t, `https://reeltally\.example\.com/setup/[A-Za-z0-9_-]{43}\n`, first.Stdout.String())
 	require.NotContains(t, first.Stderr.String(), "/setup/", "the log does not contain the link")
 	_, err := db.CreateOrganisation(t.Context(), "N", store.TierBasic, store.SubscriptionActive)
 	require.NoError(t, err)
 	second := boottest.Start(t, serve.Command, nil, env)
-	address(t, second)
+	serverAddress(t, second)
 	require.Empty(t, second.Stdout.String())
 }
 
@@ -164,7 +164,7 @@ func TestCommand_appliesTheConfiguredLimitsOfEachTier(t *testing.T) {
 	require.NoError(t, err)
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
 		"REELTALLY_DATABASE_URL": db.URL, "REELTALLY_LISTEN": "127.0.0.1:0", "REELTALLY_TIER_LIMITS": "basic.read=2,premium.read=9"})
-	base := address(t, p)
+	base := serverAddress(t, p)
 	call := func(path string) (*http.Response, string) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
 		require.NoError(t, err)
@@ -221,7 +221,7 @@ func TestCommand_servesWhileRedisIsUnreachable(t *testing.T) {
 	p := boottest.Start(t, serve.Command, nil, map[string]string{
 		"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_LISTEN": "127.0.0.1:0",
 		"REELTALLY_REDIS_URL": "redis://reeltally:s3cret@127.0.0.1:1/0"})
-	base := address(t, p)
+	base := serverAddress(t, p)
 	p.Stderr.Await(t, startTimeout, "redis is unavailable", "connection refused")
 	status, _ := get(t, base+"/readyz")
 	require.Equal(t, http.StatusOK, status)

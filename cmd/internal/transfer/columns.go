@@ -139,7 +139,7 @@ func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, err
 		if !known {
 			f = fieldIgnored
 			if !c.IgnoreUnknown && (!hosted || !slices.Contains(ignoredBesideAdLink, foldName(name))) {
-				unknown.add(name)
+				unknown.addName(name)
 			}
 		}
 		if other, ok := columnOf[f]; ok && f != fieldIgnored {
@@ -159,8 +159,8 @@ type unknownColumns struct {
 // maxUnknownNames is the maximum number of unknown columns that an error lists.
 const maxUnknownNames = 100
 
-// add adds the name of a column. It adds each name only once.
-func (u *unknownColumns) add(name string) {
+// addName adds the name of a column. It adds each name only once.
+func (u *unknownColumns) addName(name string) {
 	switch {
 	case slices.Contains(u.names, name):
 	case len(u.names) == maxUnknownNames:
@@ -235,9 +235,9 @@ func (u *unusedMappings) err() error {
 	return fmt.Errorf("--map %q=%s: the file has no such column; its columns are %s%s", truncate(column), u.unused[column], strings.Join(u.names, ", "), more)
 }
 
-// header returns the field of each column of a CSV file. It returns an error in four cases: a column is unknown, Columns.Map names a column
+// fieldsOfHeader returns the field of each column of a CSV file. It returns an error in four cases: a column is unknown, Columns.Map names a column
 // that the file does not have, two columns have the same field, or no column has the link of the video.
-func (c Columns) header(names []string) ([]field, error) {
+func (c Columns) fieldsOfHeader(names []string) ([]field, error) {
 	unused := c.unusedMappings()
 	for _, name := range names {
 		unused.markUsed(name)

@@ -14,12 +14,12 @@ import (
 // Requirements in docs/coverage.md: 11.12-06
 func TestColumns_refusesTheOldViewCountOfInstagramUnlessItIsMapped(t *testing.T) {
 	t.Parallel()
-	_, err := Columns{}.header([]string{"link", "video_view_count"})
+	_, err := Columns{}.fieldsOfHeader([]string{"link", "video_view_count"})
 	require.ErrorContains(t, err, `column "video_view_count" is not known`)
-	fields, err := Columns{}.header([]string{"link", "video_play_count"})
+	fields, err := Columns{}.fieldsOfHeader([]string{"link", "video_play_count"})
 	require.NoError(t, err)
 	require.Equal(t, []field{fieldLink, fieldViews}, fields)
-	fields, err = Columns{Map: map[string]string{"video_view_count": "views"}}.header([]string{"link", "video_view_count"})
+	fields, err = Columns{Map: map[string]string{"video_view_count": "views"}}.fieldsOfHeader([]string{"link", "video_view_count"})
 	require.NoError(t, err)
 	require.Equal(t, []field{fieldLink, fieldViews}, fields)
 }
@@ -27,7 +27,7 @@ func TestColumns_refusesTheOldViewCountOfInstagramUnlessItIsMapped(t *testing.T)
 // Requirements in docs/coverage.md: 11.9-01
 func TestColumns_reportAllUnknownNamesInOneError(t *testing.T) {
 	t.Parallel()
-	_, err := Columns{}.header([]string{"link", "mood", "views", "score"})
+	_, err := Columns{}.fieldsOfHeader([]string{"link", "mood", "views", "score"})
 	require.ErrorContains(t, err, `columns "mood", "score" are not known`)
 	r, err := newRowReader(strings.NewReader(`[{"link":"a","mood":1},{"link":"b","score":2,"mood":3}]`), Columns{})
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestColumns_reportAllUnknownNamesInOneError(t *testing.T) {
 	for n := range maxUnknownNames + 1 {
 		many = append(many, strings.Repeat("x", n+1))
 	}
-	_, err = Columns{}.header(many)
+	_, err = Columns{}.fieldsOfHeader(many)
 	require.ErrorContains(t, err, " and more are not known")
 }
 
@@ -54,13 +54,13 @@ func TestColumns_recogniseTheVideoMembersThatHostedServicesUse(t *testing.T) {
 	names := strings.Fields("organisation_id ad_id username platform ad_link created_at removed linked_account_id uploaded_at song_name song_link video_length " +
 		"title not_safe private hidden_stats latest_views latest_likes latest_comments latest_bookmarks latest_shares latest_engagement latest_updated_at " +
 		"outlier_multiplier increase_1d increase_7d increase_14d increase_30d ad_info_shop ad_is_ad ad_product_id_shop label_ids label_names")
-	fields, err := Columns{}.header(names)
+	fields, err := Columns{}.fieldsOfHeader(names)
 	require.NoError(t, err)
 	for name, want := range map[string]field{"ad_link": fieldLink, "latest_views": fieldViews, "latest_likes": fieldLikes, "latest_comments": fieldComments,
 		"latest_bookmarks": fieldBookmarks, "latest_shares": fieldShares, "latest_updated_at": fieldTime, "created_at": fieldIgnored, "removed": fieldRemoved} {
 		require.Equal(t, want, fields[slices.Index(names, name)], name)
 	}
-	_, err = Columns{}.header([]string{"link", "created_at"})
+	_, err = Columns{}.fieldsOfHeader([]string{"link", "created_at"})
 	require.ErrorContains(t, err, `"created_at" is not known`, "without the column ad_link of a hosted service, created_at can also mean the time of the upload")
 }
 

@@ -134,8 +134,8 @@ func newRowWriter(w io.Writer, f Format) *rowWriter {
 	return r
 }
 
-// header writes the column names as the first line of a CSV file. For other formats it does nothing.
-func (r *rowWriter) header() error {
+// writeHeader writes the column names as the first line of a CSV file. For other formats it does nothing.
+func (r *rowWriter) writeHeader() error {
 	if r.csv == nil {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (r *rowWriter) flush() error {
 // Write writes the whole export to w, and returns what it wrote, even if it fails.
 func (e Export) Write(ctx context.Context, w io.Writer) (Exported, error) {
 	out := newRowWriter(w, e.Format)
-	if err := out.header(); err != nil {
+	if err := out.writeHeader(); err != nil {
 		return Exported{}, err
 	}
 	var done Exported
@@ -271,7 +271,7 @@ func (e Export) continueFile(ctx context.Context, f *os.File, state *exportState
 	}
 	out := newRowWriter(f, e.Format)
 	if state.Offset == 0 {
-		if err := out.header(); err != nil {
+		if err := out.writeHeader(); err != nil {
 			return err
 		}
 	}

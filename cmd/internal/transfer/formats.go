@@ -78,10 +78,10 @@ func (e *evidence) add(text string, kind *string) {
 	}
 }
 
-// decide returns the format of the column and a value that shows it. The format is "" if all values of the column mean the same in both
+// decideFormat returns the format of the column and a value that shows it. The format is "" if all values of the column mean the same in both
 // formats. The result is an error in two cases: the values have both formats, or they do not show which of the two formats is meant. The
 // text of the error contains the parameters: option is the flag that sets the format, first and second are the values of this flag.
-func (e *evidence) decide(f field, option, first, second string) (format, example string, err error) {
+func (e *evidence) decideFormat(f field, option, first, second string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
 		return "", "", fmt.Errorf("column %s has %q, which is %s, and %q, which is %s: make the column uniform, or give the format of the whole file with %s=%s or %s=%s",
@@ -188,7 +188,7 @@ func parseCount(text string, format NumberFormat) (n *int64, rounded bool, err e
 	case sign:
 		return nil, false, fmt.Errorf("%q; it must not be negative", truncate(text))
 	case len(fraction) > zeros:
-		return nil, false, fmt.Errorf("%q, which is not a whole number in the format %s", truncate(text), formatOr(format, DecimalPoint))
+		return nil, false, fmt.Errorf("%q, which is not a whole number in the format %s", truncate(text), formatOrDefault(format, DecimalPoint))
 	}
 	value, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", zeros-len(fraction)), 10, 64)
 	if err != nil || value > maxCount {
@@ -197,7 +197,7 @@ func parseCount(text string, format NumberFormat) (n *int64, rounded bool, err e
 	return &value, zeros > 0, nil
 }
 
-func formatOr(f, otherwise NumberFormat) NumberFormat {
+func formatOrDefault(f, otherwise NumberFormat) NumberFormat {
 	if f == "" {
 		return otherwise
 	}
@@ -376,7 +376,7 @@ func (r *importRun) decideFormats(seen *[fieldCount]evidence) error {
 		format, example := string(r.Numbers), seen[f].any
 		if r.Numbers == AutoNumbers {
 			var err error
-			if format, example, err = seen[f].decide(f, "--number-format", string(DecimalPoint), string(DecimalComma)); err != nil {
+			if format, example, err = seen[f].decideFormat(f, "--number-format", string(DecimalPoint), string(DecimalComma)); err != nil {
 				faults = append(faults, err)
 				continue
 			}
@@ -394,7 +394,7 @@ func (r *importRun) decideFormats(seen *[fieldCount]evidence) error {
 		format, example := string(r.Dates), seen[f].any
 		if r.Dates == AutoDates {
 			var err error
-			if format, example, err = seen[f].decide(f, "--date-format", string(DayFirst), string(MonthFirst)); err != nil {
+			if format, example, err = seen[f].decideFormat(f, "--date-format", string(DayFirst), string(MonthFirst)); err != nil {
 				faults = append(faults, err)
 				continue
 			}

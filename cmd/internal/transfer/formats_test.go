@@ -56,7 +56,7 @@ func TestEvidence_detectsTheNumberFormatOrAsksForIt(t *testing.T) {
 		for _, v := range c.values {
 			e.addNumber(v)
 		}
-		format, _, err := e.decide(fieldViews, "--number-format", string(DecimalPoint), string(DecimalComma))
+		format, _, err := e.decideFormat(fieldViews, "--number-format", string(DecimalPoint), string(DecimalComma))
 		require.Equal(t, c.want, format, c.values)
 		if c.err == "" {
 			require.NoError(t, err, c.values)
@@ -85,7 +85,7 @@ func TestEvidence_detectsTheOrderOfDayAndMonthOrAsksForIt(t *testing.T) {
 		for _, v := range c.values {
 			e.addDate(v)
 		}
-		format, _, err := e.decide(fieldDate, "--date-format", string(DayFirst), string(MonthFirst))
+		format, _, err := e.decideFormat(fieldDate, "--date-format", string(DayFirst), string(MonthFirst))
 		require.Equal(t, c.want, format, c.values)
 		if c.err == "" {
 			require.NoError(t, err, c.values)

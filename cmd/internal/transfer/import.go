@@ -113,12 +113,12 @@ func (i Import) Run(ctx context.Context) (_ Summary, err error) {
 		return r.summary, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	s, err := r.read(ctx)
+	s, err := r.readIntoSpool(ctx)
 	if err != nil {
 		return r.summary, err
 	}
 	defer func() { _ = s.close() }()
-	if err := r.check(ctx, s); err != nil {
+	if err := r.checkVideos(ctx, s); err != nil {
 		return r.summary, err
 	}
 	if r.refused.Total > 0 && r.Bad == nil {
@@ -127,7 +127,7 @@ func (i Import) Run(ctx context.Context) (_ Summary, err error) {
 	if r.DryRun {
 		return r.summary, nil
 	}
-	err = r.write(ctx, s)
+	err = r.writeVideos(ctx, s)
 	return r.summary, err
 }
 
@@ -159,8 +159,8 @@ func (m *progressReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read reads the file into a spool, which is a temporary file with the rows grouped by video and sorted by time.
-func (r *importRun) read(ctx context.Context) (*spool, error) {
+// readIntoSpool reads the file into a spool, which is a temporary file with the rows grouped by video and sorted by time.
+func (r *importRun) readIntoSpool(ctx context.Context) (*spool, error) {
 	file, err := newRowReader(&progressReader{r: r.In, stage: Reading, progress: r.Progress}, r.Columns)
 	if err != nil {
 		return nil, err
@@ -252,9 +252,9 @@ func importVideos(batch []videoGroup) []backfill.ImportVideo {
 	return out
 }
 
-// check imports all videos as in a dry run, without writing to the database. If a point is older than the upload date that the database has
-// for its video, check reports the row of the point as invalid. If r.DryRun is true, check also computes the summary.
-func (r *importRun) check(ctx context.Context, s *spool) error {
+// checkVideos imports all videos as in a dry run, without writing to the database. If a point is older than the upload date that the database has
+// for its video, checkVideos reports the row of the point as invalid. If r.DryRun is true, checkVideos also computes the summary.
+func (r *importRun) checkVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	summary := r.summary
 	err := s.eachBatch(ctx, func(batch []videoGroup) error {
@@ -263,7 +263,7 @@ func (r *importRun) check(ctx context.Context, s *spool) error {
 			return err
 		}
 		for n, v := range imported {
-			summary.count(v)
+			summary.countVideo(v)
 			for p, result := range v.Results {
 				if result != backfill.PointBeforeUpload {
 					continue
@@ -285,8 +285,8 @@ func (r *importRun) check(ctx context.Context, s *spool) error {
 	return err
 }
 
-// count adds one imported video and its points to the summary.
-func (s *Summary) count(v backfill.ImportedVideo) {
+// countVideo adds one imported video and its points to the summary.
+func (s *Summary) countVideo(v backfill.ImportedVideo) {
 	s.Videos++
 	if v.New {
 		s.New++
@@ -306,15 +306,15 @@ func (s *Summary) count(v backfill.ImportedVideo) {
 			s.Conflicts++
 		case backfill.PointTooOld:
 			s.TooOld++
-		case backfill.PointBeforeUpload: // nothing to count: the method check has already counted the row as invalid
+		case backfill.PointBeforeUpload: // nothing to count: checkVideos has already counted the row as invalid
 		}
 	}
 }
 
-// write imports all videos in batches. If an interrupted import is run again, write imports the finished batches again, which changes
+// writeVideos imports all videos in batches. If an interrupted import is run again, writeVideos imports the finished batches again, which changes
 // nothing and is fast. It does not record which batches are finished, because the database can be restored from a backup between the two
 // runs.
-func (r *importRun) write(ctx context.Context, s *spool) error {
+func (r *importRun) writeVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {
 		imported, err := backfill.Import(ctx, r.Org, importVideos(batch), false)
@@ -322,7 +322,7 @@ func (r *importRun) write(ctx context.Context, s *spool) error {
 			return err
 		}
 		for _, v := range imported {
-			r.summary.count(v)
+			r.summary.countVideo(v)
 		}
 		done += int64(len(batch))
 		r.Progress(Writing, done, s.videos)

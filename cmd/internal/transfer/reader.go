@@ -99,7 +99,7 @@ type csvReader struct {
 func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error) {
 	r := &csvReader{csv: csv.NewReader(in), limit: l}
 	r.csv.ReuseRecord = true
-	r.csv.Comma = separator(in)
+	r.csv.Comma = columnSeparator(in)
 	names, err := r.csv.Read()
 	if err != nil {
 		return nil, r.csvError(err)
@@ -109,15 +109,15 @@ func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error
 			return nil, fileErrorf("the first line is not UTF-8: save the file as UTF-8")
 		}
 	}
-	if r.fields, err = c.header(names); err != nil {
+	if r.fields, err = c.fieldsOfHeader(names); err != nil {
 		return nil, fileError{err}
 	}
 	return r, nil
 }
 
-// separator returns the sign that separates the columns: the comma, semicolon or tab that the first line contains. Semicolons are written
+// columnSeparator returns the sign that separates the columns: the comma, semicolon or tab that the first line contains. Semicolons are written
 // by spreadsheets in countries with a decimal comma.
-func separator(in *bufio.Reader) rune {
+func columnSeparator(in *bufio.Reader) rune {
 	head, _ := in.Peek(in.Size())
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	for _, sign := range []byte(",;\t") {
@@ -289,7 +289,7 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unkno
 	if !utf8.Valid(text) {
 		return v, errors.New("the row is not UTF-8: save the file as UTF-8")
 	}
-	names, cells, err := members(text)
+	names, cells, err := decodeMembers(text)
 	if err != nil {
 		return v, fmt.Errorf("the row is not valid JSON: %w", err)
 	}
@@ -328,8 +328,8 @@ func (c Columns) parseObject(text []byte, unused *unusedMappings, unknown *unkno
 	return v, nil
 }
 
-// members decodes a JSON object into the names and values of its members, in order.
-func members(text []byte) (names []string, cells []any, err error) {
+// decodeMembers decodes a JSON object into the names and values of its members, in order.
+func decodeMembers(text []byte) (names []string, cells []any, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if _, err := d.Token(); err != nil {
