@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/reeltally/reeltally/cmd/internal/boot"
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/storetest"
@@ -338,10 +340,12 @@ func TestSandbox_printsOnlySettings(t *testing.T) {
 
 func TestVersion_commandAndFlagPrintNameAndVersion(t *testing.T) {
 	t.Parallel()
-	operator := operatorAt(t, storetest.Empty(t, "sqlite"))
-	printed := operator("version")
-	require.Regexp(t, `^reeltally \S+\n$`, printed)
-	require.Equal(t, printed, operator("--version"))
+	for _, argument := range []string{"version", "--version"} {
+		var stdout, stderr bytes.Buffer
+		p := boot.Process{Name: "reeltally", Args: []string{argument}, Env: func(string) (string, bool) { return "", false }, Stdout: &stdout, Stderr: &stderr}
+		require.Zero(t, boot.Run(t.Context(), p, run), stderr.String())
+		require.Equal(t, "reeltally "+boot.Version()+"\n", stdout.String(), argument)
+	}
 }
 
 func TestSeed_createsSameDataOnSecondRun(t *testing.T) {
