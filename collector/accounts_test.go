@@ -32,7 +32,7 @@ func (w *testSystem) trackAccount(l link.Link, kind store.TrackingType) store.Ac
 	return store.AccountRef{ID: out[0].AccountID}
 }
 
-func (w *testSystem) account(ref store.AccountRef) store.Account {
+func (w *testSystem) storedAccount(ref store.AccountRef) store.Account {
 	w.t.Helper()
 	a, err := w.org.Account(w.t.Context(), ref)
 	require.NoError(w.t, err)
@@ -55,7 +55,7 @@ func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video 
 // with these ids are tracked.
 func (w *testSystem) waitForTracked(ref store.AccountRef, ids []string) {
 	w.t.Helper()
-	w.waitFor("the account's videos are tracked", func() bool { return w.account(ref).TotalVideosTracked >= int64(len(ids)) })
+	w.waitFor("the account's videos are tracked", func() bool { return w.storedAccount(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
@@ -67,7 +67,7 @@ func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	w.waitFor("the account's videos have counts", func() bool {
 		return storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL AND NOT removed")[0] == 0
 	})
-	a := w.account(ref)
+	a := w.storedAccount(ref)
 	for id, v := range w.accountVideos(ref) {
 		correct, ok := w.sandbox.World().Video(a.Platform, id, v.LatestUpdatedAt.Time())
 		require.True(w.t, ok)
@@ -83,13 +83,13 @@ func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 func (w *testSystem) waitForCheck(ref store.AccountRef, earliest store.Instant) {
 	w.t.Helper()
 	w.waitFor("the account is checked", func() bool {
-		at := w.account(ref).CheckedAt
+		at := w.storedAccount(ref).CheckedAt
 		return at != nil && *at >= earliest
 	})
 }
 
-// accountWithUploads returns the handle of an ordinary account that has at least the given number of videos, and that will upload a further
-// video within pastNextSlot. The account has no age-restricted videos, because vendors refuse them.
+// accountWithUploads returns the handle of an account that has at least the given number of videos and uploads a further video before the
+// clock has advanced by untilAllAccountsAreDue. None of its videos is age-restricted, because vendors refuse such videos.
 func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	w.t.Helper()
 	platforms := w.sandbox.World()
@@ -99,7 +99,7 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 		if !ok || a.Category != sandbox.AccountNormal || a.Videos < int64(videos) {
 			continue
 		}
-		now, later := platforms.Uploads(p, handle, w.db.Clock.Now()), platforms.Uploads(p, handle, w.db.Clock.Now().Add(pastNextSlot))
+		now, later := platforms.Uploads(p, handle, w.db.Clock.Now()), platforms.Uploads(p, handle, w.db.Clock.Now().Add(untilAllAccountsAreDue))
 		gated := slices.ContainsFunc(later, func(id string) bool {
 			v, _ := platforms.Video(p, id, w.db.Clock.Now())
 			return v.NotSafe
@@ -112,9 +112,9 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 	return ""
 }
 
-// pastNextSlot is the time by which the tests advance the clock to make every account due again. The clock starts at noon, and the next
+// untilAllAccountsAreDue is how far the tests advance the clock so that every account is due again. The clock starts at noon, and the next
 // fetch of an account is at a fixed time of the next day.
-const pastNextSlot = 37 * time.Hour
+const untilAllAccountsAreDue = 37 * time.Hour
 
 func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 					platforms := w.sandbox.World()
 					handle := w.accountWithUploads(p, 33)
 					ref := w.trackAccount(w.accountLink(p, handle), kind)
-					w.start("sandbox")
+					w.startCollector("sandbox")
 					w.waitForCheck(ref, 0)
 					w.requireProfile(ref, handle)
 
@@ -144,7 +144,7 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 						require.NoError(t, err)
 						want = want[1:]
 					}
-					db.Clock.Advance(pastNextSlot)
+					db.Clock.Advance(untilAllAccountsAreDue)
 					w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
 					later := platforms.Uploads(p, handle, db.Clock.Now())
 					for _, id := range later {
@@ -163,7 +163,7 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 // requireProfile checks that the stored profile of an account equals its profile in the sandbox.
 func (w *testSystem) requireProfile(ref store.AccountRef, handle string) {
 	w.t.Helper()
-	a := w.account(ref)
+	a := w.storedAccount(ref)
 	correct, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
 	require.True(w.t, ok)
 	require.Equal(w.t, correct.ID, *a.ExternalID)
@@ -193,17 +193,17 @@ func TestTrackedAccount_allPagesOfItsVideoListAreFetched(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				w := newTestSystem(t, db)
-				db.Clock.Advance(400 * 24 * time.Hour) // 400 days later, the sandbox's accounts have hundreds of videos
+				db.Clock.Advance(400 * 24 * time.Hour) // 400 days later, the accounts in the sandbox have hundreds of videos
 				handle := w.accountWithUploads(p, 215)
 				uploads := w.sandbox.World().Uploads(p, handle, db.Clock.Now())
 				ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest200)
 
-				// Another organisation tracks all videos of the same account. It starts to track them while the list of the account's
-				// videos is fetched for the first organisation, or after that.
+				// Another organisation tracks all videos of the same account. It tracks them after the collector was started, so the collector may
+				// already be fetching the list of videos for the first organisation.
 				other, err := db.CreateOrganisation(t.Context(), "Other", store.TierPremium, store.SubscriptionActive)
 				require.NoError(t, err)
 				second := &testSystem{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
-				w.start("sandbox")
+				w.startCollector("sandbox")
 				all := second.trackAccount(w.accountLink(p, handle), store.TrackAll)
 				w.waitForTracked(ref, uploads[:200])
 				second.waitForTracked(all, uploads)
@@ -225,11 +225,11 @@ func TestTrackedAccount_profileIsStoredForEveryCategoryOfAccount(t *testing.T) {
 					w := newTestSystem(t, db)
 					handle := w.sandbox.World().FindAccount(p, category)
 					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
-					w.start("sandbox")
+					w.startCollector("sandbox")
 					w.waitForCheck(ref, 0)
 					if category == sandbox.AccountNoHandle {
-						a := w.account(ref)
-						require.Equal(t, *a.ExternalID, a.Username, "an old channel has its id as its username")
+						a := w.storedAccount(ref)
+						require.Equal(t, *a.ExternalID, a.Username, "the username of an old YouTube channel must be its id")
 						return
 					}
 					w.requireProfile(ref, handle)
@@ -250,18 +250,18 @@ func TestTrackedAccount_isGoneOnlyAfterRepeatedAnswersThatItDoesNotExist(t *test
 		for _, p := range link.Platforms {
 			refs[p] = w.trackAccount(w.accountLink(p, w.sandbox.World().FindAccount(p, sandbox.AccountGone)), store.TrackLatest30)
 		}
-		w.start("sandbox")
+		w.startCollector("sandbox")
 		for _, p := range link.Platforms {
 			w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
 		}
 		w.requireStates("active")
 		for range 3 { // the answers that confirm a deletion must be hours apart
-			db.Clock.Advance(pastNextSlot)
+			db.Clock.Advance(untilAllAccountsAreDue)
 			w.waitForIdle()
 		}
 		w.requireStates("gone")
 		for _, ref := range refs {
-			a := w.account(ref)
+			a := w.storedAccount(ref)
 			require.Nil(t, a.CheckedAt)
 			require.Nil(t, a.LatestFollowersCount)
 			require.False(t, a.Empty)
@@ -290,10 +290,10 @@ func TestCollector_makesNoCallForATargetThatNoSourceCanFetch(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
-		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // a link with an id and without the handle that the vendor needs
+		l, err := link.Parse("https://www.tiktok.com/share/user/6801234567890123456") // this link contains the id of the account, but not its handle, which the vendor needs
 		require.NoError(t, err)
 		w.trackAccount(l, store.TrackLatest30)
-		w.start("sandbox")
+		w.startCollector("sandbox")
 		w.waitFor("the target is parked", func() bool {
 			return storetest.Column[string](t, db, "SELECT state FROM fetch_targets")[0] == "parked"
 		})

@@ -25,29 +25,29 @@ type attempt struct {
 	Answers []answer `json:"answers,omitempty"`
 	// Counted is set if a source gave the counts of a video, but not all of its details. The following sources are then asked for details
 	// only.
-	Counted *counted `json:"counted,omitempty"`
+	Counted *countsSource `json:"counted,omitempty"`
 }
 
 // answer is the answer of a source that returned no numbers for the target.
 type answer struct {
 	Source string       `json:"source"`
-	Class  source.Class `json:"class"` // class of the answer, or quota.Paused
+	Class  source.Class `json:"class"` // class of the answer; quota.Paused if the source was paused
 	Detail string       `json:"detail,omitempty"`
 	At     time.Time    `json:"at"`
 	Until  time.Time    `json:"until,omitzero"`  // the end of the source's pause, if Class is quota.Paused
 	Pause  source.Class `json:"pause,omitempty"` // the class of the source's pause, if Class is quota.Paused
 }
 
-// counted names the source that gave the counts of a video. Facts contains the details in the answer of this source, such as title and
-// account, without the counts.
-type counted struct {
+// countsSource has the name of the source that gave the counts of a video. The field Facts has the details that this source gave, such as
+// title and account, but no counts.
+type countsSource struct {
 	Source string        `json:"source"`
 	Facts  *source.Facts `json:"facts"`
 }
 
-// attemptOf returns the attempt that is stored with a target. It returns an empty attempt if none is stored, or if the stored attempt
+// parseAttempt returns the attempt that is stored with a target. It returns an empty attempt if none is stored, or if the stored attempt
 // cannot be read.
-func attemptOf(t queue.Target) attempt {
+func parseAttempt(t queue.Target) attempt {
 	var a attempt
 	if t.Answers != nil && json.Unmarshal([]byte(*t.Answers), &a) != nil {
 		return attempt{} // the next fetch asks the sources again, beginning with the first
@@ -58,8 +58,8 @@ func attemptOf(t queue.Target) attempt {
 	return a
 }
 
-// text returns the attempt as JSON, or nil if the attempt is empty.
-func (a attempt) text() *string {
+// encode returns the attempt as JSON, or nil if the attempt is empty.
+func (a attempt) encode() *string {
 	if len(a.Answers) == 0 && a.Counted == nil {
 		return nil
 	}
@@ -71,9 +71,9 @@ func (a attempt) text() *string {
 	return &text
 }
 
-// withResult returns a copy of the attempt soFar, to which the result r of this worker's source is appended. The result r must have no
-// numbers. The parameter at is the time of r.
-func (w *worker) withResult(soFar attempt, r source.Result, at time.Time) attempt {
+// withAnswer returns a copy of an attempt with one more answer: the result r of the worker's source. The parameter soFar is the attempt
+// without this answer, r is a result without numbers, and at is the time of r.
+func (w *worker) withAnswer(soFar attempt, r source.Result, at time.Time) attempt {
 	added := answer{Source: w.source.Name(), Class: r.Class, Detail: r.Detail, At: at}
 	if r.Class == quota.Paused {
 		added.Until, added.Pause = r.Failed.RetryAt, r.Failed.Class
@@ -82,8 +82,8 @@ func (w *worker) withResult(soFar attempt, r source.Result, at time.Time) attemp
 	return soFar
 }
 
-// find returns the first answer of the given class in the attempt, or nil if there is none.
-func (a attempt) find(class source.Class) *answer {
+// firstOfClass returns the first answer of the given class in the attempt, or nil if there is none.
+func (a attempt) firstOfClass(class source.Class) *answer {
 	for _, r := range a.Answers {
 		if r.Class == class {
 			return &r
@@ -105,11 +105,10 @@ func (c *Collector) nextSource(t queue.Target, current attempt) source.Source {
 	return nil
 }
 
-// end completes the outcome o of an attempt that asks no further source. It sets o.Route to the source that the next fetch asks first, and
-// o.Answers to the answers of the sources before it, which the next fetch skips. A source is skipped if the class of its answer in this
-// attempt is one of the parameters keep, and if the answer is less than a week older than the next fetch. If every source would be skipped,
-// none is skipped.
-func (c *Collector) end(o *ingest.Outcome, ended attempt, keep ...source.Class) {
+// endAttempt completes the outcome o of an attempt that has ended. It sets o.Route to the source that the next fetch asks first, and
+// o.Answers to the answers of the sources that the next fetch skips. A source is skipped if its answer in this attempt has a class in the
+// parameter keep, and if the answer is less than a week older than the next fetch. If all sources would be skipped, none is skipped.
+func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, keep ...source.Class) {
 	var skipped attempt
 	for _, s := range c.Sources {
 		if _, ok := s.Serves(o.Target); !ok {
@@ -119,26 +118,26 @@ func (c *Collector) end(o *ingest.Outcome, ended attempt, keep ...source.Class) 
 			return r.Source == s.Name() && slices.Contains(keep, r.Class) && o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
 		})
 		if at < 0 {
-			o.Route, o.Answers = s.Name(), skipped.text()
+			o.Route, o.Answers = s.Name(), skipped.encode()
 			return
 		}
 		skipped.Answers = append(skipped.Answers, ended.Answers[at])
 	}
-	if first := c.nextSource(o.Target, attempt{}); first != nil { // all sources that serve the target would be skipped, so none is skipped
+	if first := c.nextSource(o.Target, attempt{}); first != nil { // all sources would be skipped, so none is skipped
 		o.Route, o.Answers = first.Name(), nil
 	}
 }
 
-// continued returns a copy of the outcome o that lets the attempt continue with the source s: the target is due immediately, and s is the
-// next source to ask. The parameter now is the current time.
-func continued(o ingest.Outcome, current attempt, s source.Source, now time.Time) ingest.Outcome {
+// continueWith returns a copy of the outcome o after which the attempt continues: the target is due immediately, and the source s is asked
+// next. The parameter now is the current time.
+func continueWith(o ingest.Outcome, current attempt, s source.Source, now time.Time) ingest.Outcome {
 	current.Running = true
-	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), s.Name(), current.text(), true
+	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), s.Name(), current.encode(), true
 	return o
 }
 
-// unchanged returns an outcome that leaves the fields of the target t as they are stored. The caller then sets the fields that change.
-func unchanged(t queue.Target) ingest.Outcome {
+// unchangedOutcome returns an outcome that leaves all stored fields of the target t unchanged. The caller then sets the fields that change.
+func unchangedOutcome(t queue.Target) ingest.Outcome {
 	return ingest.Outcome{Target: t, State: t.State, Pace: t.Pace, Attempts: t.Attempts, RefusedAs: t.RefusedAs, Refusals: t.Refusals,
 		Suspect: t.Suspect, Answers: t.Answers}
 }

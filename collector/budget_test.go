@@ -83,14 +83,14 @@ func (b *budgetTest) track(handle string) {
 	require.NoError(b, err)
 }
 
-func (b *budgetTest) round() bool {
+func (b *budgetTest) claimAndFetch() bool {
 	b.Helper()
-	busy, err := b.Round(b.Context())
+	busy, err := b.ClaimAndFetch(b.Context())
 	require.NoError(b, err)
 	return busy
 }
 
-func (b *budgetTest) used() int64 {
+func (b *budgetTest) usedUnits() int64 {
 	b.Helper()
 	window, _ := b.Budgets()[0].Window(b.db.Clock.Now())
 	n, err := b.db.QuotaUsed(b.Context(), budgetKey, window)
@@ -98,7 +98,7 @@ func (b *budgetTest) used() int64 {
 	return n
 }
 
-func (b *budgetTest) reserve(units int64) {
+func (b *budgetTest) reserveUnits(units int64) {
 	b.Helper()
 	window, _ := b.Budgets()[0].Window(b.db.Clock.Now())
 	ok, err := b.db.ReserveQuota(b.Context(), budgetKey, window, units, 0)
@@ -147,9 +147,9 @@ func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 			t.Parallel()
 			b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 10_000, units: 101, spends: tt.spends})
 			b.track("mira.cooks")
-			b.reserve(7)
-			_, _ = b.Round(t.Context())
-			require.Equal(t, 7+tt.used, b.used())
+			b.reserveUnits(7)
+			_, _ = b.ClaimAndFetch(t.Context())
+			require.Equal(t, 7+tt.used, b.usedUnits())
 		})
 	}
 }
@@ -159,18 +159,18 @@ func TestBudget_unitsAreReleasedToTheWindowInWhichTheyWereReserved(t *testing.T)
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 1000, units: 101})
 	b.track("mira.cooks")
 	b.spends = func(budget *source.CallBudget) error {
-		require.EqualValues(t, 101, b.used(), "the units must be reserved during the call")
+		require.EqualValues(t, 101, b.usedUnits(), "the units must be reserved during the call")
 		before := b.db.Clock.Now()
 		b.db.Clock.Advance(24 * time.Hour)
-		b.reserve(50)
+		b.reserveUnits(50)
 		defer func() {
 			window, _ := b.Budgets()[0].Window(before)
 			require.Equal(t, []int64{101}, storetest.Column[int64](t, b.db, "SELECT used FROM quota_windows WHERE win = ?", window))
 		}()
 		return spendCalls(2, nil)(budget)
 	}
-	require.True(t, b.round())
-	require.EqualValues(t, 50, b.used())
+	require.True(t, b.claimAndFetch())
+	require.EqualValues(t, 50, b.usedUnits())
 	require.Equal(t, []int64{2, 50}, storetest.Column[int64](t, b.db, "SELECT used FROM quota_windows ORDER BY win"))
 }
 
@@ -181,26 +181,26 @@ func TestBudget_callLargerThanTheRemainingUnitsDoesNotPauseTheBudget(t *testing.
 		b := newBudgetTest(t, db, &budgetSource{limit: 300, units: 250})
 		b.spends = func(budget *source.CallBudget) error { fetches++; return spendCalls(2, nil)(budget) }
 		b.track("mira.cooks")
-		b.reserve(51)
-		require.True(t, b.round())
+		b.reserveUnits(51)
+		require.True(t, b.claimAndFetch())
 		require.Zero(t, fetches)
 		require.Empty(t, b.pauses(), "the remaining units are left for other calls")
-		require.EqualValues(t, 51, b.used())
+		require.EqualValues(t, 51, b.usedUnits())
 		db.Clock.Advance(time.Minute)
-		require.False(t, b.round(), "the target must not be due again after one minute")
+		require.False(t, b.claimAndFetch(), "the target must not be due again after one minute")
 		for range 3 {
 			db.Clock.Advance(20 * time.Minute)
-			require.True(t, b.round())
+			require.True(t, b.claimAndFetch())
 		}
 		require.Equal(t, 1, strings.Count(b.logs.String(), "more units than its budget has left"), "the warning must be logged once in each window of the budget")
 		db.Clock.Advance(24 * time.Hour)
-		require.True(t, b.round())
+		require.True(t, b.claimAndFetch())
 		require.Equal(t, 1, fetches)
-		require.EqualValues(t, 2, b.used())
+		require.EqualValues(t, 2, b.usedUnits())
 	})
 }
 
-// unsupportedSource returns a result of class "unsupported" for every account.
+// unsupportedSource is a source whose result for every account has the class "unsupported".
 type unsupportedSource struct{ *budgetSource }
 
 func (unsupportedSource) Name() string { return "refuser" }
@@ -214,12 +214,12 @@ func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 	b := newBudgetTest(t, storetest.New(t, "sqlite"), &budgetSource{limit: 300, units: 250, spends: spendCalls(2, nil)})
 	b.Sources = append(b.Sources, unsupportedSource{&budgetSource{units: 1}})
 	b.track("mira.cooks")
-	b.reserve(100)
-	require.True(t, b.round())
+	b.reserveUnits(100)
+	require.True(t, b.claimAndFetch())
 	require.Equal(t, []string{"active"}, storetest.Column[string](t, b.db, "SELECT state FROM fetch_targets"))
 	b.db.Clock.Advance(24 * time.Hour)
-	require.True(t, b.round())
-	require.EqualValues(t, 2, b.used())
+	require.True(t, b.claimAndFetch())
+	require.EqualValues(t, 2, b.usedUnits())
 }
 
 func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
@@ -237,11 +237,11 @@ func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
 			}
 			b.track("mira.cooks")
 			if tt.before > 0 {
-				b.reserve(tt.before)
+				b.reserveUnits(tt.before)
 			}
-			require.True(t, b.round())
+			require.True(t, b.claimAndFetch())
 			require.Equal(t, tt.got, got)
-			require.Equal(t, tt.before+tt.got, b.used(), "the call must spend exactly the units that it got")
+			require.Equal(t, tt.before+tt.got, b.usedUnits(), "the call must spend exactly the units that it got")
 			require.Empty(t, b.pauses())
 		})
 	}
@@ -259,10 +259,10 @@ func TestBudget_pauseEndsWhenUnitsAreReleased(t *testing.T) {
 			require.Contains(t, b.pauses(), budgetKey, "the budget is paused while all units are reserved")
 			return spendCalls(2, nil)(budget)
 		}
-		require.True(t, b.round())
+		require.True(t, b.claimAndFetch())
 		require.Empty(t, b.pauses(), "the pause ends because unspent units were released")
-		require.EqualValues(t, 2, b.used())
-		b.reserve(99)
+		require.EqualValues(t, 2, b.usedUnits())
+		b.reserveUnits(99)
 		replies, err := b.quota.Call(t.Context(), b.budgetSource, []source.Target{{Platform: link.TikTok, Kind: source.KindAccount}})
 		require.NoError(t, err)
 		require.Equal(t, quota.Paused, replies[0].Results[0].Class)
@@ -298,7 +298,7 @@ func TestBudget_isNotExceededByConcurrentCalls(t *testing.T) {
 		}
 		wg.Wait()
 		require.LessOrEqual(t, spent, int64(limit))
-		require.Equal(t, spent, b.used(), "the stored usage must equal the spent units")
+		require.Equal(t, spent, b.usedUnits(), "the stored usage must equal the spent units")
 	})
 }
 
@@ -316,14 +316,14 @@ func TestPause_isNotEndedByACallThatBeganBeforeThePause(t *testing.T) {
 			pause(time.Hour) // pauses the source as if another call was rate limited during this call
 			return spendCalls(2, nil)(budget)
 		}
-		require.True(t, b.round())
+		require.True(t, b.claimAndFetch())
 		require.Equal(t, now().Add(time.Hour), b.pauses()["spender"].BlockedUntil)
 		require.NotContains(t, b.logs.String(), "source answers again")
 
 		db.Clock.Advance(2 * time.Hour)
 		b.spends = spendCalls(2, nil)
 		b.track("rails.rain")
-		require.True(t, b.round())
+		require.True(t, b.claimAndFetch())
 		require.Empty(t, b.pauses())
 		require.Contains(t, b.logs.String(), "source answers again")
 	})

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// display returns the source of TikTok's Display API. The source serves only the one account of the sandbox that has authorized it.
-func (w *testSystem) display() source.Source {
+// displaySource returns the source of TikTok's Display API. The source serves only the one account of the sandbox that has authorized it.
+func (w *testSystem) displaySource() source.Source {
 	w.t.Helper()
 	d, err := tiktok.NewDisplay(tiktok.DisplayOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokClientKey, ClientSecret: sandbox.TikTokClientSecret,
 		RefreshToken: sandbox.TikTokRefreshToken, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}}), Tokens: w.db.Queue, Now: w.db.Clock.Now})
@@ -28,7 +28,7 @@ func (w *testSystem) display() source.Source {
 	return d
 }
 
-func (w *testSystem) research() source.Source {
+func (w *testSystem) researchSource() source.Source {
 	w.t.Helper()
 	r, err := tiktok.NewResearch(tiktok.ResearchOptions{BaseURL: w.url + "/tiktok", ClientKey: sandbox.TikTokResearchClientKey,
 		ClientSecret: sandbox.TikTokResearchClientSecret, Client: fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}}), Now: w.db.Clock.Now})
@@ -77,7 +77,7 @@ func TestFallback_nextSourceIsAskedForVideosThatTheFirstSourceCannotFetch(t *tes
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+own[0], "https://www.tiktok.com/@/video/"+own[1],
 			"https://www.tiktok.com/@/video/"+otherAccount)
-		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
+		w.startWith(append([]source.Source{w.displaySource()}, w.sources("ensembledata")...)...)
 		w.waitForCounts(tracked)
 		for i, source := range []bool{true, true, false} {
 			v := w.requireCounts(tracked[i], db.Clock.Now())
@@ -92,7 +92,7 @@ func TestFallback_nextSourceIsAskedForVideosThatTheFirstSourceCannotFetch(t *tes
 		w.waitForFetched(ref, own)
 		other := w.trackAccount(w.accountLink(link.TikTok, w.accountWithUploads(link.TikTok, 12)), store.TrackLatest30)
 		w.waitForCheck(other, 0)
-		require.Greater(t, w.account(other).TotalVideosTracked, int64(11))
+		require.Greater(t, w.storedAccount(other).TotalVideosTracked, int64(11))
 	})
 }
 
@@ -100,10 +100,10 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
-		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
+		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		tracked := w.track("https://www.tiktok.com/@/video/" + otherAccount)
-		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
+		w.startWith(append([]source.Source{w.displaySource()}, w.sources("ensembledata")...)...)
 		w.waitForLog("source paused", "class=rate_limited")
 		until := db.Clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 		w.waitFor("the target waits for the vendor", func() bool {
@@ -111,7 +111,7 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 		})
 		require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0], "a target with a paused source must not be parked")
 		before := w.callCount("tiktok_display")
-		w.control(http.MethodDelete, "/_control/faults", nil)
+		w.sendControl(http.MethodDelete, "/_control/faults", nil)
 		db.Clock.Advance(65 * time.Minute)
 		w.waitForCounts(tracked)
 		require.Equal(t, before, w.callCount("tiktok_display"), "a source must not be asked again after it refused the video")
@@ -126,9 +126,9 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
-		w.startWith(append([]source.Source{w.display()}, w.sources("ensembledata")...)...)
-		w.waitForCheck(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // the source of the Display API learns from this fetch which account authorized it
-		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
+		w.startWith(append([]source.Source{w.displaySource()}, w.sources("ensembledata")...)...)
+		w.waitForCheck(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // in this fetch, the source of the Display API gets the id of the account that has authorized it
+		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.accountWithUploads(link.TikTok, 12)
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
 		w.waitForLog("source paused", "class=rate_limited")
@@ -137,7 +137,7 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 			left := storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE external_id = ?", "@"+otherAccount)[0].Time().Sub(db.Clock.Now())
 			return left > 4*time.Minute && left <= 5*time.Minute
 		})
-		w.control(http.MethodDelete, "/_control/faults", nil)
+		w.sendControl(http.MethodDelete, "/_control/faults", nil)
 		db.Clock.Advance(65 * time.Minute)
 		w.waitForCheck(ref, 0)
 	})
@@ -148,7 +148,7 @@ func TestFallback_targetThatNoSourceSupportsIsTriedOnlyRarely(t *testing.T) {
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	w.track("https://www.tiktok.com/@/video/" + otherAccount)
-	w.startWith(w.display())
+	w.startWith(w.displaySource())
 	w.waitFor("the target is parked", func() bool {
 		return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "parked"
 	})
@@ -162,15 +162,15 @@ func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 	t.Run("another source has the video", func(t *testing.T) {
 		t.Parallel()
 		w := newTestSystem(t, storetest.New(t, "sqlite"))
-		tracked := w.track(otherAccount(w)) // the link has the handle of another account; TikTok accepts such a link
-		w.startWith(append([]source.Source{w.display()}, w.sources("scrapecreators")...)...)
+		tracked := w.track(otherAccount(w)) // this link contains the handle of another account, which TikTok accepts
+		w.startWith(append([]source.Source{w.displaySource()}, w.sources("scrapecreators")...)...)
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
 	})
 	t.Run("no other source, and the handle in the link is confirmed", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
-		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.display()} })
+		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displaySource()} })
 		c.newTenant(otherAccount(c.testSystem))
 		db.Exec(t, "UPDATE fetch_targets SET handle = ?", c.sandbox.TikTokAccount())
 		for range 3 {
@@ -189,7 +189,7 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		id := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())[5]
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+id, "https://www.tiktok.com/@/video/"+otherAccount)
-		stop := w.startWith(w.display(), w.research())
+		stop := w.startWith(w.displaySource(), w.researchSource())
 		w.waitForCounts(tracked)
 		w.requireCounts(tracked[0], db.Clock.Now())
 		v := w.requireCounts(tracked[1], db.Clock.Now().Add(-sandbox.ResearchLag))
@@ -198,14 +198,14 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 
 		// A collector with only the Research API starts. The counts that this API returns for the first video are two days old.
 		before := w.video(tracked[0])
-		w.startWith(w.research())
+		w.startWith(w.researchSource())
 		db.Clock.Advance(26 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
 		w.waitForLog("no number written", "id="+id, "the answer is older than the stored numbers")
 		require.Equal(t, before.LatestViews, w.video(tracked[0]).LatestViews)
 		require.Equal(t, before.LatestUpdatedAt, w.video(tracked[0]).LatestUpdatedAt)
 		w.waitFor("the video of the other account has the next day's counts", func() bool { return *w.video(tracked[1]).LatestUpdatedAt > *v.LatestUpdatedAt })
-		db.Clock.Advance(52 * time.Hour) // more than ResearchLag, so that the returned counts are newer than the stored counts
+		db.Clock.Advance(52 * time.Hour) // advance by more than ResearchLag, so that the returned counts are newer than the stored counts
 		w.waitFor("the video of the authorized account has newer counts", func() bool { return *w.video(tracked[0]).LatestViews > *before.LatestViews })
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// chart returns an SVG image with three line charts: calls, age of the counts and share of late fetches for each simulated day.
-func (s *simulation) chart() string {
+// drawCharts returns an SVG image with three line charts: calls, age of the counts and share of late fetches for each simulated day.
+func (s *simulation) drawCharts() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 880" font-family="sans-serif" font-size="12">
 <rect width="900" height="880" fill="white"/>
@@ -25,7 +25,7 @@ func (s *simulation) chart() string {
 	calls := func(budget string) []float64 {
 		return of(func(d simulatedDay) float64 { return float64(d.calls[budget]) })
 	}
-	panel(&b, 50, "Calls per day (dashed: budget of Instagram)", []line{
+	drawLineChart(&b, 50, "Calls per day (dashed: budget of Instagram)", []line{
 		{"YouTube, counts", "#c00", "", calls("youtube/stats")}, {"YouTube, details", "#e80", "", calls("youtube/common")},
 		{"TikTok", "#069", "", calls("tiktok")}, {"Instagram", "#936", "", calls("instagram")},
 		{"", "#936", "4 4", of(func(d simulatedDay) float64 { return float64(d.limits["instagram"]) })},
@@ -33,10 +33,10 @@ func (s *simulation) chart() string {
 	age := func(lane queue.Lane) []float64 {
 		return of(func(d simulatedDay) float64 { return d.age[lane].p95.Hours() })
 	}
-	panel(&b, 330, "Age of Instagram's counts at midnight in hours, 95th percentile", []line{
+	drawLineChart(&b, 330, "Age of Instagram's counts at midnight in hours, 95th percentile", []line{
 		{"premium", "#069", "", age(queue.LanePremium)}, {"basic", "#e80", "", age(queue.LaneBasic)}, {"free", "#c00", "", age(queue.LaneFree)},
 	})
-	panel(&b, 610, "Fetches not within 5 % of their schedule, in percent", []line{
+	drawLineChart(&b, 610, "Fetches that are early or late by more than 5 % of the interval, in percent", []line{
 		{"all platforms", "#c00", "", of(func(d simulatedDay) float64 { return 100 * float64(d.late) / float64(max(1, d.fetches)) })},
 	})
 	b.WriteString("</svg>\n")
@@ -48,9 +48,9 @@ type line struct {
 	values             []float64 // one value for each simulated day
 }
 
-// panel writes one line chart with a title to b as SVG. The parameter top is the position of its upper edge. The x axis has the simulated
+// drawLineChart writes one line chart with a title to b as SVG. The parameter top is the position of its upper edge. The x axis has the simulated
 // days, and the y axis starts at zero.
-func panel(b *strings.Builder, top float64, title string, lines []line) {
+func drawLineChart(b *strings.Builder, top float64, title string, lines []line) {
 	const left, width, height = 60.0, 800.0, 200.0
 	maxValue, days := 1.0, 1
 	for _, l := range lines {

@@ -9,7 +9,7 @@
 // targets: other collectors take them over when its heartbeat is missing or when their leases expire. If the same answer is stored a second
 // time, nothing changes.
 //
-// The main type is [Collector]. Start reading at worker.round. docs/architecture.md draws the path of one answer.
+// The main type is [Collector]. Start reading at worker.claimAndFetch. docs/architecture.md describes the path of one fetch.
 package collector
 
 import (
@@ -57,7 +57,7 @@ type Options struct {
 	Heartbeat time.Duration
 	// Thumbnails fetches the pictures of videos. If it is nil, no pictures are fetched.
 	Thumbnails *thumbnail.Fetcher
-	// Traces starts a span for each round of a worker that finds due targets. If Traces is nil, no spans are recorded.
+	// Traces records a span each time a worker claims due targets, fetches them and stores the answers. If Traces is nil, no spans are recorded.
 	Traces trace.TracerProvider
 	// Panicked is called after each recovered panic. If it is nil, panics are only logged.
 	Panicked func()
@@ -113,21 +113,21 @@ func (c *Collector) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var wg sync.WaitGroup
-	wg.Go(func() { c.repeat(ctx, c.Heartbeat, "heartbeat", c.heartbeat) })
+	wg.Go(func() { c.repeatTask(ctx, c.Heartbeat, "heartbeat", c.writeHeartbeat) })
 	wg.Go(func() {
 		c.jobs.PrepareDays(ctx)
-		c.repeat(ctx, upkeep.Every, "upkeep", c.jobs.Check)
+		c.repeatTask(ctx, upkeep.Every, "upkeep", c.jobs.RunDueIfClockIsPlausible)
 	})
 	if c.Thumbnails != nil {
-		wg.Go(func() { c.repeat(ctx, c.Poll, "thumbnails", c.thumbnails.CopyDue) })
+		wg.Go(func() { c.repeatTask(ctx, c.Poll, "thumbnails", c.thumbnails.CopyDue) })
 	}
 	for _, s := range c.Sources {
-		for _, w := range c.workers(s) {
+		for _, w := range c.newWorkers(s) {
 			wg.Go(func() { w.run(ctx, stop) })
 		}
 	}
 	wg.Wait()
-	// ctx has ended, so the last database queries need a context that is not cancelled. They release targets that are still claimed.
+	// Retire releases the targets that are still claimed. It needs a context that is not cancelled, because ctx has ended.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := c.queue.Retire(closing, c.id); err != nil {
@@ -143,13 +143,13 @@ func (c *Collector) Run(ctx context.Context) error {
 // start prepares Run. It ends the pauses that refused credentials have caused, stores which source is asked first for which targets, and
 // writes the first heartbeat. The heartbeat lists what the sources can fetch.
 func (c *Collector) start(ctx context.Context) error {
-	if err := c.quota.Restart(ctx, c.Sources); err != nil {
+	if err := c.quota.ResetAtStart(ctx, c.Sources); err != nil {
 		return err
 	}
 	if err := c.publishRoutes(ctx); err != nil {
 		return err
 	}
-	return c.heartbeat(ctx)
+	return c.writeHeartbeat(ctx)
 }
 
 // publishRoutes stores which source is asked first for the videos, and which for the accounts, of each platform.
@@ -165,9 +165,9 @@ func (c *Collector) publishRoutes(ctx context.Context) error {
 	return c.queue.PublishRoutes(ctx, routes, c.sourceNames())
 }
 
-// serves returns the forms of targets that at least one of the configured sources can fetch. A form is a platform, a kind (video or
+// servedForms returns the forms of targets that at least one of the configured sources can fetch. A form is a platform, a kind (video or
 // account), and whether the handle of the account is known.
-func (c *Collector) serves() []queue.Form {
+func (c *Collector) servedForms() []queue.Form {
 	var forms []queue.Form
 	for _, p := range link.Platforms {
 		for _, k := range []source.Kind{source.KindVideo, source.KindAccount} {
@@ -207,9 +207,9 @@ func servesForm(s source.Source, f queue.Form) bool {
 	return ok && (f.ByHandle || f.Kind == source.KindAccount || !s.AsksByHandle(t))
 }
 
-// Published returns the names of the sources, with the name, the limit and the current window of each of their budgets. The parameter now
+// DescribeSources returns the names of the sources, with the name, the limit and the current window of each of their budgets. The parameter now
 // is the current time. A heartbeat stores the result, so that other processes can show the state of the sources.
-func Published(sources []source.Source, now time.Time) []queue.Source {
+func DescribeSources(sources []source.Source, now time.Time) []queue.Source {
 	out := make([]queue.Source, len(sources))
 	for i, s := range sources {
 		out[i] = queue.Source{Name: s.Name(), Budgets: []queue.Budget{}}
@@ -234,11 +234,11 @@ func (c *Collector) sourceNames() []string {
 	return names
 }
 
-// repeat runs a task again and again until ctx ends, and pauses for the given interval after each run. It logs the errors and the panics of
+// repeatTask runs a task again and again until ctx ends, and pauses for the given interval after each run. It logs the errors and the panics of
 // the task.
-func (c *Collector) repeat(ctx context.Context, interval time.Duration, task string, run func(ctx context.Context) error) {
+func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task string, run func(ctx context.Context) error) {
 	for {
-		err := c.safely(ctx, func() error { return run(ctx) }, "task", task)
+		err := c.runSafely(ctx, func() error { return run(ctx) }, "task", task)
 		if err != nil && ctx.Err() == nil {
 			c.Logger.ErrorContext(ctx, "task failed", "task", task, "error", err)
 		}
@@ -248,16 +248,16 @@ func (c *Collector) repeat(ctx context.Context, interval time.Duration, task str
 	}
 }
 
-// heartbeat writes one heartbeat and frees the targets of dead collectors. It also assigns a source to targets that have none, because they
-// were tracked while publishRoutes was running. heartbeat gives up and returns an error after deadAfter, because other collectors then
-// treat this collector as dead.
-func (c *Collector) heartbeat(ctx context.Context) error {
+// writeHeartbeat stores one heartbeat and frees the targets of dead collectors. It also assigns a source to each target that has no source,
+// because the target was tracked while publishRoutes was running. After deadAfter, writeHeartbeat gives up and returns an error, because
+// other collectors then treat this collector as dead.
+func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
 	if err := c.queue.AssignRoutes(ctx); err != nil {
 		return err
 	}
-	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, Published(c.Sources, c.Now()), c.serves()...)
+	freed, err := c.queue.Heartbeat(ctx, c.id, deadAfter, DescribeSources(c.Sources, c.Now()), c.servedForms()...)
 	if freed > 0 {
 		c.Logger.WarnContext(ctx, "freed the targets of a dead collector", "targets", freed)
 	}
@@ -274,8 +274,8 @@ func weightedOrder(lanes []queue.Lane) []queue.Lane {
 	return slices.SortedFunc(slices.Values(lanes), func(a, b queue.Lane) int { return cmp.Compare(arrival[a], arrival[b]) })
 }
 
-// wait blocks for the duration d. It returns true earlier if a value arrives on the channel wake, which may be nil. It returns false if ctx
-// ends first.
+// wait blocks for the duration d and returns true. If a value arrives on the channel wake earlier, wait returns true immediately. If ctx ends
+// earlier, wait returns false. The channel wake may be nil.
 func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

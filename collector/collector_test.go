@@ -40,8 +40,8 @@ type testSystem struct {
 	org     *store.Org
 	log     *logBuffer
 
-	intervals  schedule.Intervals // Options.Intervals of the collectors that the method start runs
-	thumbnails *thumbnail.Fetcher // Options.Thumbnails of the collectors that the method start runs
+	intervals  schedule.Intervals // Options.Intervals of the collectors that the method startCollector runs
+	thumbnails *thumbnail.Fetcher // Options.Thumbnails of the collectors that the method startCollector runs
 }
 
 func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
@@ -90,8 +90,8 @@ func (noKeepAlive) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// start runs a collector with the sources of YouTube and of the named vendors until the test ends.
-func (w *testSystem) start(vendors ...string) {
+// startCollector runs a collector with the sources of YouTube and of the named vendors until the test ends.
+func (w *testSystem) startCollector(vendors ...string) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.sources(vendors...), Now: w.db.Clock.Now,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond, Intervals: w.intervals, Thumbnails: w.thumbnails})
@@ -141,14 +141,14 @@ func (w *testSystem) waitForCounts(tracked []store.Tracked) {
 	})
 }
 
-// waitFor calls the function holds again and again until holds returns true. If that takes longer than three minutes, the test fails, and
-// the parameter description is part of the error message.
-func (w *testSystem) waitFor(description string, holds func() bool) {
+// waitFor waits until the function condition returns true. If that takes longer than three minutes, the test fails with an error message that
+// contains the text description.
+func (w *testSystem) waitFor(description string, condition func() bool) {
 	w.t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	tooLong := time.After(3 * time.Minute) // the timeout is long, because the machine can be busy
-	for !holds() {
+	for !condition() {
 		select {
 		case <-look.C:
 		case <-tooLong:
@@ -174,8 +174,8 @@ func (w *testSystem) waitForLog(parts ...string) {
 	})
 }
 
-// control sends a request to the sandbox's control interface, which sets faults and reports the received calls.
-func (w *testSystem) control(method, path string, body any) *http.Response {
+// sendControl sends a request to the sandbox's control interface, which sets faults and reports the received calls.
+func (w *testSystem) sendControl(method, path string, body any) *http.Response {
 	w.t.Helper()
 	content, err := json.Marshal(body)
 	require.NoError(w.t, err)
@@ -217,7 +217,7 @@ func TestCollector_storesCountsAndDetailsOfVideosOfAllPlatforms(t *testing.T) {
 		}
 		tracked := w.track("https://youtu.be/"+ids[link.YouTube], "https://www.tiktok.com/@/video/"+ids[link.TikTok],
 			"https://www.instagram.com/reel/"+ids[link.Instagram]+"/", "https://www.facebook.com/reel/"+ids[link.Facebook])
-		w.start("sandbox")
+		w.startCollector("sandbox")
 		w.waitForCounts(tracked)
 		for i, p := range []link.Platform{link.YouTube, link.TikTok, link.Instagram, link.Facebook} {
 			v := w.video(tracked[i])
@@ -244,7 +244,7 @@ func TestCollector_storesThumbnailsOfVideosOfAllPlatforms(t *testing.T) {
 		find := func(p link.Platform) string { return w.sandbox.World().Find(p, sandbox.Normal) }
 		tracked := w.track("https://youtu.be/"+find(link.YouTube), "https://www.tiktok.com/@/video/"+find(link.TikTok),
 			"https://www.instagram.com/reel/"+find(link.Instagram)+"/", "https://www.facebook.com/reel/"+find(link.Facebook))
-		w.start("sandbox")
+		w.startCollector("sandbox")
 		w.waitForCounts(tracked)
 		for _, v := range tracked {
 			v := w.video(v)
@@ -271,12 +271,13 @@ func TestCollector_schedulesTheNextFetchAfterTheConfiguredInterval(t *testing.T)
 			links = append(links, "https://youtu.be/"+id)
 		}
 		tracked := w.track(links...)
-		w.start()
+		w.startCollector()
 		w.waitForCounts(tracked)
 		later := 0
 		for _, next := range storetest.Column[store.Instant](t, db, "SELECT next_at FROM fetch_targets WHERE kind = 'video'") {
 			wait := next.Sub(store.InstantOf(db.Clock.Now()))
-			// Scheduled fetches are at a fixed time of the day. The first fetch was at another time, so the wait can be up to a day longer.
+			// The next fetch is at the video's fixed time of the day. The first fetch was at another time of the day, so the time between the two
+			// fetches can be up to a day longer than the interval.
 			require.Less(t, wait, schedule.MaxInterval+24*time.Hour)
 			if wait > 25*time.Hour {
 				later++
@@ -291,14 +292,14 @@ func TestCollector_callForCountsDoesNotChangeTheAuthorOfAVideo(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
 		tracked := w.track("https://www.tiktok.com/@a.real.person/video/7301234567890123456")
-		w.start("sandbox")
+		w.startCollector("sandbox")
 		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
 		require.Equal(t, "a.real.person", v.Username)
 		account := *v.LinkedAccountID
 
-		// The call on the next day requests only counts. It goes to a new sandbox, which has not seen the link. For the same video id, this
-		// sandbox therefore makes up another author than the author in the link.
+		// The call on the next day requests only counts. It goes to a new sandbox, to which no call with the link was sent. This sandbox therefore
+		// makes up an author of the video, who differs from the author in the link.
 		w.sandbox = sandbox.New(sandbox.Options{Now: db.Clock.Now})
 		first := *v.LatestUpdatedAt
 		w.setHandler(w.sandbox.Handler())

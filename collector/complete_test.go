@@ -49,7 +49,7 @@ func TestMissingDetails_doNotPreventStoringTheCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
-		w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "server_error", "count": 1000})
+		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "server_error", "count": 1000})
 		tracked, correct := w.trackReelWithoutLength()
 		w.startWith(append(w.metaSources(), w.sources("ensembledata")...)...)
 		w.waitForCounts(tracked)

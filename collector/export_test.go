@@ -8,14 +8,14 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Start prepares the collector in the same way as Run, but fetches nothing. Tests then call Round, so that they can advance their clock
-// between the fetches.
+// Start prepares the collector in the same way as Run, but fetches nothing. Tests then call ClaimAndFetch, so that they can advance their
+// clock between the fetches.
 func (c *Collector) Start(ctx context.Context) error { return c.start(ctx) }
 
-// Round claims and fetches due targets once for each source. It returns true if a target was due at any source.
-func (c *Collector) Round(ctx context.Context) (busy bool, err error) {
+// ClaimAndFetch claims and fetches due targets once for each source. It returns true if a target was due at any source.
+func (c *Collector) ClaimAndFetch(ctx context.Context) (busy bool, err error) {
 	for _, s := range c.Sources {
-		fetched, err := c.workers(s)[0].round(ctx, false)
+		fetched, err := c.newWorkers(s)[0].claimAndFetch(ctx, false)
 		if err != nil {
 			return busy, err
 		}
@@ -29,5 +29,5 @@ func (c *Collector) RunJobs(ctx context.Context) error { return c.jobs.RunDue(ct
 
 // Throttle returns the current throttle of a platform's videos, from 0 (not throttled) to schedule.MaxThrottle.
 func (c *Collector) Throttle(p link.Platform) schedule.Throttle {
-	return c.throttle(source.Target{Platform: p, Kind: source.KindVideo})
+	return c.throttleFor(source.Target{Platform: p, Kind: source.KindVideo})
 }

@@ -129,9 +129,9 @@ func (w *delayedTransport) setDelays(delays *delayConfig) {
 	w.delays, w.calls = delays, nil
 }
 
-// callsNaming returns the recorded calls that contain at least one of the words. The result inFlight is how long at least one of these
+// callsContaining returns the recorded calls that contain at least one of the words. The result inFlight is how long at least one of these
 // calls was in flight between the times start and end.
-func (w *delayedTransport) callsNaming(words []string, start, end time.Time) (calls []string, inFlight time.Duration) {
+func (w *delayedTransport) callsContaining(words []string, start, end time.Time) (calls []string, inFlight time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	until := start // the time up to which calls are already counted; the calls are sorted by their start, so that overlaps are counted once
@@ -186,7 +186,7 @@ func newFairnessTest(t *testing.T, engine string, timeout time.Duration) *fairne
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: db.Clock.Now})
 	require.NoError(t, err)
 	sources := []source.Source{tt, ig, fb, yt}
-	for _, name := range []string{"sandbox", "scrapecreators"} { // of these two vendors, only scrapecreators serves YouTube
+	for _, name := range []string{"sandbox", "scrapecreators"} { // scrapecreators is needed for YouTube, which the vendor called sandbox does not serve
 		config, err := vendor.Load(name)
 		require.NoError(t, err)
 		v, err := vendor.New(config, vendor.Options{BaseURL: w.url + "/vendor", Key: sandbox.VendorKey, Client: client, Now: db.Clock.Now})
@@ -251,8 +251,8 @@ func videoLinks(p link.Platform, from, n int) []string {
 	return out
 }
 
-// add tracks the links for an organisation, so that their videos are due immediately.
-func (w *fairnessTest) add(org *store.Org, urls ...string) ([]store.Tracked, error) {
+// trackLinks tracks the links for an organisation, so that their videos are due immediately.
+func (w *fairnessTest) trackLinks(org *store.Org, urls ...string) ([]store.Tracked, error) {
 	parsed := make([]link.Link, len(urls))
 	for i, url := range urls {
 		var err error
@@ -272,11 +272,11 @@ type waitResult struct {
 	err     error
 }
 
-// waitForSingle tracks one video for an organisation and waits until the video has counts.
-func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult {
+// waitForSingleLink tracks one video for an organisation and waits until the video has counts.
+func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitResult {
 	const n = 700
 	began := w.db.Clock.Now()
-	tracked, err := w.add(org, videoLink(p, n))
+	tracked, err := w.trackLinks(org, videoLink(p, n))
 	if err != nil {
 		return waitResult{err: err}
 	}
@@ -302,7 +302,7 @@ func (w *fairnessTest) waitForSingle(org *store.Org, p link.Platform) waitResult
 		}
 	}
 	elapsed := w.db.Clock.Now().Sub(began)
-	calls, inFlight := w.transport.callsNaming(words, began, began.Add(elapsed))
+	calls, inFlight := w.transport.callsContaining(words, began, began.Add(elapsed))
 	return waitResult{delay: elapsed - inFlight, calls: calls,
 		waiting: storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0]}
 }
@@ -350,7 +350,7 @@ func requireFairness(t *testing.T, engine string, delays delayConfig, platforms 
 	o, err := w.db.CreateOrganisation(t.Context(), "Another", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
 	for n := 0; n < 500; n += 50 {
-		_, err := w.add(w.org, videoLinks(platforms[n/50%len(platforms)], n, 50)...)
+		_, err := w.trackLinks(w.org, videoLinks(platforms[n/50%len(platforms)], n, 50)...)
 		require.NoError(t, err)
 	}
 	look := time.NewTicker(10 * time.Millisecond)
@@ -361,7 +361,7 @@ func requireFairness(t *testing.T, engine string, delays delayConfig, platforms 
 	results := make([]waitResult, len(platforms))
 	var all sync.WaitGroup
 	for i, p := range platforms {
-		all.Go(func() { results[i] = w.waitForSingle(w.db.Org(o.ID), p) })
+		all.Go(func() { results[i] = w.waitForSingleLink(w.db.Org(o.ID), p) })
 	}
 	all.Wait()
 	for i, r := range results {

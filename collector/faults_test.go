@@ -64,8 +64,8 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 			w := newTestSystem(t, storetest.New(t, "sqlite"))
 			w.startFastClock()
 			c.body["source"] = c.source
-			w.control(http.MethodPut, "/_control/faults", c.body)
-			w.start("ensembledata", "meta")
+			w.sendControl(http.MethodPut, "/_control/faults", c.body)
+			w.startCollector("ensembledata", "meta")
 			p, prefix := link.YouTube, "https://www.youtube.com/watch?v="
 			switch c.source {
 			case "vendor":
@@ -80,9 +80,9 @@ func TestCollector_storesOnlyCorrectCountsIfASourceFailsForAWhile(t *testing.T) 
 			}
 			w.waitFor("the source was called again", func() bool { return w.callCount(c.source) >= 3 })
 			if c.fault != "hostile answers" { // the fault "hostile answers" also sends valid answers, whose counts are stored
-				require.Nil(t, w.video(tracked[0]).LatestViews, "counts were stored while the source was broken")
+				require.Nil(t, w.video(tracked[0]).LatestViews, "no counts may be stored while the source fails")
 			}
-			w.control(http.MethodDelete, "/_control/faults", nil)
+			w.sendControl(http.MethodDelete, "/_control/faults", nil)
 			w.waitForCounts(tracked)
 			v := w.video(tracked[0])
 			correct, ok := w.sandbox.World().Video(p, id, v.LatestUpdatedAt.Time())
@@ -104,25 +104,25 @@ func (w *testSystem) callCount(source string) int {
 	var calls map[string]struct {
 		Calls int `json:"calls"`
 	}
-	require.NoError(w.t, json.NewDecoder(w.control(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
+	require.NoError(w.t, json.NewDecoder(w.sendControl(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
 	return calls[source].Calls
 }
 
 func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 	t.Parallel()
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
-	w.start()
+	w.startCollector()
 	id := w.sandbox.World().Find(link.YouTube, sandbox.Normal)
 	tracked := w.track("https://youtu.be/" + id)
 	w.waitForCounts(tracked)
 	before := *w.video(tracked[0]).LatestViews
 	require.Positive(t, before)
 
-	w.control(http.MethodPut, "/_control/faults", map[string]any{"source": "youtube", "fault": "zeros"})
+	w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "youtube", "fault": "zeros"})
 	w.db.Clock.Advance(36 * time.Hour)
 	w.waitForLog("held back", "hundredth")
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
-	w.control(http.MethodDelete, "/_control/faults", nil)
+	w.sendControl(http.MethodDelete, "/_control/faults", nil)
 	w.startFastClock()
 	w.waitFor("the stored views have grown", func() bool { return *w.video(tracked[0]).LatestViews > before })
 }
@@ -130,8 +130,8 @@ func TestCollector_doesNotStoreZeroViewsOfAVideoThatHadViews(t *testing.T) {
 func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
 	t.Parallel()
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
-	w.start()
-	deleted := w.sandbox.World().Find(link.YouTube, sandbox.TurnsDeleted)
+	w.startCollector()
+	deleted := w.sandbox.World().Find(link.YouTube, sandbox.BecomesDeleted)
 	tracked := w.track("https://youtu.be/" + deleted)
 	correct, ok := w.sandbox.World().Video(link.YouTube, deleted, w.db.Clock.Now())
 	require.True(t, ok)
@@ -142,7 +142,7 @@ func TestCollector_keepsTheStoredCountsOfADeletedVideo(t *testing.T) {
 	}
 	w.waitForCounts(tracked)
 	before := *w.video(tracked[0]).LatestViews
-	w.db.Clock.Set(correct.TurnsAt.Add(48 * time.Hour))
+	w.db.Clock.Set(correct.ChangesAt.Add(48 * time.Hour))
 	w.waitForLog("no number written", deleted, "class=gone")
 	require.Equal(t, before, *w.video(tracked[0]).LatestViews)
 }
@@ -156,8 +156,8 @@ func TestTwoCollectors_fetchEachVideoOnlyOnce(t *testing.T) {
 		links[i] = fmt.Sprintf("https://www.youtube.com/watch?v=shared%04dA", i)
 	}
 	tracked := w.track(links...)
-	w.start()
-	w.start()
+	w.startCollector()
+	w.startCollector()
 	w.waitFor("every video was claimed", func() bool {
 		lanes, err := w.db.DueLanes(t.Context(), "youtube")
 		require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestTwoCollectors_fetchEachVideoOnlyOnce(t *testing.T) {
 		Batches  [][]string     `json:"batches"`
 		ByMethod map[string]int `json:"by_method"`
 	}
-	require.NoError(t, json.NewDecoder(w.control(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
+	require.NoError(t, json.NewDecoder(w.sendControl(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
 	asked := map[string]int{}
 	for _, b := range calls["youtube"].Batches {
 		for _, id := range b {

@@ -17,10 +17,10 @@ import (
 // with one claimed handle after the other, until it finds the video. The handle in its answer is the confirmed handle, and from then on it
 // is used for all organisations.
 
-// request returns the target t with the fields that a source needs. If no source has confirmed the handle of the account yet, request sets
-// it to the first handle from a caller's link.
-func (c *Collector) request(t queue.Target, now time.Time) source.Target {
-	t.NeedDetails = schedule.NeedsDetails(t, now) || attemptOf(t).Counted != nil
+// requestFor returns the target t with the fields that a source needs. If no source has confirmed the handle of the account yet, requestFor
+// sets the field Handle to the first handle from a caller's link.
+func (c *Collector) requestFor(t queue.Target, now time.Time) source.Target {
+	t.NeedDetails = schedule.NeedsDetails(t, now) || parseAttempt(t).Counted != nil
 	if t.Handle == "" && len(t.Handles) > 0 {
 		t.Handle, t.HandleClaimed = t.Handles[0], t.Handles[0] != ""
 	}
@@ -33,7 +33,8 @@ func (c *Collector) request(t queue.Target, now time.Time) source.Target {
 	return t
 }
 
-// search is the search for one video at a source that needs the handle of the video's account. Each call tries one of the known handles.
+// search is the state of the search for one video at a source that needs the handle of the video's account. Each call tries one of the known
+// handles.
 type search struct {
 	tried     []string       // handles from callers' links that were tried; "" for a link without a handle
 	confirmed *source.Result // result of a call with the confirmed handle that did not find the video; nil if there was no such call
@@ -42,9 +43,9 @@ type search struct {
 // searches contains one search for each video of a batch. The keys are the external ids of the videos.
 type searches map[string]*search
 
-// of returns the search for the video of the target t. The search contains the handles that were already tried for this video. If there is
-// no search for the video yet, of creates an empty one.
-func (all searches) of(t source.Target) *search {
+// searchFor returns the search for the video of the target t. The search contains the handles that were already tried for this video. If
+// there is no search for the video yet, searchFor creates an empty one.
+func (all searches) searchFor(t source.Target) *search {
 	if all[t.ExternalID] == nil {
 		all[t.ExternalID] = &search{}
 	}
@@ -54,14 +55,14 @@ func (all searches) of(t source.Target) *search {
 // notFound contains the classes of answers after which a search tries another handle.
 var notFound = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
-// next decides how the search continues after a call with the result r. The parameter t is the request of this call, with one handle, to
-// the source src. If the video was not found and further handles from callers' links are left, the result named again is the request with
-// the next handle. Otherwise it is nil, and the result named final is the result of the whole search.
-func (s *search) next(src source.Source, t source.Target, r source.Result) (final source.Result, again *source.Target) {
+// continueAfter decides how the search continues after a call to the source src with the request t and the result r. If the video was not
+// found and a further handle from a caller's link is left, nextRequest is the request with this handle. Otherwise nextRequest is nil, and
+// final is the result of the whole search.
+func (s *search) continueAfter(src source.Source, t source.Target, r source.Result) (final source.Result, nextRequest *source.Target) {
 	rest := t
 	switch {
 	case r.Class == quota.Paused:
-		return s.result(r), nil // the remaining handles are tried in the next fetch
+		return s.finalResult(r), nil // the remaining handles are tried in the next fetch
 	case t.Kind != source.KindVideo || r.Class == source.OK || r.Failed != nil || !src.AsksByHandle(t):
 		return r, nil
 	case len(t.Handles) > 0 && t.Handle == t.Handles[0]:
@@ -73,17 +74,17 @@ func (s *search) next(src source.Source, t source.Target, r source.Result) (fina
 		return r, nil
 	}
 	if len(rest.Handles) == 0 {
-		return s.result(r), nil
+		return s.finalResult(r), nil
 	}
 	rest.Handle, rest.HandleClaimed = rest.Handles[0], rest.Handles[0] != ""
 	rest.Link = link.UnderHandle(t.Platform, t.Link, rest.Handle)
 	return r, &rest
 }
 
-// result returns the result of the whole search. The parameter last is the result of its last call. If a call with the confirmed handle was
+// finalResult returns the result of the whole search. The parameter last is the result of its last call. If a call with the confirmed handle was
 // made, its result is the result of the search. Otherwise, if the video was not found under the handles from callers' links, the class of
 // the result is Unconfirmed: the video may exist under another handle.
-func (s *search) result(last source.Result) source.Result {
+func (s *search) finalResult(last source.Result) source.Result {
 	unconfirmed := len(s.tried) > 1 || len(s.tried) == 1 && (last.Class == quota.Paused || s.tried[0] != "" && slices.Contains(notFound, last.Class))
 	switch {
 	case s.confirmed != nil:

@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// claimTest tests organisations that track the same video by links with correct and wrong handles. A handle from a link is called claimed
-// until a source confirms it. The collector fetches only when the test calls fetchNext.
+// claimTest is the state of a test in which organisations track the same video by links with correct and wrong handles. A handle from a link
+// is called claimed until a source confirms it. The collector fetches only when the test calls fetchNext.
 type claimTest struct {
 	*testSystem
 	platform  link.Platform
@@ -68,7 +68,7 @@ func (c *claimTest) fetchNext() {
 	if next.After(c.db.Clock.Now()) {
 		c.db.Clock.Set(next)
 	}
-	busy, err := c.collector.Round(c.t.Context())
+	busy, err := c.collector.ClaimAndFetch(c.t.Context())
 	require.NoError(c.t, err)
 	require.True(c.t, busy)
 }
@@ -115,7 +115,7 @@ var byHandle = map[string]handlesCase{
 	"Instagram reel of the authorized account": {link.Instagram, (*testSystem).metaSources, (*testSystem).ownReel, instagramReel},
 	"Facebook video": {link.Facebook, (*testSystem).metaSources, func(w *testSystem) string { return w.sandbox.World().Find(link.Facebook, sandbox.Normal) },
 		func(handle, id string) string { return "https://www.facebook.com/" + handle + "/videos/" + id }},
-	"TikTok video of the account that has logged in": {link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.display()} },
+	"TikTok video of the account that has logged in": {link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displaySource()} },
 		func(w *testSystem) string {
 			return w.sandbox.World().Uploads(link.TikTok, w.sandbox.TikTokAccount(), w.db.Clock.Now())[0]
 		}, tiktokVideo},
@@ -163,7 +163,7 @@ func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing
 
 func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 	t.Parallel()
-	for order, attackersAfter := range map[string]int{"50 before the correct handle": 0, "25 before and 25 after the correct handle": 25, "50 after the correct handle": 50} {
+	for order, attackersAfter := range map[string]int{"50 wrong handles before the correct one": 0, "25 wrong handles before and 25 after the correct one": 25, "50 wrong handles after the correct one": 50} {
 		for _, fetched := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, wrong handles are fetched first: %v", order, fetched), func(t *testing.T) {
 				t.Parallel()
@@ -302,7 +302,7 @@ func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 		l, err := link.Parse(instagramReel(correct.Account.Handle, id))
 		require.NoError(t, err)
 		tn := c.newTenant(l.Canonical + "?hl=en")
-		c.newTenant(instagramReel(correct.Account.Handle, id)) // another organisation, so that the target stays in the queue while the first organisation does not track it
+		c.newTenant(instagramReel(correct.Account.Handle, id)) // another organisation tracks the video too, so that the target stays in the queue while the first organisation does not track the video
 		c.requireCountsWithin(1, tn)
 		before := c.callCount("instagram")
 		for range 10 {
@@ -311,7 +311,7 @@ func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 			require.NoError(t, err)
 			_, err = tn.org.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Lane: queue.LanePremium, Immediate: 1, Enqueue: 1})
 			require.NoError(t, err)
-			_, err = c.collector.Round(t.Context())
+			_, err = c.collector.ClaimAndFetch(t.Context())
 			require.NoError(t, err)
 		}
 		require.Equal(t, before, c.callCount("instagram"))

@@ -22,16 +22,17 @@ import (
 type accountScenario struct {
 	name   string
 	tamper tamperFunc
-	// known and unfetched are the expected outcomes of fetching the known and the unfetched account.
+	// The field known is the expected outcome of a fetch of the account called known, and the field unfetched that of a fetch of the account
+	// called unfetched.
 	known, unfetched outcome
-	listsOnly        bool // if true, only the answers with an account's list of videos are changed; for sources that request this list by separate calls
+	listsOnly        bool // if true, only the answers with an account's list of videos are changed, and the scenario runs only with sources that request this list by separate calls
 	onlyIf           func(testedSource) bool
 }
 
 // followerKeys are the names of the JSON members with a number of followers in the answers of all platforms and vendors.
 var followerKeys = []string{"subscriberCount", "followers_count", "follower_count", "followerCount", "fans"}
 
-// setFollowers sets every number of followers in an answer to value.
+// setFollowers returns a tamperFunc that replaces every number of followers in an answer by the parameter value.
 func setFollowers(value any) tamperFunc {
 	return func(_ *tampering, s *response) {
 		root := visitNodes(s.decoded(), func(key string, v any) any {
@@ -48,7 +49,7 @@ func setFollowers(value any) tamperFunc {
 }
 
 // forgeFollowers sets every number of followers in an answer to n. It records n as a wrong number of the unfetched account: the collector
-// cannot detect it, because it has no earlier number to compare.
+// cannot detect it, because no earlier number of this account is stored.
 func forgeFollowers(n int64) tamperFunc {
 	return func(b *tampering, s *response) {
 		setFollowers(n)(b, s)
@@ -85,8 +86,8 @@ func accountScenarios() []accountScenario {
 	separate := func(l testedSource) bool { return l.listCalls }
 	var all []accountScenario
 	add := func(list ...accountScenario) { all = append(all, list...) }
-	for name, value := range map[string]any{"negative": -5, "fractional": 1.5, "an object": object{"count": 7}, "a word": "many", "2^63-1": raw("9223372036854775807"),
-		"1e308": raw("1e308"), "true": true, "abbreviated": "1.2K"} {
+	for name, value := range map[string]any{"negative": -5, "fractional": 1.5, "an object": object{"count": 7}, "a word": "many", "2^63-1": rawText("9223372036854775807"),
+		"1e308": rawText("1e308"), "true": true, "abbreviated": "1.2K"} {
 		add(accountScenario{name: "followers are " + name, tamper: setFollowers(value), known: temporary, unfetched: temporary})
 	}
 	add(
@@ -155,7 +156,7 @@ func (r *accountRun) fetchDue() {
 	r.callTimes = append(r.callTimes, r.db.Clock.Now())
 	for busy := true; busy; {
 		var err error
-		busy, err = r.collector.Round(r.t.Context())
+		busy, err = r.collector.ClaimAndFetch(r.t.Context())
 		require.NoError(r.t, err, r.logged)
 	}
 }
@@ -229,7 +230,7 @@ func (h *hostileTest) runAccounts(t *testing.T, s accountScenario) {
 	require.NoError(t, err)
 	r := &accountRun{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
 	r.handles = [2]string{h.unusedAccount(), h.unusedAccount()}
-	defer (&scenarioRun{hostileTest: h, t: t}).end()
+	defer (&scenarioRun{hostileTest: h, t: t}).endScenario()
 	r.trackAccount(0)
 	r.fetchDue()
 	before := r.requireTrueCounts(0)
@@ -264,7 +265,7 @@ func (h *hostileTest) runAccounts(t *testing.T, s accountScenario) {
 		}
 	}
 	r.requireRecovery(indexes)
-	h.dialer.requireOnly(t, h.url)
+	h.dialer.requireOnlyAddress(t, h.url)
 }
 
 func (r *accountRun) requireRecovery(indexes []int) {

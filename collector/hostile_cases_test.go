@@ -19,12 +19,12 @@ type scenario struct {
 	// want has the expected outcomes for all sources that are not in wantBySource.
 	want         outcomes
 	wantBySource map[string]outcomes
-	// alsoRight has outcomes that are correct too, by name of the source. The source "youtube" has two ways to request videos that were
-	// fetched before: together with new videos, by the method that returns titles, or by the method that returns only counts.
-	alsoRight map[string]outcomes
+	// alsoCorrect has further outcomes that are also correct, by name of the source. The source "youtube" has two ways to request videos that
+	// were fetched before: together with new videos, by the method that returns titles, or by the method that returns only counts.
+	alsoCorrect map[string]outcomes
 	// missing are the names of the counts that the changed answer does not contain. Their stored values stay unchanged.
 	missing []string
-	onlyIf  func(testedSource) bool // returns true for the sources with which the scenario runs; nil means all sources
+	onlyIf  func(testedSource) bool // function that returns true for the sources with which the scenario runs; nil means all sources
 	// bothKnown is true if the platform changes its answers about the two videos that were fetched before (called known and unaffected, see
 	// outcomes). If bothKnown is false, the platform changes its answers about the videos that are called known and unfetched.
 	bothKnown  bool
@@ -32,16 +32,16 @@ type scenario struct {
 	timeout    time.Duration // timeout of a call; 0 means ten seconds
 }
 
-// affects returns true if the scenario makes the platform send changed answers about the video with the given index. The index 0 stands for
+// changesAnswersAbout returns true if the scenario makes the platform send changed answers about the video with the given index. The index 0 stands for
 // the video that was fetched before, 1 for the video that was never fetched, and 2 for the video about which the answers usually stay
 // correct: see outcomes.
-func (s scenario) affects(index int) bool {
+func (s scenario) changesAnswersAbout(index int) bool {
 	return s.bothKnown && index != 1 || !s.bothKnown && index != 2
 }
 
-// wantIn returns the expected outcomes for the source l. If l fetches each video by a separate call, changed answers about one video do not
+// wantedOutcomes returns the expected outcomes for the source l. If l fetches each video by a separate call, changed answers about one video do not
 // affect the other videos.
-func (s scenario) wantIn(l testedSource) outcomes {
+func (s scenario) wantedOutcomes(l testedSource) outcomes {
 	want, ok := s.wantBySource[l.name]
 	if !ok {
 		want = s.want
@@ -92,22 +92,22 @@ func scenarios() []scenario {
 func invalidCounts() []scenario {
 	var all []scenario
 	for name, value := range map[string]any{
-		"negative": -5, "fractional": 1.5, "1e308": raw("1e308"), "with an exponent": raw("1e3"), "minus zero": raw("-0"), "2^63": raw("9223372036854775808"),
-		"2^63-1": raw("9223372036854775807"), "twenty digits": raw(strings.Repeat("9", 20)), "a word": "many", "NaN as a string": "NaN", "Infinity as a string": "Infinity",
-		"empty": "", "with a space": " 12", "with a comma": "1,234", "abbreviated": "1.2K", "in Arabic digits": "١٢٣", "hexadecimal": "0x1F", "with a plus sign": "+12",
-		"with a NUL": "12\x00", "true": true, "a list": []any{12}, "an object": object{"count": 12}, "an empty list": []any{}, "negative as a string": "-12",
+		"negative": -5, "fractional": 1.5, "1e308": rawText("1e308"), "a number with an exponent": rawText("1e3"), "minus zero": rawText("-0"), "2^63": rawText("9223372036854775808"),
+		"2^63-1": rawText("9223372036854775807"), "twenty digits": rawText(strings.Repeat("9", 20)), "a word": "many", "NaN in a string": "NaN", "Infinity in a string": "Infinity",
+		"empty": "", "a string with a space": " 12", "a string with a comma": "1,234", "abbreviated": "1.2K", "in Arabic digits": "١٢٣", "hexadecimal": "0x1F", "a string with a plus sign": "+12",
+		"a string with a NUL": "12\x00", "true": true, "a list": []any{12}, "an object": object{"count": 12}, "an empty list": []any{}, "a negative number in a string": "-12",
 	} {
 		all = append(all, scenario{name: "views are " + name, tamper: setCounts(value, "views"), want: itemsFail})
 	}
 	for _, name := range []string{"likes", "comments", "shares", "bookmarks"} {
 		all = append(all,
 			scenario{name: name + " are an object", tamper: setCounts(object{"n": 1}, name), want: itemsFail, onlyIf: hasCounts(name)},
-			scenario{name: name + " are beyond 2^63", tamper: setCounts(raw("99999999999999999999"), name), want: itemsFail, onlyIf: hasCounts(name)})
+			scenario{name: name + " are beyond 2^63", tamper: setCounts(rawText("99999999999999999999"), name), want: itemsFail, onlyIf: hasCounts(name)})
 	}
 	return append(all,
 		scenario{name: "all counts are negative", tamper: setCounts(-5), want: itemsFail},
-		scenario{name: "NaN without quotes", tamper: setCounts(raw("NaN"), "views"), want: allFail},
-		scenario{name: "a number with a leading zero", tamper: setCounts(raw("0012"), "views"), want: allFail},
+		scenario{name: "NaN without quotes", tamper: setCounts(rawText("NaN"), "views"), want: allFail},
+		scenario{name: "views have a leading zero", tamper: setCounts(rawText("0012"), "views"), want: allFail},
 		scenario{name: "views occur twice", tamper: duplicateViews(7), want: allFail},
 		scenario{name: "numbers as strings", tamper: reformatCounts(func(n int64) any { return fmt.Sprint(n) }), want: allOK},
 		scenario{name: "strings as numbers", tamper: reformatCounts(func(n int64) any { return n }), want: allOK})
@@ -137,8 +137,8 @@ func plausibleCounts() []scenario {
 		{name: "views are a thousandth of the correct views", tamper: reformatCounts(func(n int64) any { return n / 1000 }, "views"), want: itemsHeldBack, wantBySource: older},
 		// The collector cannot detect the following wrong values. They stay stored until the next fetch.
 		{name: "likes and comments are exchanged", tamper: swapCounts("likes", "comments", false), want: allOK},
-		{name: "views are too low by a third", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
-		{name: "views are too high by three", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
+		{name: "views are a third lower than the correct views", tamper: forgeCounts(func(n int64) int64 { return n - n/3 }, "views"), want: allOK, wantBySource: fewer},
+		{name: "views are 3 higher than the correct views", tamper: forgeCounts(func(n int64) int64 { return n + 3 }, "views"), want: allOK},
 	}
 }
 
@@ -159,10 +159,10 @@ func wrongItems() []scenario {
 		{name: "an item has the counts of another item", tamper: copyCounts, bothKnown: true, want: outcomes{heldBack, "ok", "ok"}, onlyIf: isBatched},
 		{name: "items are missing", tamper: removeItems, want: outcomes{"gone", "gone", "ok"}, wantBySource: notListed, onlyIf: isBatched},
 		{name: "an item has the id of another video", tamper: replaceIDs(adjacentID), want: itemsFail, wantBySource: notShown, onlyIf: echoesIDs},
-		{name: "items with the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, onlyIf: echoesIDs},
-		{name: "ids in upper case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantBySource: notShown, onlyIf: hasLetterIDs},
+		{name: "all items have the id 0", tamper: replaceIDs(func(string) string { return "0" }), want: itemsFail, onlyIf: echoesIDs},
+		{name: "ids are in upper case", tamper: replaceIDs(strings.ToUpper), want: itemsFail, wantBySource: notShown, onlyIf: hasLetterIDs},
 		{name: "items are null", tamper: func(b *tampering, s *response) {
-			b.eachList(s, func(list []any, isTampered func(any) bool) []any {
+			b.changeEachList(s, func(list []any, isTampered func(any) bool) []any {
 				for i := range list {
 					if isTampered(list[i]) {
 						list[i] = nil
@@ -172,10 +172,10 @@ func wrongItems() []scenario {
 			})
 		}, want: itemsFail, onlyIf: isBatched},
 		{name: "items occur twice", tamper: func(b *tampering, s *response) {
-			b.eachList(s, func(list []any, _ func(any) bool) []any { return append(list, list...) })
+			b.changeEachList(s, func(list []any, _ func(any) bool) []any { return append(list, list...) })
 		}, want: allOK, onlyIf: isBatched},
-		{name: "items in reverse order", tamper: func(b *tampering, s *response) {
-			b.eachList(s, func(list []any, _ func(any) bool) []any {
+		{name: "items are in reverse order", tamper: func(b *tampering, s *response) {
+			b.changeEachList(s, func(list []any, _ func(any) bool) []any {
 				for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 					list[i], list[j] = list[j], list[i]
 				}

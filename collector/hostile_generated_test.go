@@ -56,7 +56,7 @@ func (g *generator) tamper(seed, n uint64) tamperFunc {
 		g.rng = rand.New(rand.NewPCG(seed, n)) // all calls of one fetch get the same random numbers
 		root := s.decoded()
 		if root == nil || g.rng.IntN(10) == 0 {
-			g.bytes(s)
+			g.changeBytes(s)
 			return
 		}
 		for range 1 + g.rng.IntN(3) {
@@ -123,18 +123,18 @@ func visitNodes(root any, change func(key string, v any) any) any {
 }
 
 // null is returned by callbacks of visitNodes to write a JSON null. The result nil would leave the node unchanged.
-var null = raw("null")
+var null = rawText("null")
 
 // replace returns a random replacement of the JSON node v. If the result single is true, the caller must not change any other node of the
 // answer, because a second change could make wrong counts plausible.
 func (g *generator) replace(key string, v any) (with any, single bool) {
 	switch inner := v.(type) {
 	case object:
-		if with, single, ok := g.members(key, inner); ok {
+		if with, single, ok := g.changeMembers(key, inner); ok {
 			return with, single
 		}
 	case []any:
-		if with, ok := g.elements(key, inner); ok {
+		if with, ok := g.changeElements(key, inner); ok {
 			return with, false
 		}
 	}
@@ -142,13 +142,13 @@ func (g *generator) replace(key string, v any) (with any, single bool) {
 		g.recordChange("%s removed", key)
 		return removedNode{}, false
 	}
-	value := g.value(key)
+	value := g.invalidValue(key)
 	g.recordChange("%s = %.40v", key, value)
 	return value, false
 }
 
-// members renames, duplicates or exchanges random members of the JSON object o. The result ok is false if o was not changed.
-func (g *generator) members(key string, o object) (with any, single, ok bool) {
+// changeMembers renames, duplicates or exchanges random members of the JSON object o. The result ok is false if o was not changed.
+func (g *generator) changeMembers(key string, o object) (with any, single, ok bool) {
 	names := slices.Sorted(maps.Keys(o))
 	if len(names) == 0 {
 		return nil, false, false
@@ -164,11 +164,11 @@ func (g *generator) members(key string, o object) (with any, single, ok bool) {
 		g.recordChange("member %s.%s renamed to %q", key, one, renamed)
 		return o, false, true
 	case 1:
-		o[duplicateMark+one] = g.value(one)
+		o[duplicateMark+one] = g.invalidValue(one)
 		g.recordChange("member %s.%s duplicated", key, one)
 		return o, false, true
 	case 2:
-		if !g.swappable(one, other) || scalarText(o[one]) == "" || scalarText(o[other]) == "" {
+		if !g.mayExchange(one, other) || scalarText(o[one]) == "" || scalarText(o[other]) == "" {
 			return nil, false, false
 		}
 		o[one], o[other] = o[other], o[one]
@@ -178,9 +178,9 @@ func (g *generator) members(key string, o object) (with any, single, ok bool) {
 	return nil, false, false
 }
 
-// swappable returns true if the JSON members with the names first and second may be exchanged. This is so if neither is a count, or if both
+// mayExchange returns true if the JSON members with the names first and second may be exchanged. This is so if neither is a count, or if both
 // are counts and one of them is the views. The collector could not detect any other exchange.
-func (g *generator) swappable(first, second string) bool {
+func (g *generator) mayExchange(first, second string) bool {
 	views, counted := g.isCount("views", first) || g.isCount("views", second), 0
 	for _, name := range []string{first, second} {
 		for _, count := range countNames {
@@ -198,9 +198,9 @@ func (g *generator) isCount(count, member string) bool {
 	return slices.ContainsFunc(g.testedSource.counts[count], func(path string) bool { return path[strings.LastIndexByte(path, '.')+1:] == member })
 }
 
-// elements returns a changed copy of a JSON list: an element is repeated, removed or nested, or the order is reversed. It returns false if
+// changeElements returns a changed copy of a JSON list: an element is repeated, removed or nested, or the order is reversed. It returns false if
 // it changed nothing.
-func (g *generator) elements(key string, list []any) (any, bool) {
+func (g *generator) changeElements(key string, list []any) (any, bool) {
 	if len(list) == 0 {
 		return nil, false
 	}
@@ -226,13 +226,13 @@ func (g *generator) elements(key string, list []any) (any, bool) {
 	return nil, false
 }
 
-// value returns a random invalid value for the JSON member key. Zero is never returned for likes, comments, shares or bookmarks, because
+// invalidValue returns a random invalid value for the JSON member key. Zero is never returned for likes, comments, shares or bookmarks, because
 // the collector cannot detect a wrong zero in these counts.
-func (g *generator) value(key string) any {
+func (g *generator) invalidValue(key string) any {
 	values := []any{null, true, false, "", "x", "-7", " 7", "7.0", "1e3", "\x00", "٧", "javascript:alert(1)", "9223372036854775808", "PT-5S", "9999-99-99T00:00:00Z",
-		-7, raw("-0"), raw("1.5"), raw("1e3"), raw("1e400"), raw("9223372036854775807"), raw("99999999999999999999"), raw("NaN"), raw("Infinity"), raw("'7'"), raw("007"),
-		raw(`"\ud800"`), raw("\"\xff\""), object{}, []any{}, object{"n": 7}, []any{7, "7", nil}, strings.Repeat("long ", 20_000),
-		raw(strings.Repeat("[", 100) + strings.Repeat("]", 100)), raw(strings.Repeat("[", 10_000)), "<script>", "../../etc/passwd", "http://169.254.169.254/"}
+		-7, rawText("-0"), rawText("1.5"), rawText("1e3"), rawText("1e400"), rawText("9223372036854775807"), rawText("99999999999999999999"), rawText("NaN"), rawText("Infinity"), rawText("'7'"), rawText("007"),
+		rawText(`"\ud800"`), rawText("\"\xff\""), object{}, []any{}, object{"n": 7}, []any{7, "7", nil}, strings.Repeat("long ", 20_000),
+		rawText(strings.Repeat("[", 100) + strings.Repeat("]", 100)), rawText(strings.Repeat("[", 10_000)), "<script>", "../../etc/passwd", "http://169.254.169.254/"}
 	if g.isCount("views", key) || !g.isAnyCount(key) {
 		values = append(values, 0, "0")
 	}
@@ -243,9 +243,9 @@ func (g *generator) isAnyCount(member string) bool {
 	return slices.ContainsFunc(countNames, func(count string) bool { return g.isCount(count, member) })
 }
 
-// bytes changes the body of an answer at random: it cuts the body, inserts or changes one byte, or replaces the whole body. It never
+// changeBytes changes the body of an answer at random: it cuts the body, inserts or changes one byte, or replaces the whole body. It never
 // changes a digit, because the result could be a plausible count.
-func (g *generator) bytes(s *response) {
+func (g *generator) changeBytes(s *response) {
 	if len(s.body) == 0 {
 		return
 	}
@@ -300,7 +300,7 @@ func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 				t.Parallel()
 				h := newHostileTest(t, "sqlite", l)
 				for n := i; n < *hostileCount; n += len(all) * answersPerRun {
-					h.runGenerated(t, c, n, len(all))
+					h.sendGeneratedAnswers(t, c, n, len(all))
 				}
 			})
 		}
@@ -312,12 +312,12 @@ func TestHostile_randomlyChangedAnswersDoNotLeadToWrongCounts(t *testing.T) {
 	})
 }
 
-// runGenerated fetches three videos again and again, up to answersPerRun times, each time with another randomly changed answer. The answers
+// sendGeneratedAnswers fetches three videos again and again, up to answersPerRun times, each time with another randomly changed answer. The answers
 // have the numbers n, n+step, n+2*step …
-func (h *hostileTest) runGenerated(t *testing.T, c *tally, n, step int) {
+func (h *hostileTest) sendGeneratedAnswers(t *testing.T, c *tally, n, step int) {
 	t.Helper()
-	r := h.begin(t)
-	defer r.end()
+	r := h.beginScenario(t)
+	defer r.endScenario()
 	for i := 0; i < answersPerRun && n < *hostileCount; i, n = i+1, n+step {
 		h.db.Clock.Advance(61 * time.Second) // the counts of the sandbox change every minute
 		now := store.InstantOf(h.db.Clock.Now())
@@ -341,7 +341,7 @@ func (h *hostileTest) runGenerated(t *testing.T, c *tally, n, step int) {
 		}
 	}
 	r.requireRecovery()
-	h.dialer.requireOnly(t, h.url)
+	h.dialer.requireOnlyAddress(t, h.url)
 }
 
 func (c *tally) report() string {

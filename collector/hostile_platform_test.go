@@ -47,7 +47,7 @@ type hostileTest struct {
 
 // tampering describes which answers of the platform are changed in a scenario, and how.
 type tampering struct {
-	mutex          sync.Mutex // locked while one answer is changed
+	mutex          sync.Mutex // a mutex that is locked while one answer is changed
 	testedSource   testedSource
 	tamperedIDs    []string // ids of the videos, or ids and handles of the accounts, whose answers are changed
 	tamper         tamperFunc
@@ -132,7 +132,7 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.sandbox.Handler().ServeHTTP(correct, asked)
 	s := &response{status: correct.Code, header: correct.Header(), body: correct.Body.Bytes()}
 	s.header.Del("Content-Length")
-	if b := h.active.Load(); b != nil && b.applies(r.URL.String()+string(body), s.body) != b.otherCalls {
+	if b := h.active.Load(); b != nil && b.appliesTo(r.URL.String()+string(body), s.body) != b.otherCalls {
 		b.changedAnswers.Add(1)
 		b.mutex.Lock()
 		b.tamper(b, s)
@@ -147,9 +147,9 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.body) // the client may have closed the connection
 }
 
-// applies returns true if the request or its correct answer contains a tampered id, or if the answer contains an id in listedIDs. If the
+// appliesTo returns true if the request or its correct answer contains a tampered id, or if the answer contains an id in listedIDs. If the
 // field listsOnly is true, only ids in listedIDs are considered.
-func (b *tampering) applies(request string, correct []byte) bool {
+func (b *tampering) appliesTo(request string, correct []byte) bool {
 	listed := slices.ContainsFunc(b.listedIDs, func(id string) bool { return bytes.Contains(correct, []byte(id)) })
 	if listed || b.listsOnly {
 		return listed
@@ -175,8 +175,8 @@ func (d *dialRecorder) dial(ctx context.Context, network, address string) (net.C
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
-// requireOnly checks that the client connected only to the address of the platform.
-func (d *dialRecorder) requireOnly(t require.TestingT, platform string) {
+// requireOnlyAddress checks that the client connected only to the address of the platform.
+func (d *dialRecorder) requireOnlyAddress(t require.TestingT, platform string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	require.Equal(t, []string{strings.TrimPrefix(platform, "http://")}, slices.Collect(maps.Keys(d.to)), "the collector must connect only to the address of the platform")
@@ -254,8 +254,8 @@ const (
 	duplicateMark = "reeltally-twice:"
 )
 
-// raw returns a string that the method encode writes as the given text without quotes, for example as an invalid number.
-func raw(text string) string { return rawMark + strconv.QuoteToASCII(text) }
+// rawText returns a string that the method encode writes as the given text without quotes, for example as an invalid number.
+func rawText(text string) string { return rawMark + strconv.QuoteToASCII(text) }
 
 // encode sets the body of the answer to the JSON text of the value root.
 func (s *response) encode(root any) {
@@ -285,9 +285,9 @@ func (s *response) encode(root any) {
 // object is a decoded JSON object.
 type object = map[string]any
 
-// eachItem decodes an answer and calls the function visit for each outermost JSON object with an id in tampering.tamperedIDs. It then
+// changeEachItem decodes an answer and calls the function visit for each outermost JSON object with an id in tampering.tamperedIDs. It then
 // encodes the answer with the changes that visit has made.
-func (b *tampering) eachItem(s *response, visit func(id string, item object)) {
+func (b *tampering) changeEachItem(s *response, visit func(id string, item object)) {
 	root := s.decoded()
 	b.walk(root, visit)
 	s.encode(root)
@@ -331,9 +331,9 @@ func scalarText(v any) string {
 	return ""
 }
 
-// eachList finds each JSON list with an object whose id is in tampering.tamperedIDs, and replaces the list by the result of the function
+// changeEachList finds each JSON list with an object whose id is in tampering.tamperedIDs, and replaces the list by the result of the function
 // change. The parameter isTampered of change is a function that reports whether an element of the list contains such an object.
-func (b *tampering) eachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
+func (b *tampering) changeEachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
 	isTampered := func(v any) bool {
 		found := false
 		b.walk(v, func(string, object) { found = true })
@@ -356,13 +356,13 @@ func (b *tampering) eachList(s *response, change func(list []any, isTampered fun
 	s.encode(walk(s.decoded()))
 }
 
-// eachCount calls the function change for each count of the tampered videos in an answer (see tampering.tamperedIDs). It passes the id of
+// changeEachCount calls the function change for each count of the tampered videos in an answer (see tampering.tamperedIDs). It passes the id of
 // the video and the name of the count, such as "views". The value of the count in the answer is parent[key].
-func (b *tampering) eachCount(s *response, change func(id, name string, parent object, key string)) {
-	b.eachItem(s, func(id string, item object) {
+func (b *tampering) changeEachCount(s *response, change func(id, name string, parent object, key string)) {
+	b.changeEachItem(s, func(id string, item object) {
 		for _, name := range slices.Sorted(maps.Keys(b.testedSource.counts)) {
 			for _, path := range b.testedSource.counts[name] {
-				parent, key, ok := lookup(item, path)
+				parent, key, ok := findMember(item, path)
 				if ok {
 					change(id, name, parent, key)
 				}
@@ -371,8 +371,8 @@ func (b *tampering) eachCount(s *response, change func(id, name string, parent o
 	})
 }
 
-// lookup follows a path such as "statistics.likes" in item. It returns the innermost object and key, or false if the path does not exist.
-func lookup(item object, path string) (object, string, bool) {
+// findMember follows a path such as "statistics.likes" in item. It returns the innermost object and key, or false if the path does not exist.
+func findMember(item object, path string) (object, string, bool) {
 	parts := strings.Split(path, ".")
 	for _, part := range parts[:len(parts)-1] {
 		inner, ok := item[part].(object)

@@ -25,13 +25,13 @@ func hostileTexts() []scenario {
 		{name: "a script in the title", tamper: withText("<script>alert(document.cookie)</script>"), want: allOK},
 		{name: "SQL in the title", tamper: withText("'; DROP TABLE videos; --"), want: allOK},
 		{name: "NUL in the title", tamper: withText("a\x00b"), want: allOK},
-		{name: "a lone surrogate in the title", tamper: withText(raw(`"a\ud800b"`)), want: allOK},
-		{name: "invalid UTF-8 in the title", tamper: withText(raw("\"a\xff\xfe\xc0\x80b\"")), want: allOK},
+		{name: "a lone surrogate in the title", tamper: withText(rawText(`"a\ud800b"`)), want: allOK},
+		{name: "invalid UTF-8 in the title", tamper: withText(rawText("\"a\xff\xfe\xc0\x80b\"")), want: allOK},
 		{name: "bidirectional control characters in the title", tamper: withText("\u202e\u2066abc"), want: allOK},
 		{name: "a title of 200,000 characters", tamper: withText(strings.Repeat("long ", 40_000)), want: allOK},
-		// The method of YouTube that returns only counts returns no titles.
+		// YouTube's method for counts (the source "youtube counts") returns no titles, so the scenario does not change its answers.
 		{name: "a title of ten megabytes", tamper: withText(strings.Repeat("A", 10<<20)), want: allFail,
-			wantBySource: map[string]outcomes{"youtube counts": allOK}, alsoRight: map[string]outcomes{"youtube": {"ok", "temporary", "ok"}}},
+			wantBySource: map[string]outcomes{"youtube counts": allOK}, alsoCorrect: map[string]outcomes{"youtube": {"ok", "temporary", "ok"}}},
 		{name: "a spreadsheet formula in the title", tamper: withText(`=HYPERLINK("http://evil.example")`), want: allOK},
 	}
 }
@@ -56,11 +56,11 @@ func errorStatuses() []scenario {
 		{name: "402", tamper: respondWith(402, jsonError), want: allWith("quota_spent")},
 		{name: "402 with HTML", tamper: respondWith(402, htmlPage), want: allFail},
 		{name: "403", tamper: respondWith(403, jsonError), want: allWith("auth_failed"), wantBySource: fallback,
-			alsoRight: map[string]outcomes{"youtube": {"quota_spent", "auth_failed", "quota_spent"}}},
+			alsoCorrect: map[string]outcomes{"youtube": {"quota_spent", "auth_failed", "quota_spent"}}},
 		{name: "403 with HTML", tamper: respondWith(403, htmlPage), want: allFail},
 		{name: "404", tamper: respondWith(404, jsonError), want: allWith("bad_request"), wantBySource: notFound},
 		{name: "404 with HTML", tamper: respondWith(404, htmlPage), want: allFail, wantBySource: fallback,
-			alsoRight: map[string]outcomes{"youtube": {"quota_spent", "temporary", "quota_spent"}}},
+			alsoCorrect: map[string]outcomes{"youtube": {"quota_spent", "temporary", "quota_spent"}}},
 		{name: "410", tamper: respondWith(410, jsonError), want: allWith("bad_request")},
 		{name: "418", tamper: respondWith(418, jsonError), want: allWith("bad_request")},
 		{name: "429", tamper: respondWith(429, jsonError), want: allWith("rate_limited")},

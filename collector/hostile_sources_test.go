@@ -185,9 +185,9 @@ func (h *hostileTest) ordinaryVideos(handle string) []sandbox.VideoTruth {
 	return found
 }
 
-// linkOf returns the link by which the tests track the video v. A link to Instagram contains the handle, because the source finds a video
-// only by the handle.
-func (h *hostileTest) linkOf(v sandbox.VideoTruth) string {
+// trackedLink returns the link by which the tests track the video v. For Instagram, the link contains the handle, because the source of the
+// Graph API needs the handle to find a video.
+func (h *hostileTest) trackedLink(v sandbox.VideoTruth) string {
 	if v.Platform == link.Instagram {
 		return "https://www.instagram.com/" + v.Account.Handle + "/reel/" + v.ID + "/"
 	}

@@ -11,10 +11,10 @@ import (
 	"unicode/utf16"
 )
 
-// setCounts sets the named counts of the tampered videos in an answer to value. If names is empty, it sets all counts.
+// setCounts replaces the named counts of the tampered videos in an answer by the parameter value. If names is empty, it replaces all counts.
 func setCounts(value any, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
-		b.eachCount(s, func(_, name string, at object, key string) {
+		b.changeEachCount(s, func(_, name string, at object, key string) {
 			if matchesAny(name, names) {
 				at[key] = value
 			}
@@ -30,7 +30,7 @@ func matchesAny(name string, names []string) bool {
 // removeCounts removes the named counts of the tampered videos from an answer. If names is empty, it removes all counts.
 func removeCounts(names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
-		b.eachCount(s, func(_, name string, at object, key string) {
+		b.changeEachCount(s, func(_, name string, at object, key string) {
 			if matchesAny(name, names) {
 				delete(at, key)
 			}
@@ -38,10 +38,11 @@ func removeCounts(names ...string) tamperFunc {
 	}
 }
 
-// reformatCounts replaces each named count n of the tampered videos in an answer by spell(n). If names is empty, it replaces all counts.
+// reformatCounts replaces each named count n of the tampered videos in an answer by the result of spell(n). If names is empty, it replaces
+// all counts.
 func reformatCounts(spell func(n int64) any, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
-		b.eachCount(s, func(_, name string, at object, key string) {
+		b.changeEachCount(s, func(_, name string, at object, key string) {
 			if n, err := strconv.ParseInt(scalarText(at[key]), 10, 64); err == nil && matchesAny(name, names) {
 				at[key] = spell(n)
 			}
@@ -49,24 +50,24 @@ func reformatCounts(spell func(n int64) any, names ...string) tamperFunc {
 	}
 }
 
-// forgeCounts replaces each named count n of the tampered videos in an answer by change(n). It records the wrong values, which the
-// collector cannot detect.
+// forgeCounts replaces each named count n of the tampered videos in an answer by the result of change(n). It records these wrong values,
+// because the collector cannot detect them.
 func forgeCounts(change func(n int64) int64, names ...string) tamperFunc {
 	return func(b *tampering, s *response) {
-		b.eachCount(s, func(id, name string, at object, key string) {
+		b.changeEachCount(s, func(id, name string, at object, key string) {
 			n, err := strconv.ParseInt(scalarText(at[key]), 10, 64)
 			if err != nil || !matchesAny(name, names) {
 				return
 			}
 			n = change(n)
 			b.addForged(id, n)
-			at[key] = sameType(at[key], n)
+			at[key] = inTypeOf(at[key], n)
 		})
 	}
 }
 
-// sameType returns n in the type of sample, a decoded JSON value: as a string if sample is a string, and as a number otherwise.
-func sameType(sample any, n int64) any {
+// inTypeOf returns n in the type of sample, a decoded JSON value: as a string if sample is a string, and as a number otherwise.
+func inTypeOf(sample any, n int64) any {
 	if _, ok := sample.(string); ok {
 		return strconv.FormatInt(n, 10)
 	}
@@ -77,11 +78,11 @@ func sameType(sample any, n int64) any {
 // values as wrong counts that the collector cannot detect.
 func swapCounts(one, other string, detectable bool) tamperFunc {
 	return func(b *tampering, s *response) {
-		b.eachItem(s, func(id string, item object) {
+		b.changeEachItem(s, func(id string, item object) {
 			values := map[string]any{}
 			for _, name := range []string{one, other} {
 				for _, path := range b.testedSource.counts[name] {
-					if at, key, ok := lookup(item, path); ok {
+					if at, key, ok := findMember(item, path); ok {
 						values[name] = at[key]
 					}
 				}
@@ -91,7 +92,7 @@ func swapCounts(one, other string, detectable bool) tamperFunc {
 			}
 			for name, from := range map[string]string{one: other, other: one} {
 				for _, path := range b.testedSource.counts[name] {
-					if at, key, ok := lookup(item, path); ok {
+					if at, key, ok := findMember(item, path); ok {
 						at[key] = values[from]
 						if n, err := strconv.ParseInt(scalarText(values[from]), 10, 64); err == nil && !detectable {
 							b.addForged(id, n)
@@ -106,7 +107,7 @@ func swapCounts(one, other string, detectable bool) tamperFunc {
 // duplicateViews adds a second JSON member for the views, with the given value, to the data of each tampered video.
 func duplicateViews(value any) tamperFunc {
 	return func(b *tampering, s *response) {
-		b.eachCount(s, func(_, name string, at object, key string) {
+		b.changeEachCount(s, func(_, name string, at object, key string) {
 			if name == "views" {
 				at[duplicateMark+key] = value
 			}
@@ -116,7 +117,7 @@ func duplicateViews(value any) tamperFunc {
 
 // changeItems returns a tamperFunc that calls the function change for each item of an answer with an id in tampering.tamperedIDs.
 func changeItems(change func(id string, item object)) tamperFunc {
-	return func(b *tampering, s *response) { b.eachItem(s, change) }
+	return func(b *tampering, s *response) { b.changeEachItem(s, change) }
 }
 
 // replaceIDs replaces each id in tampering.tamperedIDs by replacement(id) in the whole body of an answer.
@@ -142,7 +143,7 @@ func adjacentID(id string) string {
 // swapIDs exchanges the ids of the two tampered videos in an answer. It changes only JSON members whose value is exactly the id, and not
 // longer texts that contain the id.
 func swapIDs(b *tampering, s *response) {
-	b.eachItem(s, func(id string, item object) {
+	b.changeEachItem(s, func(id string, item object) {
 		other := b.tamperedIDs[0]
 		if other == id {
 			other = b.tamperedIDs[1]
@@ -158,7 +159,7 @@ func swapIDs(b *tampering, s *response) {
 // copyCounts overwrites the counts of the first tampered video in an answer with the counts of the second tampered video.
 func copyCounts(b *tampering, s *response) {
 	found := map[string]object{}
-	b.eachItem(s, func(id string, item object) { found[id] = item })
+	b.changeEachItem(s, func(id string, item object) { found[id] = item })
 	if len(found) < 2 {
 		return
 	}
@@ -169,8 +170,8 @@ func copyCounts(b *tampering, s *response) {
 		}
 		for _, paths := range b.testedSource.counts {
 			for _, path := range paths {
-				from, key, ok := lookup(found[b.tamperedIDs[1]], path)
-				to, _, there := lookup(item, path)
+				from, key, ok := findMember(found[b.tamperedIDs[1]], path)
+				to, _, there := findMember(item, path)
 				if ok && there {
 					to[key] = from[key]
 				}
@@ -182,7 +183,7 @@ func copyCounts(b *tampering, s *response) {
 
 // removeItems removes the items of the tampered videos from the lists in an answer.
 func removeItems(b *tampering, s *response) {
-	b.eachList(s, func(list []any, isTampered func(any) bool) []any {
+	b.changeEachList(s, func(list []any, isTampered func(any) bool) []any {
 		kept := []any{}
 		for _, element := range list {
 			if !isTampered(element) {
@@ -297,7 +298,7 @@ func stall(percentage int) tamperFunc {
 
 // appendMillionItems appends a million zeros to each JSON list that contains a tampered video.
 func appendMillionItems(b *tampering, s *response) {
-	b.eachList(s, func(list []any, _ func(any) bool) []any {
-		return append(list, raw(strings.Repeat("0,", 1_000_000)+"0"))
+	b.changeEachList(s, func(list []any, _ func(any) bool) []any {
+		return append(list, rawText(strings.Repeat("0,", 1_000_000)+"0"))
 	})
 }

@@ -58,9 +58,9 @@ func countsOf(c sandbox.Counts) counts {
 	return out
 }
 
-// begin starts a scenario with three videos. It fetches two of them, which are called known and unaffected, but not the third one, which is
+// beginScenario starts a scenario with three videos. It fetches two of them, which are called known and unaffected, but not the third one, which is
 // called unfetched. It then advances the clock by 25 hours, so that all three videos are due.
-func (h *hostileTest) begin(t *testing.T) *scenarioRun {
+func (h *hostileTest) beginScenario(t *testing.T) *scenarioRun {
 	t.Helper()
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	run.track(first...)
 	run.fetchDue()
 	for _, i := range first {
-		require.Equal(t, run.correctCounts(i, h.db.Clock.Now()), run.latest(i), "the counts must be correct before the platform changes its answers: %s", h.logged)
+		require.Equal(t, run.correctCounts(i, h.db.Clock.Now()), run.latestCounts(i), "the counts must be correct before the platform changes its answers: %s", h.logged)
 	}
 	h.db.Clock.Advance(25 * time.Hour)
 	// The next fetch of all videos requests only counts, so that one call can fetch several videos.
@@ -83,13 +83,13 @@ func (h *hostileTest) begin(t *testing.T) *scenarioRun {
 	}
 	run.before = map[string]counts{}
 	for i, v := range run.videos {
-		run.before[v.ID] = run.latest(i)
+		run.before[v.ID] = run.latestCounts(i)
 	}
 	return run
 }
 
-// end empties the tables of the queue and of the budgets, so that the next scenario starts without pauses and targets.
-func (r *scenarioRun) end() {
+// endScenario empties the tables of the queue and of the budgets, so that the next scenario starts without pauses and targets.
+func (r *scenarioRun) endScenario() {
 	r.active.Store(nil)
 	for _, table := range []string{"fetch_subscriptions", "fetch_targets", "source_pauses", "source_refusals", "quota_windows"} {
 		r.db.Exec(r.t, "DELETE FROM "+table)
@@ -100,7 +100,7 @@ func (r *scenarioRun) track(indexes ...int) {
 	r.t.Helper()
 	links := make([]link.Link, len(indexes))
 	for i, at := range indexes {
-		l, err := link.Parse(r.linkOf(r.videos[at]))
+		l, err := link.Parse(r.trackedLink(r.videos[at]))
 		require.NoError(r.t, err)
 		links[i] = l
 	}
@@ -114,7 +114,7 @@ func (r *scenarioRun) fetchDue() {
 	r.callTimes = append(r.callTimes, r.db.Clock.Now())
 	for busy := true; busy; {
 		var err error
-		busy, err = r.collector.Round(r.t.Context())
+		busy, err = r.collector.ClaimAndFetch(r.t.Context())
 		require.NoError(r.t, err, r.logged)
 	}
 }
@@ -135,8 +135,8 @@ func (r *scenarioRun) correctCounts(index int, at time.Time) counts {
 	return all
 }
 
-// latest returns the latest counts of a video from the database.
-func (r *scenarioRun) latest(index int) counts {
+// latestCounts returns the latest counts of a video from the database.
+func (r *scenarioRun) latestCounts(index int) counts {
 	r.t.Helper()
 	rows := r.rows("SELECT %s FROM videos WHERE organisation_id = ? AND external_id = ?", "latest_", r.org.ID(), r.videos[index].ID)
 	if len(rows) == 0 {
@@ -145,8 +145,8 @@ func (r *scenarioRun) latest(index int) counts {
 	return rows[0]
 }
 
-// points returns the counts of all daily history points of a video.
-func (r *scenarioRun) points(index int) []counts {
+// dailyPoints returns the counts of all daily history points of a video.
+func (r *scenarioRun) dailyPoints(index int) []counts {
 	r.t.Helper()
 	return r.rows("SELECT %s FROM snapshots_daily WHERE organisation_id = ? AND video_id = (SELECT id FROM videos WHERE organisation_id = ? AND external_id = ?)",
 		"", r.org.ID(), r.org.ID(), r.videos[index].ID)
@@ -233,12 +233,12 @@ func (r *scenarioRun) requireTrueCountsAfter(what string) {
 				allowed[name] = append(allowed[name], n)
 			}
 		}
-		for _, c := range append(r.points(i), r.latest(i)) {
+		for _, c := range append(r.dailyPoints(i), r.latestCounts(i)) {
 			for name, n := range c {
 				require.Contains(r.t, append(allowed[name], r.forgedValues(v.ID)...), n, "%s has a wrong count of %s: %s", v.ID, name, what)
 			}
 		}
-		for name, n := range r.latest(i) {
+		for name, n := range r.latestCounts(i) {
 			sum[name] += n
 		}
 	}
@@ -277,7 +277,7 @@ func (r *scenarioRun) requireRecovery() {
 		at := r.target(i)
 		require.True(r.t, recovered(i), "%s did not recover: %+v:\n%s", v.ID, at, r.logged)
 		require.Equal(r.t, "active", at.state)
-		require.Equal(r.t, r.correctCounts(i, at.fetchedAt.Time()), r.latest(i), "%s", r.logged)
+		require.Equal(r.t, r.correctCounts(i, at.fetchedAt.Time()), r.latestCounts(i), "%s", r.logged)
 	}
 	r.requireTrueCounts()
 }
@@ -302,7 +302,7 @@ func (r *scenarioRun) fetchTampered(s scenario) {
 	r.t.Helper()
 	r.tampering = &tampering{testedSource: r.testedSource, tamper: s.tamper, otherCalls: s.otherCalls}
 	for i, v := range r.videos {
-		if s.affects(i) {
+		if s.changesAnswersAbout(i) {
 			r.tampering.tamperedIDs = append(r.tampering.tamperedIDs, v.ID)
 		}
 	}
@@ -320,22 +320,22 @@ func (r *scenarioRun) requireNotGone() {
 	}
 }
 
-func (h *hostileTest) run(t *testing.T, s scenario) {
+func (h *hostileTest) runScenario(t *testing.T, s scenario) {
 	t.Helper()
 	if s.timeout > 0 {
 		h.restart(s.timeout)
 		defer h.restart(10 * time.Second)
 	}
-	r := h.begin(t)
-	defer r.end()
+	r := h.beginScenario(t)
+	defer r.endScenario()
 	r.fetchTampered(s)
 	r.requireTrueCounts()
 	r.requireNotGone()
-	now, want := h.db.Clock.Now(), s.wantIn(h.testedSource)
-	alsoRight := s.alsoRight[h.testedSource.name]
+	now, want := h.db.Clock.Now(), s.wantedOutcomes(h.testedSource)
+	alsoCorrect := s.alsoCorrect[h.testedSource.name]
 	for i, expected := range []outcome{want.known, want.unfetched, want.unaffected} {
 		v := r.videos[i]
-		if also := []outcome{alsoRight.known, alsoRight.unfetched, alsoRight.unaffected}[i]; r.outcome(i) == also {
+		if also := []outcome{alsoCorrect.known, alsoCorrect.unfetched, alsoCorrect.unaffected}[i]; r.outcome(i) == also {
 			expected = also
 		}
 		if i == 2 && r.outcome(i) == "ok" {
@@ -347,7 +347,7 @@ func (h *hostileTest) run(t *testing.T, s scenario) {
 		require.Equal(t, expected, r.outcome(i), "%s, video %d: %+v\n%s", v.ID, i, r.target(i), h.logged)
 		before := r.before[v.ID]
 		if expected != "ok" {
-			require.Equal(t, before, r.latest(i), "video %d", i)
+			require.Equal(t, before, r.latestCounts(i), "video %d", i)
 			require.Greater(t, r.target(i).nextAt, store.InstantOf(now), "the target must be due again later")
 			continue
 		}
@@ -363,14 +363,14 @@ func (h *hostileTest) run(t *testing.T, s scenario) {
 			}
 		}
 		maps.DeleteFunc(correct, func(name string, _ int64) bool { return r.testedSource.counts[name] == nil })
-		require.Equal(t, correct, r.latest(i), "video %d: %s", i, h.logged)
+		require.Equal(t, correct, r.latestCounts(i), "video %d: %s", i, h.logged)
 	}
 	r.requireRecovery()
-	h.dialer.requireOnly(t, h.url)
+	h.dialer.requireOnlyAddress(t, h.url)
 }
 
-// allCombinations runs each scenario with every source on every database engine, which takes a quarter of an hour. By default each scenario
-// runs with two sources on SQLite and with one source on PostgreSQL.
+// allCombinations is a flag. If it is set, the test runs each scenario with every source on every database engine, which takes a quarter of
+// an hour. By default, it runs each scenario with two sources on SQLite and with one source on PostgreSQL.
 var allCombinations = flag.Bool("hostile.everywhere", false, "run every scenario with every source on every database engine")
 
 // TestHostile_detectablyWrongCountsOfVideosAreNotStored lets the platform send invalid and wrong answers to each source. It checks the
@@ -402,7 +402,7 @@ func TestHostile_detectablyWrongCountsOfVideosAreNotStored(t *testing.T) {
 				t.Parallel()
 				h := newHostileTest(t, engine, l)
 				for _, s := range table { // all scenarios use one database, which is much faster than a new database for each scenario
-					t.Run(s.name, func(t *testing.T) { h.run(t, s) })
+					t.Run(s.name, func(t *testing.T) { h.runScenario(t, s) })
 				}
 			})
 		}

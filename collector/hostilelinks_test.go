@@ -45,7 +45,7 @@ type compromisedHosts struct {
 	cached       map[string]cachedAnswer
 }
 
-func (h *compromisedHosts) use(link string, redirect int) {
+func (h *compromisedHosts) answerWith(link string, redirect int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.link, h.redirect = link, redirect
@@ -230,7 +230,7 @@ func TestHostileLinks_sourcesConnectOnlyToTheirHosts(t *testing.T) {
 	t.Cleanup(client.Close)
 	sources := w.defaultSources(client)
 	ask := func(hostileLink string, redirect int) int64 {
-		attacker.use(hostileLink, redirect)
+		attacker.answerWith(hostileLink, redirect)
 		var answered atomic.Int64
 		var work sync.WaitGroup
 		for _, s := range sources {

@@ -213,12 +213,12 @@ func (k *killTest) serveWithFaults(w http.ResponseWriter, r *http.Request) {
 	if !next.answer {
 		k.ServeHTTP(w, r)
 	}
-	k.armNextFault()
+	k.scheduleNextFault()
 }
 
-// armNextFault sets k.countdown to the number of calls to the platforms after which the first fault in k.faults happens. It sets
+// scheduleNextFault sets k.countdown to the number of calls to the platforms after which the first fault in k.faults happens. It sets
 // k.countdown to 0 if k.faults is empty.
-func (k *killTest) armNextFault() {
+func (k *killTest) scheduleNextFault() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.faults) > 0 {
@@ -234,8 +234,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// startMissing starts every collector process that is not running, as a supervisor would do.
-func (k *killTest) startMissing() {
+// startMissingCollectors starts every collector process that is not running, as a supervisor would do.
+func (k *killTest) startMissingCollectors() {
 	k.t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -268,8 +268,8 @@ func (k *killTest) startMissing() {
 	}
 }
 
-// stop sends SIGTERM to all collector processes and waits until they have exited.
-func (k *killTest) stop() {
+// stopCollectors sends SIGTERM to all collector processes and waits until they have exited.
+func (k *killTest) stopCollectors() {
 	k.t.Helper()
 	for _, p := range k.processes {
 		require.NoError(k.t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -298,7 +298,7 @@ type progress struct {
 	calls, left int64
 }
 
-func (k *killTest) progress(end time.Time) progress {
+func (k *killTest) measureProgress(end time.Time) progress {
 	p := progress{calls: k.called.Load()}
 	err := k.db.Raw(k.t).QueryRowContext(k.t.Context(), `SELECT (SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL) + (SELECT COUNT(*) FROM `+dueTargets+`)`,
 		store.InstantOf(end)).Scan(&p.left)
@@ -308,11 +308,11 @@ func (k *killTest) progress(end time.Time) progress {
 	return p
 }
 
-// tick sets the clock to the time start and waits until the collectors have fetched all due targets. Meanwhile it causes the given faults.
-func (k *killTest) tick(start time.Time, faults []fault) {
+// runTick sets the clock to the time start and waits until the collectors have fetched all due targets. Meanwhile it causes the given faults.
+func (k *killTest) runTick(start time.Time, faults []fault) {
 	k.t.Helper()
 	k.faults = faults
-	k.armNextFault()
+	k.scheduleNextFault()
 	k.clock.Set(start)
 	end := func() time.Time { return k.clock.Now() }
 	if start.Equal(start.Truncate(24 * time.Hour).Add(lastTick)) {
@@ -332,12 +332,12 @@ func (k *killTest) tick(start time.Time, faults []fault) {
 		case <-timeout.C:
 			require.Fail(k.t, "the collectors did not finish in time", "%s", start)
 		}
-		k.startMissing()
+		k.startMissingCollectors()
 		if !k.hasWork(end()) {
 			break
 		}
 		if n%idlePolls == 0 {
-			now := k.progress(end())
+			now := k.measureProgress(end())
 			if now == before && k.clock.Now().Add(clockStep).Day() == start.Day() { // nothing has changed: advance the clock, but not to the next day
 				k.clock.Advance(clockStep)
 			}
@@ -356,7 +356,7 @@ func (k *killTest) tick(start time.Time, faults []fault) {
 			k.crashed++
 		} else {
 			k.processes[k.rng.IntN(len(k.processes))].kill()
-			k.startMissing()
+			k.startMissingCollectors()
 		}
 	}
 }
@@ -378,7 +378,7 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 	k.track(k.findVideos(link.YouTube, rest/2-newPerDay*days, 50), true)
 	k.track(k.findVideos(link.TikTok, rest/2-newPerDay*days, 50), true)
 	k.track(k.findVideos(link.Instagram, instagram, 50), true)
-	k.startMissing()
+	k.startMissingCollectors()
 	began, started := k.clock.Now(), time.Now()
 	for day := range days {
 		if day > 0 {
@@ -389,11 +389,11 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 		}
 		apart := 24 * time.Hour / time.Duration(*killedTicks)
 		for n := range *killedTicks {
-			k.tick(began.Add(lastTick-time.Duration(*killedTicks-1-n)*apart), faultsByTick[*killedTicks*day+n])
+			k.runTick(began.Add(lastTick-time.Duration(*killedTicks-1-n)*apart), faultsByTick[*killedTicks*day+n])
 		}
-		k.t.Logf("day %3d of %d after %s: calls %v; %d killed, %d database crashes, %d exited without being killed", day+1, days, time.Since(started).Round(time.Second), k.total(), k.killed, k.crashed, k.exited)
+		k.t.Logf("day %3d of %d after %s: calls %v; %d killed, %d database crashes, %d exited without being killed", day+1, days, time.Since(started).Round(time.Second), k.totalUsedUnits(), k.killed, k.crashed, k.exited)
 	}
-	k.stop()
+	k.stopCollectors()
 	for window, n := range k.units {
 		budget, _, _ := strings.Cut(window, " ")
 		require.LessOrEqual(k.t, n, k.limits[budget], "%s: more units used than the budget has", window)

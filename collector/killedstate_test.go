@@ -165,10 +165,10 @@ func TestKilledCollectors_storeTheSamePointsAsAnUndisturbedCollector(t *testing.
 	var report strings.Builder
 	fmt.Fprintf(&report, "%d videos, %d days, %d organisations; %d kills of one of three collectors, %d database crashes; %d targets reclaimed from dead collectors, %d collectors exited without being killed\n",
 		*killedVideos, *killedDays, *simulatedOrgs, disturbed.killed, disturbed.crashed, reclaimed, disturbed.exited)
-	fmt.Fprintf(&report, "calls undisturbed: %v; disturbed: %v\n", undisturbed.total(), disturbed.total())
+	fmt.Fprintf(&report, "calls undisturbed: %v; disturbed: %v\n", undisturbed.totalUsedUnits(), disturbed.totalUsedUnits())
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		rows := want[name]
-		missing, extra := notIn(rows, got[name]), notIn(got[name], rows)
+		missing, extra := rowsNotIn(rows, got[name]), rowsNotIn(got[name], rows)
 		fmt.Fprintf(&report, "%s: %d rows, %d differ\n", name, len(rows), max(len(missing), len(extra)))
 		for i := range min(5, max(len(missing), len(extra))) {
 			t.Logf("%s:\n undisturbed %v\n disturbed   %v", name, rowAt(missing, i), rowAt(extra, i))
@@ -184,13 +184,13 @@ func TestKilledCollectors_storeTheSamePointsAsAnUndisturbedCollector(t *testing.
 		if name != "weekly points" || *killedDays > store.DailyDays+31 {
 			require.NotEmpty(t, want[name], name)
 		}
-		require.Empty(t, notIn(want[name], got[name]), name)
-		require.Empty(t, notIn(got[name], want[name]), name)
+		require.Empty(t, rowsNotIn(want[name], got[name]), name)
+		require.Empty(t, rowsNotIn(got[name], want[name]), name)
 	}
 }
 
-// notIn returns the elements of rows that do not occur in excluded. Both slices must be sorted.
-func notIn(rows, excluded []string) []string {
+// rowsNotIn returns the elements of rows that do not occur in excluded. Both slices must be sorted.
+func rowsNotIn(rows, excluded []string) []string {
 	var left []string
 	for _, r := range rows {
 		if _, found := slices.BinarySearch(excluded, r); !found {

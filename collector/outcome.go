@@ -43,17 +43,17 @@ var refusalRules = map[source.Class]struct {
 // source may have them, t is due immediately at the next source. The parameter mixedUp is true if the views in r are probably those of
 // another video of the same batch.
 func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
-	a := attemptOf(t)
+	a := parseAttempt(t)
 	if r.Class == source.OK && a.Counted == nil {
 		return w.numbersOutcome(t, a, r, mixedUp, now)
 	}
-	asked := w.withResult(a, r, now)
+	asked := w.withAnswer(a, r, now)
 	next := w.nextSource(t, asked)
 	switch {
 	case next != nil && r.Class != source.OK && (a.Counted != nil || w.needsNextSource(t, r)):
-		o := unchanged(t)
+		o := unchangedOutcome(t)
 		o.Detail = r.Detail
-		return continued(o, asked, next, now)
+		return continueWith(o, asked, next, now)
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, r, now)
 	case r.Class == quota.Paused:
@@ -77,7 +77,7 @@ func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
 	if t.FetchedAt != nil {
 		last = *t.FetchedAt
 	}
-	latest := last.Time().Add(w.plan(t).Interval(t) * 3 / 2)
+	latest := last.Time().Add(w.planFor(t).Interval(t) * 3 / 2)
 	return t.Lane == queue.LaneInteractive || r.Class == quota.Paused && r.Failed.RetryAt.After(latest)
 }
 
@@ -87,12 +87,12 @@ func (w *worker) numbersOutcome(t queue.Target, a attempt, r source.Result, mixe
 	if o.Facts != nil && t.NeedDetails && lacksDetails(o.Facts) {
 		facts := *o.Facts
 		facts.Views, facts.Likes, facts.Comments, facts.Shares, facts.Bookmarks = nil, nil, nil, nil, nil
-		asked := attempt{Answers: a.Answers, Counted: &counted{w.source.Name(), &facts}}
+		asked := attempt{Answers: a.Answers, Counted: &countsSource{w.source.Name(), &facts}}
 		if next := w.nextSource(t, asked); next != nil {
-			return continued(o, asked, next, now)
+			return continueWith(o, asked, next, now)
 		}
 	}
-	w.end(&o, a, lastingClasses...)
+	w.endAttempt(&o, a, lastingClasses...)
 	return o
 }
 
@@ -102,7 +102,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Pace: t.Pace,
 		Fetch: &queue.FetchChange{Status: queue.FetchOK, Attempted: true}}
 	if a := r.Account; a != nil && a.Private != nil && *a.Private && !a.Listed {
-		o.Fetch.Status, o.Fetch.Reason = queue.FetchPrivate, fetchstatus.PrivateAccount(w.source.Name())
+		o.Fetch.Status, o.Fetch.Reason = queue.FetchPrivate, fetchstatus.PrivateAccountReason(w.source.Name())
 	}
 	suspicion := verify.Check(t, r, mixedUp, now)
 	switch {
@@ -121,30 +121,30 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 		o.Details = t.NeedDetails && o.Facts.Title != nil && o.Facts.Username != nil
 		o.Pace = schedule.PaceOf(t, r.Facts, now)
 	}
-	o.NextAt = store.InstantOf(w.plan(t).Next(t, o.Pace, now))
+	o.NextAt = store.InstantOf(w.planFor(t).Next(t, o.Pace, now))
 	return o
 }
 
 // detailsOutcome returns the outcome at the end of an attempt in which one source gave the counts of a video and further sources were asked
 // for its missing details. The parameter r is the result of the source that was asked last.
 func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
-	o := unchanged(t)
+	o := unchangedOutcome(t)
 	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
 	if r.Class == source.OK {
 		o.Source, o.Facts, o.DetailsOnly = w.provenance(r), a.Counted.Facts, true
 		fillDetails(o.Facts, r.Facts)
 		o.Details = o.Facts.Title != nil && o.Facts.Username != nil
 	}
-	o.NextAt = store.InstantOf(w.plan(t).Next(t, t.Pace, now))
-	w.end(&o, a, lastingClasses...)
+	o.NextAt = store.InstantOf(w.planFor(t).Next(t, t.Pace, now))
+	w.endAttempt(&o, a, lastingClasses...)
 	return o
 }
 
 // pausedOutcome returns the outcome for a target whose source is paused. The target is due when the pause ends, or after about longestDefer
 // if the pause is longer.
 func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) ingest.Outcome {
-	o := unchanged(t)
-	o.Fetch = fetchstatus.Paused(t, w.source.Name(), r.Failed.RetryAt, r.Failed.Class, r.Detail, now)
+	o := unchangedOutcome(t)
+	o.Fetch = fetchstatus.ChangeDuringPause(t, w.source.Name(), r.Failed.RetryAt, r.Failed.Class, r.Detail, now)
 	o.Detail, o.NextAt = r.Detail, store.InstantOf(r.Failed.RetryAt)
 	if soon := now.Add(schedule.Jitter(longestDefer)); soon.Before(r.Failed.RetryAt) {
 		o.NextAt = store.InstantOf(soon)
@@ -155,22 +155,22 @@ func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) i
 // lastOutcome returns the outcome after no source could answer for a target. If a call to an earlier source failed, or if an earlier source
 // is paused, the target does not count as refused, because the earlier source will be asked again.
 func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
-	if failed := a.find(source.Temporary); failed != nil {
+	if failed := a.firstOfClass(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
 		o := w.refusedOutcome(t, a, r, now)
-		o.Fetch = fetchstatus.Refused(w.Sources, o, r.Class, failed.Source)
+		o.Fetch = fetchstatus.ChangeAfterRefusal(w.Sources, o, r.Class, failed.Source)
 		return o
 	}
-	if p := a.find(quota.Paused); p != nil {
-		o := unchanged(t)
+	if p := a.firstOfClass(quota.Paused); p != nil {
+		o := unchangedOutcome(t)
 		o.State, o.Detail = queue.StateActive, r.Detail+"; the source "+p.Source+" is paused and is asked later"
 		o.NextAt = store.InstantOf(p.Until)
-		o.Fetch = fetchstatus.Paused(t, p.Source, p.Until, p.Pause, o.Detail, now)
-		w.end(&o, a)
+		o.Fetch = fetchstatus.ChangeDuringPause(t, p.Source, p.Until, p.Pause, o.Detail, now)
+		w.endAttempt(&o, a)
 		return o
 	}
 	o := w.refusedOutcome(t, a, r, now)
-	o.HandleLost = a.find(source.OtherOwner) != nil
+	o.HandleLost = a.firstOfClass(source.OtherOwner) != nil
 	return o
 }
 
@@ -192,7 +192,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 		delay = rule.waits.Nth(o.Refusals)
 	case r.Class == source.Unsupported:
 		o.State = queue.StateParked
-	default: // a failure, such as the class Temporary
+	default: // the call failed, for example with the class Temporary
 		o.Attempts, o.RefusedAs, o.Refusals = t.Attempts+1, t.RefusedAs, t.Refusals
 		if o.Attempts >= schedule.FailedParked && r.Class != source.AuthFailed { // AuthFailed does not park the target, because the credential can be the cause
 			o.State = queue.StateParked
@@ -206,8 +206,8 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 		o.NotSafe = new(true)
 	}
 	o.NextAt = store.InstantOf(schedule.After(t, delay, now))
-	o.Fetch = fetchstatus.Refused(w.Sources, o, r.Class, w.source.Name())
-	w.end(&o, a, lasting...)
+	o.Fetch = fetchstatus.ChangeAfterRefusal(w.Sources, o, r.Class, w.source.Name())
+	w.endAttempt(&o, a, lasting...)
 	return o
 }
 
@@ -239,19 +239,19 @@ func lacksDetails(f *source.Facts) bool {
 // fillDetails sets each missing detail of f to its value in other, the answer of another source. It copies no counts, and no account ids,
 // because each source has its own account ids.
 func fillDetails(f *source.Facts, other *source.Facts) {
-	fill(&f.Title, other.Title)
-	fill(&f.Username, other.Username)
-	fill(&f.UploadedAt, other.UploadedAt)
-	fill(&f.LengthSeconds, other.LengthSeconds)
-	fill(&f.SongName, other.SongName)
-	fill(&f.SongLink, other.SongLink)
-	fill(&f.ThumbnailURL, other.ThumbnailURL)
-	fill(&f.IsAd, other.IsAd)
-	fill(&f.ShopAd, other.ShopAd)
-	fill(&f.ShopProductID, other.ShopProductID)
+	setIfNil(&f.Title, other.Title)
+	setIfNil(&f.Username, other.Username)
+	setIfNil(&f.UploadedAt, other.UploadedAt)
+	setIfNil(&f.LengthSeconds, other.LengthSeconds)
+	setIfNil(&f.SongName, other.SongName)
+	setIfNil(&f.SongLink, other.SongLink)
+	setIfNil(&f.ThumbnailURL, other.ThumbnailURL)
+	setIfNil(&f.IsAd, other.IsAd)
+	setIfNil(&f.ShopAd, other.ShopAd)
+	setIfNil(&f.ShopProductID, other.ShopProductID)
 }
 
-func fill[T any](to **T, from *T) {
+func setIfNil[T any](to **T, from *T) {
 	if *to == nil {
 		*to = from
 	}

@@ -34,10 +34,10 @@ type recordedRefusal struct {
 }
 
 const (
-	youtubeError  = `{"error":{"code":403,"message":"no","errors":[{"message":"no","domain":"youtube","reason":"`
-	graphError    = `{"error":{"type":"OAuthException","fbtrace_id":"A1","message":"`
-	tiktokMessage = `","message":"no","log_id":"20261122"}}`
-	creatorsError = `{"success":false,"error":"`
+	youtubeError        = `{"error":{"code":403,"message":"no","errors":[{"message":"no","domain":"youtube","reason":"`
+	graphError          = `{"error":{"type":"OAuthException","fbtrace_id":"A1","message":"`
+	tiktokMessage       = `","message":"no","log_id":"20261122"}}`
+	scrapeCreatorsError = `{"success":false,"error":"`
 )
 
 // recordedRefusals returns the error answers of each source, by name of the tested source.
@@ -80,11 +80,11 @@ func recordedRefusals() map[string][]recordedRefusal {
 		{"the daily units are used up", 495, `{"detail":"Maximum daily usage reached"}`, ofSource},
 	}
 	creators := []recordedRefusal{
-		{"an age-restricted video", 403, creatorsError + `forbidden","errorStatus":403,"message":"This video is age restricted"}`, ofTarget},
-		{"a private video", 403, creatorsError + `forbidden","errorStatus":403,"message":"This video is private"}`, ofTarget},
-		{"a deleted video", 404, creatorsError + `not_found","errorStatus":404,"message":"Video not found"}`, ofTarget},
-		{"status 403 without a reason", 403, creatorsError + `forbidden","errorStatus":403,"message":"Forbidden"}`, undecided},
-		{"a server error", 500, creatorsError + `internal_server_error","errorStatus":500,"message":"Something went wrong"}`, undecided},
+		{"an age-restricted video", 403, scrapeCreatorsError + `forbidden","errorStatus":403,"message":"This video is age restricted"}`, ofTarget},
+		{"a private video", 403, scrapeCreatorsError + `forbidden","errorStatus":403,"message":"This video is private"}`, ofTarget},
+		{"a deleted video", 404, scrapeCreatorsError + `not_found","errorStatus":404,"message":"Video not found"}`, ofTarget},
+		{"status 403 without a reason", 403, scrapeCreatorsError + `forbidden","errorStatus":403,"message":"Forbidden"}`, undecided},
+		{"a server error", 500, scrapeCreatorsError + `internal_server_error","errorStatus":500,"message":"Something went wrong"}`, undecided},
 		{"an invalid key", 401, `{"success":false,"message":"Invalid API key"}`, ofSource},
 		{"a call without a key", 500, `{"success":false,"message":"apiKey is required"}`, ofSource},
 		{"no credits", 402, `{"success":false,"message":"Looks like you're out of credits :("}`, ofSource},
@@ -124,7 +124,7 @@ func (h *hostileTest) trackVideos(t *testing.T, good, bad int) *videoSet {
 	c := &videoSet{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
 	var links []link.Link
 	take := func(v sandbox.VideoTruth, ids *[]string) {
-		l, err := link.Parse(h.linkOf(v))
+		l, err := link.Parse(h.trackedLink(v))
 		require.NoError(t, err)
 		links, *ids = append(links, l), append(*ids, v.ID)
 	}
@@ -162,25 +162,25 @@ func (c *videoSet) fetchDue() {
 	c.t.Helper()
 	for busy := true; busy; {
 		var err error
-		busy, err = c.collector.Round(c.t.Context())
+		busy, err = c.collector.ClaimAndFetch(c.t.Context())
 		require.NoError(c.t, err, c.logged)
 	}
 }
 
-// refuse makes the platform send the error answer r to every request that contains one of the ids.
-func (c *videoSet) refuse(r recordedRefusal, ids ...string) {
+// refuseVideos makes the platform send the error answer r to every request that contains one of the ids.
+func (c *videoSet) refuseVideos(r recordedRefusal, ids ...string) {
 	c.active.Store(&tampering{testedSource: c.testedSource, tamperedIDs: ids, tamper: respondWith(r.status, r.body)})
 }
 
-// fetchedNow returns the ids whose videos were fetched successfully at the current time of the test's clock.
-func (c *videoSet) fetchedNow(ids []string) []string {
+// idsFetchedNow returns the ids whose videos were fetched successfully at the current time of the test's clock.
+func (c *videoSet) idsFetchedNow(ids []string) []string {
 	c.t.Helper()
 	now := storetest.Column[string](c.t, c.db, "SELECT external_id FROM fetch_targets WHERE kind = 'video' AND attempts = 0 AND fetched_at = ?", store.InstantOf(c.db.Clock.Now()))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(now, id) })
 }
 
-// paused returns the class of each active pause, by name of the paused source or budget.
-func (c *videoSet) paused() map[string]string {
+// activePauses returns the class of each active pause, by name of the paused source or budget.
+func (c *videoSet) activePauses() map[string]string {
 	c.t.Helper()
 	pauses, err := c.fast.Queue.Pauses(c.t.Context())
 	require.NoError(c.t, err)
@@ -193,7 +193,7 @@ func (c *videoSet) paused() map[string]string {
 	return out
 }
 
-func (c *videoSet) end() {
+func (c *videoSet) endTest() {
 	c.active.Store(nil)
 	for _, table := range []string{"fetch_subscriptions", "fetch_targets", "source_pauses", "source_refusals", "quota_windows"} {
 		c.db.Exec(c.t, "DELETE FROM "+table)
@@ -209,7 +209,7 @@ func (c *videoSet) resetCallCount() int {
 	var calls map[string]struct {
 		Calls int `json:"calls"`
 	}
-	require.NoError(c.t, json.NewDecoder(c.control(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
+	require.NoError(c.t, json.NewDecoder(c.sendControl(http.MethodGet, "/_control/calls", nil).Body).Decode(&calls))
 	sum := 0
 	for _, name := range []string{"youtube", "tiktok_display", "tiktok_research", "vendor"} {
 		sum += calls[name].Calls
@@ -217,7 +217,7 @@ func (c *videoSet) resetCallCount() int {
 	if sum == 0 { // no calls under the name of the source: the sandbox counts calls of the Graph API under the name of the platform
 		sum = calls[string(c.testedSource.platform)].Calls
 	}
-	c.control(http.MethodDelete, "/_control/calls", nil)
+	c.sendControl(http.MethodDelete, "/_control/calls", nil)
 	return sum
 }
 
@@ -235,36 +235,36 @@ func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 				t.Run(r.name, func(t *testing.T) {
 					h.restart(10 * time.Second)
 					c := h.trackVideos(t, 3, 2)
-					defer c.end()
+					defer c.endTest()
 					switch r.cause {
 					case ofSource:
-						c.refuse(r, append(c.bad, c.good...)...)
+						c.refuseVideos(r, append(c.bad, c.good...)...)
 						c.fetchDue()
-						require.NotEmpty(t, c.paused(), h.logged)
+						require.NotEmpty(t, c.activePauses(), h.logged)
 						return
 					case ofTarget:
-						c.refuse(r, c.bad...)
+						c.refuseVideos(r, c.bad...)
 					case undecided:
-						c.refuse(r, c.bad[0])
+						c.refuseVideos(r, c.bad[0])
 					}
 					c.fetchDue()
-					require.Empty(t, c.paused(), h.logged)
-					require.Equal(t, c.good, c.fetchedNow(c.good), "%s", h.logged)
-					require.NotContains(t, c.fetchedNow(c.bad), c.bad[0])
+					require.Empty(t, c.activePauses(), h.logged)
+					require.Equal(t, c.good, c.idsFetchedNow(c.good), "%s", h.logged)
+					require.NotContains(t, c.idsFetchedNow(c.bad), c.bad[0])
 					if r.cause == ofTarget {
 						return
 					}
-					c.refuse(r, c.bad...)
+					c.refuseVideos(r, c.bad...)
 					for range 4 {
 						h.db.Clock.Advance(time.Hour)
 						now := store.InstantOf(h.db.Clock.Now())
 						h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?", now.Add(48*time.Hour))
 						h.db.Exec(t, "UPDATE fetch_targets SET next_at = ?, details_at = ? WHERE external_id IN (?, ?)", now, now, c.bad[0], c.bad[1])
-						if c.fetchDue(); len(c.paused()) > 0 {
+						if c.fetchDue(); len(c.activePauses()) > 0 {
 							break
 						}
 					}
-					require.NotEmpty(t, c.paused(), "two refused targets must pause the source: %s", h.logged)
+					require.NotEmpty(t, c.activePauses(), "two refused targets must pause the source: %s", h.logged)
 				})
 			}
 		})
@@ -298,13 +298,13 @@ func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 					c := h.trackVideos(t, videos, bad)
 					c.resetCallCount()
 					if refused {
-						c.refuse(r, c.bad...)
+						c.refuseVideos(r, c.bad...)
 					}
 					c.fetchDue()
-					require.Empty(t, c.paused(), h.logged)
-					require.Equal(t, c.good, c.fetchedNow(c.good), "all good videos must have counts at the same time: %s", h.logged)
+					require.Empty(t, c.activePauses(), h.logged)
+					require.Equal(t, c.good, c.idsFetchedNow(c.good), "all good videos must have counts at the same time: %s", h.logged)
 					calls[refused] = c.resetCallCount()
-					c.end()
+					c.endTest()
 					h.restart(10 * time.Second)
 				}
 				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "few calls must be enough to find the refused videos by dividing the batches: %v", calls)

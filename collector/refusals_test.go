@@ -115,7 +115,7 @@ func videoIDs(n int) []string {
 func newRefusalTest(t *testing.T, db *storetest.DB, batch, videos int) *refusalTest {
 	t.Helper()
 	s := &refusalTest{t: t, db: db, ids: videoIDs(videos), logs: &lockedLog{}, scriptedSource: &scriptedSource{batch: batch, answer: func([]source.Target) error { return nil }}}
-	s.Collector = s.collector()
+	s.Collector = s.newCollector()
 	o, err := db.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
 	s.org = db.Org(o.ID)
@@ -129,8 +129,8 @@ func newRefusalTest(t *testing.T, db *storetest.DB, batch, videos int) *refusalT
 	return s
 }
 
-// collector returns a new collector that uses the database and the source of the test. A new collector has no state in memory.
-func (s *refusalTest) collector() *Collector {
+// newCollector returns a new collector that uses the database and the source of the test. A new collector has no state in memory.
+func (s *refusalTest) newCollector() *Collector {
 	s.t.Helper()
 	c, err := New(Options{Store: s.db.Store, Sources: []source.Source{s.scriptedSource}, Now: s.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(s.logs, nil))})
 	require.NoError(s.t, err)
@@ -143,13 +143,13 @@ func (s *refusalTest) fetchDue(c *Collector) {
 	s.t.Helper()
 	for busy := true; busy; {
 		var err error
-		busy, err = c.Round(s.t.Context())
+		busy, err = c.ClaimAndFetch(s.t.Context())
 		require.NoError(s.t, err)
 	}
 }
 
-// dueNow makes the targets with the given ids due now, and all other targets due in two days.
-func (s *refusalTest) dueNow(ids ...string) {
+// makeDue makes the targets with the given ids due now, and all other targets due in two days.
+func (s *refusalTest) makeDue(ids ...string) {
 	s.t.Helper()
 	now := store.InstantOf(s.db.Clock.Now())
 	s.db.Exec(s.t, "UPDATE fetch_targets SET next_at = ?", now.Add(48*time.Hour))
@@ -171,8 +171,8 @@ func (s *refusalTest) attempts(id string) int {
 	return storetest.Column[int](s.t, s.db, "SELECT attempts FROM fetch_targets WHERE external_id = ?", id)[0]
 }
 
-// paused returns the class of the source's pause. It returns "" if the source is not paused.
-func (s *refusalTest) paused() source.Class {
+// pauseClass returns the class of the source's pause. It returns "" if the source is not paused.
+func (s *refusalTest) pauseClass() source.Class {
 	s.t.Helper()
 	pauses, err := s.db.Pauses(s.t.Context())
 	require.NoError(s.t, err)
@@ -182,8 +182,8 @@ func (s *refusalTest) paused() source.Class {
 	return ""
 }
 
-// others returns the ids of all tracked videos except the ids in excluded.
-func (s *refusalTest) others(excluded ...string) []string {
+// otherIDs returns the ids of all tracked videos except the ids in excluded.
+func (s *refusalTest) otherIDs(excluded ...string) []string {
 	return slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(excluded, id) })
 }
 
@@ -203,8 +203,8 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 						return nil
 					}
 					s.fetchDue(s.Collector)
-					require.Equal(t, s.others(bad), s.fetchedVideos(), "all other videos must be fetched without delay")
-					require.Empty(t, s.paused())
+					require.Equal(t, s.otherIDs(bad), s.fetchedVideos(), "all other videos must be fetched without delay")
+					require.Empty(t, s.pauseClass())
 					require.Equal(t, 1, s.attempts(bad), "the target must be retried later")
 					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "few calls must be enough to find the refused target by dividing the batch")
 				})
@@ -230,8 +230,8 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 					return nil
 				}
 				s.fetchDue(s.Collector)
-				require.Equal(t, s.others(bad), s.fetchedVideos())
-				require.Empty(t, s.paused())
+				require.Equal(t, s.otherIDs(bad), s.fetchedVideos())
+				require.Empty(t, s.pauseClass())
 				require.Equal(t, 1, s.attempts(bad), "the target must be retried later")
 				require.Positive(t, panics.Load(), "each panic must be counted")
 				require.LessOrEqual(t, panics.Load(), int64(7), "few calls must be enough to find the target that causes the panic by dividing the batch")
@@ -240,11 +240,11 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 				}
 				for range schedule.FailedParked + 1 {
 					s.db.Clock.Advance(48 * time.Hour)
-					s.dueNow(bad)
+					s.makeDue(bad)
 					s.fetchDue(s.Collector)
 				}
 				require.Equal(t, []string{queue.StateParked}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", bad), "the target must be parked after repeated failures")
-				require.Empty(t, s.paused())
+				require.Empty(t, s.pauseClass())
 			})
 		})
 	}
@@ -258,13 +258,13 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				s := newRefusalTest(t, db, 1, 5)
 				s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
-				other := s.collector() // a second collector, which reads the refusals of the first collector from the database
+				other := s.newCollector() // a second collector, which reads the refusals of the first collector from the database
 				for i := range calls {
-					require.Empty(t, s.paused(), "after %d calls", i)
-					s.dueNow(s.ids[i])
+					require.Empty(t, s.pauseClass(), "after %d calls", i)
+					s.makeDue(s.ids[i])
 					s.fetchDue([]*Collector{s.Collector, other}[i%2])
 				}
-				require.Equal(t, class, s.paused())
+				require.Equal(t, class, s.pauseClass())
 				require.Equal(t, calls, s.callCount())
 				if class == source.AuthFailed {
 					require.Equal(t, 0, s.attempts(s.ids[1]), "the refusal that pauses the source must not count as a failed attempt of the target")
@@ -281,9 +281,9 @@ func TestRefusals_repeatedForOneTargetDoNotPauseTheSource(t *testing.T) {
 		s := newRefusalTest(t, db, 1, 2)
 		s.answer = func([]source.Target) error { return &source.Failure{Class: source.AuthFailed, Detail: "refused"} }
 		for range schedule.FailedParked + 3 {
-			s.dueNow(s.ids[0])
+			s.makeDue(s.ids[0])
 			s.fetchDue(s.Collector)
-			require.Empty(t, s.paused())
+			require.Empty(t, s.pauseClass())
 		}
 		require.Equal(t, []string{queue.StateActive}, storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0]),
 			"the target must not be parked: the credential may be the cause")
@@ -301,13 +301,13 @@ func TestRefusals_areCountedFromZeroAfterAnyCollectorGetsAnAnswer(t *testing.T) 
 			}
 			return nil
 		}
-		other := s.collector()
+		other := s.newCollector()
 		for i, c := range []*Collector{s.Collector, other, s.Collector} {
-			s.dueNow(s.ids[i])
+			s.makeDue(s.ids[i])
 			s.fetchDue(c)
 		}
 		require.Equal(t, []string{s.ids[1]}, s.fetchedVideos())
-		require.Empty(t, s.paused())
+		require.Empty(t, s.pauseClass())
 		require.Equal(t, 1, s.callsWith(bad[1]))
 	})
 }
@@ -320,7 +320,7 @@ func TestRefusals_ofTheCredentialPauseTheSourceImmediately(t *testing.T) {
 			return &source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "the key is invalid"}
 		}
 		s.fetchDue(s.Collector)
-		require.Equal(t, source.AuthFailed, s.paused())
+		require.Equal(t, source.AuthFailed, s.pauseClass())
 		require.Equal(t, 1, s.callCount())
 		require.Equal(t, 0, s.attempts(s.ids[0]))
 	})
@@ -335,14 +335,14 @@ func TestRefusals_ofAllTargetsOfABatchPauseTheSource(t *testing.T) {
 			s := newRefusalTest(t, db, 50, 50)
 			s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
 			s.fetchDue(s.Collector)
-			require.Equal(t, class, s.paused())
+			require.Equal(t, class, s.pauseClass())
 			require.LessOrEqual(t, s.callCount(), 11, "the batch must not be divided further after enough targets were refused")
 			asked := s.callCount()
 			s.db.Clock.Advance(10 * time.Minute)
-			s.dueNow(s.ids...)
+			s.makeDue(s.ids...)
 			s.fetchDue(s.Collector)
 			require.Equal(t, asked+1, s.callCount(), "a refused batch must not be divided before the source has answered a call")
-			require.Equal(t, class, s.paused())
+			require.Equal(t, class, s.pauseClass())
 		})
 	}
 }
@@ -368,7 +368,7 @@ func TestAnswersThatAreTooLarge_halveTheBatch(t *testing.T) {
 		s.fetchDue(s.Collector)
 		require.Len(t, s.fetchedVideos(), 50)
 		require.Equal(t, 7, s.callCount(), "there must be one call for 50 targets, two for 25, and four for 12 or 13")
-		require.Empty(t, s.paused())
+		require.Empty(t, s.pauseClass())
 	})
 }
 
@@ -389,13 +389,13 @@ func TestCallWithoutAnswer_otherTargetsOfTheBatchAreFetchedLater(t *testing.T) {
 		s.db.Clock.Advance(10 * time.Minute)
 		s.fetchDue(s.Collector)
 	}
-	require.Equal(t, s.others(bad), s.fetchedVideos())
+	require.Equal(t, s.otherIDs(bad), s.fetchedVideos())
 }
 
 func TestSafely_returnsAPanicAsAnError(t *testing.T) {
 	t.Parallel()
 	s := newRefusalTest(t, storetest.New(t, "sqlite"), 1, 1)
-	err := s.safely(t.Context(), func() error { panic("broken") })
+	err := s.runSafely(t.Context(), func() error { panic("broken") })
 	var p *panicError
 	require.ErrorAs(t, err, &p)
 	require.ErrorContains(t, err, "broken")

@@ -17,7 +17,7 @@ const newHandle = "quite.another"
 // rename changes the handle of an account on its platform to newHandle. If otherAccount is true, another account then gets the old handle.
 func (w *testSystem) rename(p link.Platform, handle string, otherAccount bool) {
 	w.t.Helper()
-	w.control(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "to": newHandle, "stranger": otherAccount})
+	w.sendControl(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "new_handle": newHandle, "reuse": otherAccount})
 }
 
 // newOrganisation returns a copy of w with a new organisation. The copy has the database and the sandbox of w.
@@ -32,7 +32,7 @@ func (w *testSystem) newOrganisation() *testSystem {
 // It also checks that the store finds the account by a link with the handle.
 func (w *testSystem) requireHandle(ref store.AccountRef, handle string) {
 	w.t.Helper()
-	a := w.account(ref)
+	a := w.storedAccount(ref)
 	require.Equal(w.t, handle, a.Username)
 	require.True(w.t, a.HandleCurrent)
 	require.Equal(w.t, link.AccountURL(a.Platform, handle), a.Link)
@@ -81,14 +81,14 @@ func TestRenamedAccount_isRecognisedByItsID(t *testing.T) {
 					second := w.newOrganisation()
 					handle := w.accountWithUploads(tt.platform, 5)
 					ref, other := w.trackAccount(w.accountLink(tt.platform, handle), store.TrackLatest30), second.trackAccount(w.accountLink(tt.platform, handle), store.TrackLatest30)
-					w.start(tt.vendor)
+					w.startCollector(tt.vendor)
 					w.waitForCheck(ref, 0)
 					second.waitForCheck(other, 0)
 					w.waitForIdle()
 					w.requireHandle(ref, handle)
 
 					w.rename(tt.platform, handle, otherAccount)
-					db.Clock.Advance(pastNextSlot)
+					db.Clock.Advance(untilAllAccountsAreDue)
 					for _, o := range []struct {
 						*testSystem
 						ref store.AccountRef
@@ -117,12 +117,12 @@ func (w *testSystem) deferDetails(duration time.Duration) {
 // requireOtherAccount checks that the tracked account is not ref, and that the stored followers of ref do not change.
 func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	w.t.Helper()
-	a := w.account(ref)
+	a := w.storedAccount(ref)
 	otherAccount := w.trackAccount(w.accountLink(a.Platform, handle), store.TrackLatest30)
 	require.NotEqual(w.t, ref.ID, otherAccount.ID)
 	w.waitForCheck(otherAccount, 0)
 	w.requireHandle(otherAccount, handle)
-	require.Equal(w.t, a.LatestFollowersCount, w.account(ref).LatestFollowersCount)
+	require.Equal(w.t, a.LatestFollowersCount, w.storedAccount(ref).LatestFollowersCount)
 }
 
 // The sources can fetch accounts only by handle. After a rename, the counts of another account with the old handle must not be stored. The
@@ -137,25 +137,25 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 					w := newTestSystem(t, db)
 					handle := w.accountWithUploads(p, 5)
 					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
-					w.start("sandbox")
+					w.startCollector("sandbox")
 					w.waitForCheck(ref, 0)
 					w.waitForFetched(ref, w.sandbox.World().Uploads(p, handle, db.Clock.Now())[:min(30, len(w.sandbox.World().Uploads(p, handle, db.Clock.Now())))])
-					before := w.account(ref)
+					before := w.storedAccount(ref)
 
 					w.rename(p, handle, otherAccount)
-					w.deferDetails(pastNextSlot)
-					db.Clock.Advance(pastNextSlot)
+					w.deferDetails(untilAllAccountsAreDue)
+					db.Clock.Advance(untilAllAccountsAreDue)
 					if otherAccount {
 						w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=handle_reused", "another account now has the handle "+handle)
 					} else {
 						w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
 					}
 					w.waitForIdle()
-					a := w.account(ref)
+					a := w.storedAccount(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 					require.Equal(t, before.Name, a.Name)
-					w.waitFor("the handle is marked as reused", func() bool { return w.account(ref).HandleCurrent != otherAccount })
+					w.waitFor("the handle is marked as reused", func() bool { return w.storedAccount(ref).HandleCurrent != otherAccount })
 					if otherAccount {
 						w.requireOtherAccount(handle, ref)
 					}
@@ -188,25 +188,25 @@ func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T
 				w := newTestSystem(t, db)
 				handle := w.accountWithUploads(link.Instagram, 5)
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackLatest30)
-				w.start("meta")
+				w.startCollector("meta")
 				w.waitForCheck(ref, 0)
 				w.waitFor("the videos have counts", func() bool {
 					return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0] == 0
 				})
-				before := w.account(ref)
+				before := w.storedAccount(ref)
 				require.Nil(t, before.ExternalID)
 				require.NotNil(t, before.SourceID)
 				require.EqualValues(t, 1, w.accountCount(), "the account's videos must not create a second account")
 
 				w.rename(link.Instagram, handle, otherAccount)
-				db.Clock.Advance(pastNextSlot)
+				db.Clock.Advance(untilAllAccountsAreDue)
 				class := map[bool]string{true: "class=handle_reused", false: "class=missing"}[otherAccount]
 				w.waitForLog("no number written", "kind=account", "platform=instagram", class)
-				a := w.account(ref)
+				a := w.storedAccount(ref)
 				require.Equal(t, before.CheckedAt, a.CheckedAt)
 				require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 				if otherAccount {
-					w.waitFor("the handle is marked as reused", func() bool { return !w.account(ref).HandleCurrent })
+					w.waitFor("the handle is marked as reused", func() bool { return !w.storedAccount(ref).HandleCurrent })
 					w.requireOtherAccount(handle, ref)
 				}
 			})
@@ -221,12 +221,12 @@ func TestRenamedAccount_authorizedTikTokAccountIsRecognisedByItsID(t *testing.T)
 		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		ref := w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackLatest30)
-		w.startWith(w.display(), w.research())
+		w.startWith(w.displaySource(), w.researchSource())
 		w.waitForCheck(ref, 0)
 		w.requireHandle(ref, handle)
 
 		w.rename(link.TikTok, handle, true)
-		db.Clock.Advance(pastNextSlot)
+		db.Clock.Advance(untilAllAccountsAreDue)
 		w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
 		w.requireHandle(ref, newHandle)
 		require.EqualValues(t, 1, w.accountCount())
@@ -237,7 +237,7 @@ func TestRenamedAccount_authorizedTikTokAccountIsRecognisedByItsID(t *testing.T)
 // fetched by its handle a short time before.
 func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *testing.T) {
 	t.Parallel()
-	for name, late := range map[string]time.Duration{"the next day": pastNextSlot, "after ten days": 10 * 24 * time.Hour} {
+	for name, late := range map[string]time.Duration{"the next day": untilAllAccountsAreDue, "after ten days": 10 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -246,17 +246,17 @@ func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *test
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackNewOnly)
 				stop := w.startWith(w.metaSources()...)
 				w.waitForCheck(ref, 0)
-				before := w.account(ref)
+				before := w.storedAccount(ref)
 				stop()
 
-				if late > pastNextSlot {
+				if late > untilAllAccountsAreDue {
 					w.rename(link.Instagram, handle, true)
 				}
 				db.Clock.Advance(late)
 				stop = w.startWith(w.sources("sandbox")...)
-				if late > pastNextSlot {
+				if late > untilAllAccountsAreDue {
 					w.waitForLog("no number written", "kind=account", "platform=instagram", "class=missing", "it is not known which account now has the handle "+handle)
-					a := w.account(ref)
+					a := w.storedAccount(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
 					require.Nil(t, a.ExternalID)
@@ -264,7 +264,7 @@ func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *test
 				}
 				w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
 				stop()
-				a := w.account(ref)
+				a := w.storedAccount(ref)
 				require.NotNil(t, a.ExternalID, "the account must have the vendor's id as well as the Graph API's id")
 				require.Equal(t, before.SourceID, a.SourceID)
 
@@ -272,7 +272,7 @@ func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *test
 				db.Clock.Advance(10 * 24 * time.Hour)
 				w.startWith(w.metaSources()...)
 				w.waitForLog("no number written", "source=instagram", "kind=account", "class=handle_reused")
-				require.Equal(t, a.LatestFollowersCount, w.account(ref).LatestFollowersCount)
+				require.Equal(t, a.LatestFollowersCount, w.storedAccount(ref).LatestFollowersCount)
 			})
 		})
 	}

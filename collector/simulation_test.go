@@ -48,7 +48,7 @@ const simulationStep = 10 * time.Minute
 // simulation is the state of one simulation run, with its organisations, tracked videos and measurements.
 type simulation struct {
 	t     *testing.T
-	db    *storetest.DB // used only for SQL statements of the test itself; the collector uses the store fast, which does not check SQL
+	db    *storetest.DB // used only for SQL statements of the test itself; the collector uses the store in the field fast, which does not check SQL
 	fast  *store.Store
 	clock simulationClock
 	// platformNow returns the time for which the simulated platforms return their counts.
@@ -257,7 +257,7 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	s.t.Helper()
 	for busy := true; busy; {
 		var err error
-		busy, err = c.Round(s.t.Context())
+		busy, err = c.ClaimAndFetch(s.t.Context())
 		require.NoError(s.t, err)
 	}
 	now := s.clock.Now()
@@ -303,8 +303,8 @@ func (s *simulation) fetchDue(c *collector.Collector, day *simulatedDay) {
 	}
 }
 
-// ages returns the median and the 95th percentile of the age of Instagram's stored counts, by lane.
-func (s *simulation) ages() map[queue.Lane]quantile {
+// countAges returns the median and the 95th percentile of the age of Instagram's stored counts, by lane.
+func (s *simulation) countAges() map[queue.Lane]quantile {
 	s.t.Helper()
 	ages := map[queue.Lane][]time.Duration{}
 	rows := storetest.Column[string](s.t, s.db, "SELECT base_lane || ' ' || fetched_at FROM fetch_targets WHERE fetched_at IS NOT NULL AND state = 'active' AND source = 'instagram'")
@@ -327,16 +327,16 @@ func (s *simulation) ages() map[queue.Lane]quantile {
 // runDay simulates one day with the collector c and appends its measurements to s.days.
 func (s *simulation) runDay(c *collector.Collector) {
 	s.t.Helper()
-	before := s.total()
+	before := s.totalUsedUnits()
 	day := simulatedDay{limits: s.limits, calls: map[string]int64{}}
 	for end := s.clock.Now().Add(24 * time.Hour); s.clock.Now().Before(end); s.clock.Advance(simulationStep) {
 		s.fetchDue(c, &day)
 		require.NoError(s.t, c.RunJobs(s.t.Context()))
 	}
-	for budget, n := range s.total() {
+	for budget, n := range s.totalUsedUnits() {
 		day.calls[budget] = n - before[budget]
 	}
-	day.age, day.throttle = s.ages(), float64(c.Throttle(link.Instagram))
+	day.age, day.throttle = s.countAges(), float64(c.Throttle(link.Instagram))
 	s.days = append(s.days, day)
 	for window, n := range s.units {
 		budget, _, _ := strings.Cut(window, " ")
@@ -344,7 +344,7 @@ func (s *simulation) runDay(c *collector.Collector) {
 	}
 }
 
-func (s *simulation) total() map[string]int64 {
+func (s *simulation) totalUsedUnits() map[string]int64 {
 	totals := map[string]int64{}
 	for window, n := range s.units {
 		budget, _, _ := strings.Cut(window, " ")
@@ -388,7 +388,7 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 		t.Logf("day %3d: %d fetches, %d not within 5 %%, largest deviation %.1f %%; calls %v; throttle %.2f", day+1, d.fetches, d.late, 100*d.maxDeviation, d.calls, d.throttle)
 	}
 	if *simulationOut != "" {
-		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.chart()), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.drawCharts()), 0o644))
 	}
 	fetches, late := 0, 0
 	for i, d := range s.days {

@@ -29,19 +29,19 @@ const (
 // budgets of the sources are too small. A group is the videos or the accounts of one platform. The throttles are replaced only while the
 // mutex updating is locked.
 type throttles struct {
-	of       atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
+	byGroup  atomic.Pointer[map[schedule.Group]schedule.Throttle] // nil before the first update
 	updating sync.Mutex
 	until    time.Time // the time at which the throttles are computed again; may only be used while the mutex updating is locked
 }
 
-// plan returns the intervals and the throttle that decide how often a target is fetched.
-func (c *Collector) plan(t queue.Target) schedule.Plan {
-	return schedule.Plan{Intervals: c.Intervals, Throttle: c.throttle(t)}
+// planFor returns the intervals and the throttle that decide how often a target is fetched.
+func (c *Collector) planFor(t queue.Target) schedule.Plan {
+	return schedule.Plan{Intervals: c.Intervals, Throttle: c.throttleFor(t)}
 }
 
-// throttle returns the throttle of the group of a target. It returns 0, which means no reduction, before the first update.
-func (c *Collector) throttle(t queue.Target) schedule.Throttle {
-	if of := c.throttles.of.Load(); of != nil {
+// throttleFor returns the throttle of the group of a target. It returns 0, which means no reduction, before the first update.
+func (c *Collector) throttleFor(t queue.Target) schedule.Throttle {
+	if of := c.throttles.byGroup.Load(); of != nil {
 		return (*of)[schedule.Group{Platform: t.Platform, Kind: t.Kind}]
 	}
 	return 0
@@ -62,28 +62,28 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 	if err := c.publishRoutes(ctx); err != nil {
 		return err
 	}
-	supply := c.supply(now)
+	supply := c.availableUnits(now)
 	var of map[schedule.Group]schedule.Throttle
 	if len(supply) > 0 { // if supply is empty, no budget is limited and nothing is throttled
 		demand, err := c.queue.Demand(ctx)
 		if err != nil {
 			return err
 		}
-		of = schedule.Fit(c.needs(demand, now), supply, c.Intervals)
+		of = schedule.Fit(c.groupNeeds(demand, now), supply, c.Intervals)
 		for g, s := range of {
-			if s != c.throttle(queue.Target{Platform: g.Platform, Kind: g.Kind}) {
+			if s != c.throttleFor(queue.Target{Platform: g.Platform, Kind: g.Kind}) {
 				c.Logger.InfoContext(ctx, "throttle changed", "platform", g.Platform, "kind", g.Kind, "throttle", float64(s), "max", float64(schedule.MaxThrottle))
 			}
 		}
 	}
-	c.throttles.of.Store(&of)
+	c.throttles.byGroup.Store(&of)
 	c.throttles.until = now.Add(throttleLife)
 	return nil
 }
 
-// supply returns how many units of each limited budget are available per day, after the headroom is subtracted. The keys of the map are
+// availableUnits returns how many units of each limited budget are available per day, after the headroom is subtracted. The keys of the map are
 // results of quota.Key.
-func (c *Collector) supply(now time.Time) map[string]float64 {
+func (c *Collector) availableUnits(now time.Time) map[string]float64 {
 	supply := map[string]float64{}
 	for _, s := range c.Sources {
 		for _, b := range s.Budgets() {
@@ -99,28 +99,28 @@ func (c *Collector) supply(now time.Time) map[string]float64 {
 	return supply
 }
 
-// needs returns one Need for each group of targets (the videos or the accounts of one platform). A Need contains the numbers of targets in
+// groupNeeds returns one Need for each group of targets (the videos or the accounts of one platform). A Need contains the numbers of targets in
 // the queue, from the parameter demand, and the cost of fetching one target of the group.
-func (c *Collector) needs(demand []queue.Demand, now time.Time) []schedule.Need {
+func (c *Collector) groupNeeds(demand []queue.Demand, now time.Time) []schedule.Need {
 	var needs []schedule.Need
 	for _, d := range demand {
 		g := schedule.Group{Platform: d.Platform, Kind: d.Kind}
 		at := slices.IndexFunc(needs, func(n schedule.Need) bool { return n.Group == g })
 		if at < 0 {
-			sample := c.request(d.Sample, now)
+			sample := c.requestFor(d.Sample, now)
 			at = len(needs)
-			needs = append(needs, schedule.Need{Group: g, Counts: c.costs(sample, false), Details: c.costs(sample, true)})
+			needs = append(needs, schedule.Need{Group: g, Counts: c.fetchCosts(sample, false), Details: c.fetchCosts(sample, true)})
 		}
 		needs[at].Targets = append(needs[at].Targets, d)
 	}
 	return needs
 }
 
-// costs returns what it costs to fetch one target like sample. There are several ways to fetch it: each list of calls that Source.Plan
+// fetchCosts returns what it costs to fetch one target like sample. There are several ways to fetch it: each list of calls that Source.Plan
 // returns is one way. The result has one cost for each way, in the order in which the ways are tried. A cost maps the key of a budget to
 // the units that one target takes from this budget.
 // All targets of a full batch share the units of a call evenly.
-func (c *Collector) costs(sample source.Target, details bool) []map[string]float64 {
+func (c *Collector) fetchCosts(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64
 	for _, s := range c.Sources {

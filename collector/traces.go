@@ -12,27 +12,27 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// startRound starts the span of a round and returns a context with the span. A round in which no target is due has no span. Otherwise an
-// idle collector would send a trace for each poll.
-func (w *worker) startRound(ctx context.Context) context.Context {
+// startCollectSpan starts the span in which a worker claims due targets, fetches them and stores the answers. It returns a context with the
+// span. It is called only if a target is due, so that an idle collector does not send a trace for each poll.
+func (w *worker) startCollectSpan(ctx context.Context) context.Context {
 	ctx, _ = tracing.Root(ctx, w.Traces, "collect "+w.source.Name(), trace.WithAttributes(attribute.String("reeltally.source", w.source.Name())))
 	return ctx
 }
 
-// endRound ends the span that startRound started. It does nothing if ctx has no span.
-func endRound(ctx context.Context, claim queue.Claim, err error) {
+// endCollectSpan ends the span that startCollectSpan started. It does nothing if ctx has no span.
+func endCollectSpan(ctx context.Context, claim queue.Claim, err error) {
 	span := trace.SpanFromContext(ctx)
 	span.SetAttributes(attribute.Int("reeltally.targets", len(claim.Targets)))
 	tracing.End(span, err)
 }
 
-// call asks the source for a batch, and records a span with the number of results of each class, such as reeltally.results.ok.
-func (w *worker) call(ctx context.Context, batch []source.Target) (replies []quota.Reply, err error) {
+// callSource asks the source for a batch, and records a span with the number of results of each class, such as reeltally.results.ok.
+func (w *worker) callSource(ctx context.Context, batch []source.Target) (replies []quota.Reply, err error) {
 	ctx, span := tracing.Start(ctx, "call "+w.source.Name(), attribute.String("reeltally.source", w.source.Name()),
 		attribute.String("reeltally.platform", string(batch[0].Platform)), attribute.String("reeltally.kind", string(batch[0].Kind)),
 		attribute.Int("reeltally.targets", len(batch)))
 	defer func() {
-		for class, n := range classes(replies) {
+		for class, n := range countClasses(replies) {
 			span.SetAttributes(attribute.Int("reeltally.results."+class, n))
 		}
 		tracing.End(span, err)
@@ -40,9 +40,9 @@ func (w *worker) call(ctx context.Context, batch []source.Target) (replies []quo
 	return w.quota.Call(ctx, w.source, batch)
 }
 
-// classes returns the number of targets of each class in the replies of a call. The class of a batch that must be divided is "divided", and
+// countClasses returns the number of targets of each class in the replies of a call. The class of a batch that must be divided is "divided", and
 // the class of targets that got no answer because the collector is stopping is "stopped".
-func classes(replies []quota.Reply) map[string]int {
+func countClasses(replies []quota.Reply) map[string]int {
 	n := map[string]int{}
 	for _, reply := range replies {
 		switch {

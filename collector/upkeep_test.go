@@ -31,7 +31,7 @@ func TestUpkeep_rollsUpOldPointsOnceADay(t *testing.T) {
 		require.True(t, ok)
 		db.Exec(t, "UPDATE quota_windows SET updated_at = ?", store.InstantOf(long))
 
-		w.start()
+		w.startCollector()
 		w.waitForLog("msg=upkeep", "weeks_written=")
 		w.waitFor("the job is finished", func() bool {
 			next := storetest.Column[int64](t, db, "SELECT next_at FROM jobs WHERE token IS NULL AND name = 'upkeep'")
@@ -61,7 +61,7 @@ func TestUpkeep_deletesExpiredIdempotencyKeysAndShortLinks(t *testing.T) {
 		require.NoError(t, err)
 		db.Exec(t, "INSERT INTO short_links (platform, code, target, resolved_at) VALUES ('tiktok', 'x', 'y', ?)", store.InstantOf(db.Clock.Now().AddDate(0, 0, -30)))
 		db.Clock.Advance(25 * time.Hour)
-		w.start()
+		w.startCollector()
 		w.waitFor("the expired rows are deleted", func() bool {
 			return storetest.Column[int64](t, db, "SELECT (SELECT COUNT(*) FROM idempotency_keys) + (SELECT COUNT(*) FROM short_links)")[0] == 0
 		})

@@ -22,7 +22,7 @@ func (w *testSystem) callsFor(source, id string) (calls int) {
 	var log map[string]struct {
 		Batches [][]string `json:"batches"`
 	}
-	require.NoError(w.t, json.NewDecoder(w.control(http.MethodGet, "/_control/calls", nil).Body).Decode(&log))
+	require.NoError(w.t, json.NewDecoder(w.sendControl(http.MethodGet, "/_control/calls", nil).Body).Decode(&log))
 	for _, ids := range log[source].Batches {
 		if slices.Contains(ids, id) {
 			calls++
@@ -35,7 +35,7 @@ func TestRoute_sourceThatDoesNotShowAVideoIsAskedOnlyOnceAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source {
-			return append([]source.Source{w.display()}, w.sources("ensembledata")...)
+			return append([]source.Source{w.displaySource()}, w.sources("ensembledata")...)
 		})
 		id := c.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		video := c.newTenant("https://www.tiktok.com/@/video/" + id) // a video of an account that has not authorized the Display API, so only the vendor returns it
@@ -45,7 +45,7 @@ func TestRoute_sourceThatDoesNotShowAVideoIsAskedOnlyOnceAWeek(t *testing.T) {
 			if next.After(db.Clock.Now()) {
 				db.Clock.Set(next)
 			}
-			_, err := c.collector.Round(t.Context())
+			_, err := c.collector.ClaimAndFetch(t.Context())
 			require.NoError(t, err)
 		}
 		require.NotNil(t, c.video(video).LatestViews)

@@ -48,7 +48,7 @@ type worker struct {
 // therefore never occupy all workers of a slow source.
 type workerGroup struct {
 	workers  int
-	claiming sync.Mutex    // held while a worker claims or waits for the next poll, so that an idle source causes few queries
+	claiming sync.Mutex    // locked while a worker claims or waits for the next poll, so that an idle source causes few queries
 	busy     atomic.Int32  // number of workers with a claimed batch
 	accounts atomic.Int32  // number of workers with a claimed account
 	free     chan struct{} // receives a value when a worker becomes free, so that the waiting worker looks for due targets again
@@ -57,8 +57,8 @@ type workerGroup struct {
 	candidates int
 }
 
-// workers returns new workers for the source s. Their number is Options.Concurrency or, if that is 0, the result of s.Concurrency.
-func (c *Collector) workers(s source.Source) []*worker {
+// newWorkers returns new workers for the source s. Their number is Options.Concurrency or, if that is 0, the result of s.Concurrency.
+func (c *Collector) newWorkers(s source.Source) []*worker {
 	g := &workerGroup{workers: max(1, s.Concurrency()), candidates: minCandidates, free: make(chan struct{}, 1)}
 	if c.Concurrency > 0 {
 		g.workers = c.Concurrency
@@ -76,11 +76,11 @@ func (c *Collector) workers(s source.Source) []*worker {
 	return workers
 }
 
-// run repeatedly calls the method round until ctx ends. It calls stop if the numbers of the source must not be stored in the database,
-// because either the numbers or the database are made up by a sandbox.
+// run repeatedly calls claimAndFetch until ctx ends. It calls stop if the numbers of the source must not be stored in the database, because
+// either the numbers or the database are made up by a sandbox.
 func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	for ctx.Err() == nil {
-		err := w.safely(ctx, func() error { _, err := w.round(ctx, true); return err }, "source", w.source.Name())
+		err := w.runSafely(ctx, func() error { _, err := w.claimAndFetch(ctx, true); return err }, "source", w.source.Name())
 		if kind, ok := errors.AsType[*store.DataKindError](err); ok {
 			stop(kind)
 		}
@@ -91,11 +91,11 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// round claims the targets of one call, fetches them and stores the answers. It returns busy = false if no target was due. In this case, if
+// claimAndFetch claims the targets of one call, fetches them and stores the answers. It returns busy = false if no target was due. In this case, if
 // the parameter poll is true, it waits for the poll interval before it returns.
-func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
+func (w *worker) claimAndFetch(ctx context.Context, poll bool) (busy bool, err error) {
 	ctx, claim, err := w.claim(ctx, poll)
-	defer func() { endRound(ctx, claim, err) }()
+	defer func() { endCollectSpan(ctx, claim, err) }()
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
@@ -105,8 +105,8 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	var early []ingest.Outcome
 	var earlyAccounts []ingest.AccountOutcome
 	for _, t := range claim.Targets {
-		if next, ok := w.plan(t).Due(t, now); !ok && !attemptOf(t).Running {
-			o := unchanged(t)
+		if next, ok := w.planFor(t).Due(t, now); !ok && !parseAttempt(t).Running {
+			o := unchangedOutcome(t)
 			o.NextAt, o.Fetch = store.InstantOf(next), &queue.FetchChange{}
 			if t.Kind == source.KindAccount {
 				earlyAccounts = append(earlyAccounts, ingest.AccountOutcome{Outcome: o})
@@ -115,7 +115,7 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 			}
 			continue
 		}
-		due = append(due, w.request(t, now))
+		due = append(due, w.requestFor(t, now))
 	}
 	writing := context.WithoutCancel(ctx) // answers are stored even if the collector is stopping
 	err = errors.Join(w.writer.Acknowledge(writing, claim, claim.At, early), w.writer.AcknowledgeAccounts(writing, claim, claim.At, earlyAccounts))
@@ -125,10 +125,10 @@ func (w *worker) round(ctx context.Context, poll bool) (busy bool, err error) {
 	return true, w.fetch(ctx, claim, due, searches{})
 }
 
-// claim leases the targets of one call to this collector, and counts the worker as busy until workerGroup.release is called. If no target
-// is due, the returned claim is empty. In this case, if the parameter poll is true, claim waits for the poll interval. If a target is due, the
-// returned context has the span of the round.
-func (w *worker) claim(ctx context.Context, poll bool) (round context.Context, claim queue.Claim, err error) {
+// claim leases the targets of one call to this collector, and counts the worker as busy until workerGroup.release is called. If no target is
+// due, the returned claim is empty, and if the parameter poll is true, claim waits for the poll interval before it returns. If a target is
+// due, claim starts a span, and the returned context contains this span.
+func (w *worker) claim(ctx context.Context, poll bool) (withSpan context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
 	reading, cancel := context.WithTimeout(ctx, claimTimeout)
@@ -139,44 +139,44 @@ func (w *worker) claim(ctx context.Context, poll bool) (round context.Context, c
 		lanes = slices.DeleteFunc(lanes, func(l queue.Lane) bool { return l != queue.LaneInteractive })
 	}
 	if err == nil && len(lanes) > 0 {
-		ctx = w.startRound(ctx)
-		claim, err = w.claimIn(trace.ContextWithSpan(reading, trace.SpanFromContext(ctx)), lanes, lastFree)
+		ctx = w.startCollectSpan(ctx)
+		claim, err = w.claimFromLanes(trace.ContextWithSpan(reading, trace.SpanFromContext(ctx)), lanes, lastFree)
 	}
 	switch {
 	case err != nil:
 		return ctx, queue.Claim{}, err
 	case len(claim.Targets) > 0:
-		w.group.count(claim, 1)
+		w.group.countBusy(claim, 1)
 	case poll:
 		wait(ctx, schedule.Jitter(w.Poll), w.group.free)
 	}
 	return ctx, claim, nil
 }
 
-// claimIn leases the targets of one call from the given lanes. If the parameter idle is true, it leases only targets of organisations that have
+// claimFromLanes leases the targets of one call from the given lanes. If the parameter idle is true, it leases only targets of organisations that have
 // no claimed target.
-func (w *worker) claimIn(ctx context.Context, lanes []queue.Lane, idle bool) (claim queue.Claim, err error) {
+func (w *worker) claimFromLanes(ctx context.Context, lanes []queue.Lane, idle bool) (claim queue.Claim, err error) {
 	ctx, span := tracing.Start(ctx, "claim")
 	defer func() { tracing.End(span, err) }()
 	if err := w.updateThrottles(ctx); err != nil {
 		return claim, err
 	}
-	return w.queue.Claim(ctx, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: w.group.kinds(), Lanes: weightedOrder(lanes),
+	return w.queue.Claim(ctx, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: w.group.claimableKinds(), Lanes: weightedOrder(lanes),
 		Idle: idle, Candidates: w.group.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
 }
 
-// kinds returns the kinds of targets that a worker may claim now: videos and accounts, or only videos. At most half of the workers, but at
+// claimableKinds returns the kinds of targets that a worker may claim now: videos and accounts, or only videos. At most half of the workers, but at
 // least one, may fetch accounts at the same time, because fetching an account can take long.
-func (g *workerGroup) kinds() []source.Kind {
+func (g *workerGroup) claimableKinds() []source.Kind {
 	if int(g.accounts.Load()) < max(1, g.workers/2) {
 		return []source.Kind{source.KindVideo, source.KindAccount}
 	}
 	return []source.Kind{source.KindVideo}
 }
 
-// count adds delta, which is 1 or -1, to the number of busy workers. If the claimed target in c is an account, it also adds delta to the
+// countBusy adds delta, which is 1 or -1, to the number of busy workers. If the claimed target in c is an account, it also adds delta to the
 // number of workers that fetch accounts.
-func (g *workerGroup) count(c queue.Claim, delta int32) {
+func (g *workerGroup) countBusy(c queue.Claim, delta int32) {
 	g.busy.Add(delta)
 	if c.Targets[0].Kind == source.KindAccount {
 		g.accounts.Add(delta)
@@ -186,7 +186,7 @@ func (g *workerGroup) count(c queue.Claim, delta int32) {
 // release counts the worker that has processed the claim c as free again. It also wakes the worker that waits for the next poll, so that
 // this worker looks for due targets immediately.
 func (g *workerGroup) release(c queue.Claim) {
-	g.count(c, -1)
+	g.countBusy(c, -1)
 	select {
 	case g.free <- struct{}{}:
 	default: // the channel still has a value, which will wake the waiting worker
@@ -215,10 +215,10 @@ func (w *worker) callFor(t source.Target) call {
 // size. A target that makes its calls fail is therefore requested alone after a few attempts.
 func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease time.Duration) {
 	now := w.Now()
-	first := w.request(due[0], now)
+	first := w.requestFor(due[0], now)
 	wanted, most := w.callFor(first), len(due)
 	for _, t := range due {
-		this := w.callFor(w.request(t, now))
+		this := w.callFor(w.requestFor(t, now))
 		if this != wanted {
 			continue
 		}
@@ -230,12 +230,12 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, lease ti
 			batch, most = append(batch, t), limit
 		}
 	}
-	return batch, w.timeout(first) + leaseMargin
+	return batch, w.fetchTimeout(first) + leaseMargin
 }
 
-// timeout returns the time limit for a fetch of targets like t. A fetch of videos has time for two calls, because some sources need a
+// fetchTimeout returns the time limit for a fetch of targets like t. A fetch of videos has time for two calls, because some sources need a
 // second call.
-func (w *worker) timeout(t source.Target) time.Duration {
+func (w *worker) fetchTimeout(t source.Target) time.Duration {
 	if t.Kind == source.KindAccount {
 		return accountTimeout
 	}
@@ -250,8 +250,8 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	var again [][]source.Target
 	storeReplies := func(call func(ctx context.Context) ([]quota.Reply, error)) error {
 		again = nil
-		return w.safely(ctx, func() error {
-			calling, cancel := context.WithTimeout(ctx, w.timeout(batch[0]))
+		return w.runSafely(ctx, func() error {
+			calling, cancel := context.WithTimeout(ctx, w.fetchTimeout(batch[0]))
 			defer cancel()
 			replies, err := call(calling)
 			for _, reply := range replies {
@@ -261,7 +261,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 			return err
 		}, "source", w.source.Name(), "platform", batch[0].Platform, "kind", batch[0].Kind, "targets", len(batch), "id", batch[0].ExternalID)
 	}
-	err := storeReplies(func(ctx context.Context) ([]quota.Reply, error) { return w.call(ctx, batch) })
+	err := storeReplies(func(ctx context.Context) ([]quota.Reply, error) { return w.callSource(ctx, batch) })
 	if p, ok := errors.AsType[*panicError](err); ok {
 		err = storeReplies(func(context.Context) ([]quota.Reply, error) {
 			return w.quota.Fail(writing, w.source, batch, &source.Failure{Class: source.Temporary, Detail: p.Error(), Cause: p})
@@ -269,7 +269,7 @@ func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []source.Ta
 	}
 	errs := []error{err}
 	for _, next := range again {
-		err := w.queue.Extend(writing, claim, next, w.timeout(next[0])+leaseMargin)
+		err := w.queue.Extend(writing, claim, next, w.fetchTimeout(next[0])+leaseMargin)
 		if errors.Is(err, queue.ErrLeaseLost) {
 			continue // another collector fetches the targets of this batch
 		}
@@ -294,12 +294,12 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	case reply.Stopped:
 		return nil, w.queue.Release(writing, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
 	}
-	mixedUp := verify.MixedUp(reply.Targets, reply.Results)
+	mixedUp := verify.FindMixedUp(reply.Targets, reply.Results)
 	var outcomes []ingest.Outcome
 	var accounts []ingest.AccountOutcome
 	for i, t := range reply.Targets {
-		search := tried.of(t)
-		r, next := search.next(w.source, t, verify.Account(t, reply.Results[i], reply.At))
+		search := tried.searchFor(t)
+		r, next := search.continueAfter(w.source, t, verify.CheckIdentity(t, reply.Results[i], reply.At))
 		if next != nil {
 			again = w.addToBatch(again, *next)
 			continue
@@ -322,7 +322,7 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 	at := store.InstantOf(reply.At)
 	err = errors.Join(w.writer.Acknowledge(writing, claim, at, outcomes), w.writer.AcknowledgeAccounts(writing, claim, at, accounts))
 	if err == nil {
-		err = w.thumbnails.Request(writing, outcomes)
+		err = w.thumbnails.SaveAddresses(writing, outcomes)
 	}
 	return again, err
 }
@@ -345,9 +345,9 @@ type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// safely runs f and returns its error. If f panics, safely logs the panic with its stack and attrs (keys and values for the logger), and
-// returns the panic as a *panicError.
-func (c *Collector) safely(ctx context.Context, f func() error, attrs ...any) (err error) {
+// runSafely runs f and returns its error. If f panics, runSafely logs the panic with its stack and attrs (keys and values for the logger),
+// and returns the panic as a *panicError.
+func (c *Collector) runSafely(ctx context.Context, f func() error, attrs ...any) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			c.Logger.ErrorContext(ctx, "panic recovered", append(slices.Clone(attrs), "panic", fmt.Sprint(value), "stack", string(debug.Stack()))...)

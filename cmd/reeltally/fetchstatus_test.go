@@ -220,12 +220,12 @@ func TestFetchStatus_isTheSameInRESTAndMCPAndReeltallyStatus(t *testing.T) {
 		s := newStatusSystem(t, db)
 		world := s.box.World()
 		hidden := func(c sandbox.Category) string { return world.Find(link.TikTok, c) }
-		gone := hidden(sandbox.TurnsDeleted)
-		private := hidden(sandbox.TurnsPrivate)
+		gone := hidden(sandbox.BecomesDeleted)
+		private := hidden(sandbox.BecomesPrivate)
 		for _, id := range []string{gone, private} {
 			truth, ok := world.Video(link.TikTok, id, db.Clock.Now())
 			require.True(t, ok)
-			if after := truth.TurnsAt.Add(48 * time.Hour); after.After(db.Clock.Now()) {
+			if after := truth.ChangesAt.Add(48 * time.Hour); after.After(db.Clock.Now()) {
 				db.Clock.Set(after)
 			}
 		}

@@ -23,10 +23,10 @@ const (
 // lists are the names of the two Graph API lists that together contain the videos of a Facebook page.
 var lists = []string{"videos", "video_reels"}
 
-// listPages returns the maximum number of requests for one list of videos. The parameter depth is the number of videos to find. If all
-// answers were full, depth/pageSize requests would be enough. The result is up to four times this number, because Facebook filters the
-// entries and can return few or none of them in an answer.
-func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
+// maxListRequests returns the maximum number of requests for one list of videos. The parameter depth is the number of videos to find. If
+// every answer had pageSize videos, depth/pageSize requests would be enough. The result is up to four times this number, because Facebook
+// filters the entries, so an answer can have few videos or none.
+func maxListRequests(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), maxPages) }
 
 // page is the profile of a Facebook page in the format of the Graph API.
 type page struct {
@@ -40,7 +40,7 @@ type page struct {
 
 // fetchAccount requests the profile of a Facebook page and its two lists of videos.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
-	path := pathOf(t)
+	path := accountPath(t)
 	res, err := s.get(ctx, budget, path, "fields", "id,name,username,about,website,followers_count")
 	if e, ok := graph.AsTargetError(err); ok {
 		return e.Result(), nil
@@ -114,7 +114,7 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page,
 	var found []ingest.FoundVideo
 	seen := map[string]bool{}
 	after := ""
-	for range listPages(depth) {
+	for range maxListRequests(depth) {
 		parameters := []string{"fields", "id,created_time,permalink_url", "limit", strconv.Itoa(pageSize)}
 		if after != "" {
 			parameters = append(parameters, "after", after)
@@ -142,7 +142,7 @@ func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, page,
 		if valid == 0 && len(*answer.Data) > 0 {
 			return nil, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a video with an id"}
 		}
-		next := answer.After(true)
+		next := answer.NextCursor(true)
 		if next == "" || next == after || len(seen) >= max(depth, 1) {
 			break
 		}

@@ -146,7 +146,7 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 		return 0, false
 	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return 1, true
-	case t.Kind == source.KindAccount && (t.ExternalID == "" || pathOf(t) != ""):
+	case t.Kind == source.KindAccount && (t.ExternalID == "" || accountPath(t) != ""):
 		return 1, true
 	}
 	return 0, false
@@ -157,9 +157,9 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 // Unsupported.
 func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
 
-// pathOf returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if
+// accountPath returns the Graph API path of an account's profile: the id of the account, or its handle if the id is not known. It returns "" if
 // the account has no valid id and no valid handle.
-func pathOf(t source.Target) string {
+func accountPath(t source.Target) string {
 	switch name := link.DisplayUsername(t.Handle); {
 	case pageID.MatchString(t.AccountID):
 		return t.AccountID
@@ -176,7 +176,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0
 	for _, t := range batch {
 		if t.Kind == source.KindAccount {
-			calls += 1 + 2*listPages(t.Depth)
+			calls += 1 + 2*maxListRequests(t.Depth)
 			continue
 		}
 		calls++
@@ -193,7 +193,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 // Fetch requests the targets of a batch one after the other. The targets are either all videos or all accounts.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if calls := budget.Calls(); len(calls) != 1 {
-		return nil, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("a plan with %d calls: facebook has one budget", len(calls))}
+		return nil, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("the plan has %d calls, but the source facebook needs a plan with 1 call", len(calls))}
 	}
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		budget.MeterWithoutLimit()
@@ -229,7 +229,7 @@ func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string
 			break
 		}
 		ownRes, ownErr := s.graph.GetAsPage(ctx, budget, page, path, notReadable, parameters...)
-		if _, ok := graph.AsTargetError(ownErr); !ok { // the call succeeded, or its failure concerns the whole source; both replace the earlier error
+		if _, ok := graph.AsTargetError(ownErr); !ok { // the earlier error is replaced if this call succeeded or if its failure concerns the whole source
 			res, err = ownRes, ownErr
 		}
 	}

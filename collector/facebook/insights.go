@@ -25,22 +25,22 @@ var insightErrors = func() graph.ErrorClasses {
 	for code := 200; code <= 299; code++ {
 		classes[graph.Code{Main: code}] = permissionMissing
 	}
-	for _, sub := range []int{2069030, 2069031, 2069033} { // a video with such a subcode does not support insights
+	for _, sub := range []int{2069030, 2069031, 2069033} { // an error with this subcode means that the video does not support insights
 		classes[graph.Code{Main: 200, Sub: sub}] = noInsights
 	}
 	return classes
 }()
 
 const (
-	notEnoughViewers = "not enough viewers" // this part of the message tells the error from a missing permission, which has the same code
+	notEnoughViewers = "not enough viewers" // this text in the message distinguishes the error from the error about a missing permission, which has the same code
 	// warnInterval is the minimum time between two warnings that the insights of a page were refused. Without it, each video of the page
 	// would cause a warning.
 	warnInterval = 24 * time.Hour
 )
 
-// addInsights requests the insights of a video, and sets the views and shares in f to their values, or to nil if a metric has no value yet.
-// If Facebook refuses all insights, views and shares become nil, and detail contains the reason. The public number of views is not used
-// then: Facebook counts it differently, so the stored views would jump.
+// addInsights requests the insights of a video, and sets the views and shares in the parameter f to their values, or to nil if a metric has
+// no value yet. If Facebook refuses all insights, addInsights sets both to nil, and the result detail contains the reason. It does not keep
+// the public number of views, because Facebook counts it differently, so the stored views would jump.
 func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, page string, v video, f *source.Facts) (detail string, err error) {
 	views := s.videoMetric
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
@@ -65,7 +65,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 		Shares fetch.Count `json:"SHARE"`
 	}
 	if raw := values[views]; raw != nil {
-		_ = plays.UnmarshalJSON(raw) // Count.UnmarshalJSON never returns an error
+		_ = plays.UnmarshalJSON(raw) // cannot fail, because Count.UnmarshalJSON never returns an error
 	}
 	if raw := values[metricActions]; raw != nil && json.Unmarshal(raw, &actions) == nil {
 		shares = actions.Shares

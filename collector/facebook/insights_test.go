@@ -51,7 +51,7 @@ func TestSource_returnsVideoIfInsightsAreRefused(t *testing.T) {
 	_, err := w.fetch(t, video(pancakes))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, source.AuthFailed, f.Class, "an expired token concerns the source")
+	require.Equal(t, source.AuthFailed, f.Class, "an error about an expired token must be a failure of the source")
 }
 
 func TestSource_returnsNoViewsIfVideoHasTooFewViewersForInsights(t *testing.T) {
@@ -69,7 +69,7 @@ func TestSource_logsRefusedInsightsOncePerDay(t *testing.T) {
 	var logs bytes.Buffer
 	now := sourcetest.Now
 	s := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) {
-		asSystemUser(o, w)
+		useSystemUserToken(o, w)
 		o.Logger, o.Now = slog.New(slog.NewTextHandler(&logs, nil)), func() time.Time { return now }
 	})
 	ids := s.world.Uploads(link.Facebook, s.own, sourcetest.Now)

@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// endlessList starts a server with one Facebook page whose list of reels never ends. The function videos returns the ids of the reels on a
-// page, by page number. The result calls counts the requests for the list.
+// endlessList starts a server with one Facebook page whose list of reels never ends. The parameter videos is a function that returns the ids
+// of the reels on a page, by page number. The result calls is the number of requests for the list.
 func endlessList(t *testing.T, videos func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}

@@ -98,7 +98,7 @@ func TestSource_checksTokenWithConfiguredPageIfVideoIsNotReadable(t *testing.T) 
 	w := newGraphTest(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": `{"id":"` + mira + `"}`})
 	r, err := w.fetch(t, video(pancakes))
 	require.NoError(t, err)
-	require.Equal(t, source.Unsupported, r.Class, "a video of another page does not stop the source")
+	require.Equal(t, source.Unsupported, r.Class, "an error for a video of another page must not be a failure of the source")
 
 	w = newGraphTest(t, []string{mira}, map[string]string{videoRequest: notReadable, mira + " id": notReadable})
 	_, err = w.fetch(t, video(pancakes))

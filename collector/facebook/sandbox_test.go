@@ -104,14 +104,14 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		requireTruth(t, s.world.Find(link.Facebook, category), false)
 	}
 	for _, id := range s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[:5] {
-		requireTruth(t, id, true) // true means that the video has shares, which only videos of the operator's page have
+		requireTruth(t, id, true) // true, because only videos of the operator's page have shares
 	}
 	requireTruth(t, "1139247764231866", false)
 	t.Run("classifies deleted and private videos", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		s.control(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
-		for _, category := range []sandbox.Category{sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
+		for _, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 			r, err := s.fetch(t, video(s.world.Find(link.Facebook, category)))
 			require.NoError(t, err)
 			require.Equal(t, source.Missing, r.Class, r.Detail)
@@ -119,14 +119,14 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	})
 }
 
-// asSystemUser sets the options to the token of a system user who has a role on three pages, and to the ids of these pages.
-func asSystemUser(o *facebook.Options, w *sandbox.World) {
+// useSystemUserToken sets the options to the token of a system user who has a role on three pages, and to the ids of these pages.
+func useSystemUserToken(o *facebook.Options, w *sandbox.World) {
 	o.Token, o.PageIDs = sandbox.FacebookUserToken, w.FacebookPages()
 }
 
 func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 	t.Parallel()
-	s := startSandboxWith(t, asSystemUser)
+	s := startSandboxWith(t, useSystemUserToken)
 	check := func() {
 		t.Helper()
 		for _, page := range s.world.FacebookPages() {
@@ -156,7 +156,7 @@ func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, source.OK, r.Class, "videos of other pages must be readable too")
 
-	without := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.PageIDs = nil })
+	without := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { useSystemUserToken(o, w); o.PageIDs = nil })
 	r, err = without.fetch(t, video(without.world.Uploads(link.Facebook, without.world.FacebookPages()[2], sourcetest.Now)[0]))
 	require.NoError(t, err)
 	require.Equal(t, source.Unsupported, r.Class, "the failure concerns one video only")
@@ -173,7 +173,7 @@ func TestSource_sendsAppSecretProofIfSandboxRequiresIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { asSystemUser(o, w); o.AppSecret = tt.secret })
+			s := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { useSystemUserToken(o, w); o.AppSecret = tt.secret })
 			s.control(t, "meta", `{"require_app_secret":true}`)
 			r, err := s.fetch(t, video(s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[0]))
 			if tt.detail == "" {

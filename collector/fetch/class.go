@@ -13,8 +13,8 @@ import (
 const MaxRetryAfter = 24 * time.Hour
 
 // ClassOf returns the class of an answer by its HTTP status. It is for answers whose class is not decided by an error code of the platform.
-// ClassOf never returns a class that concerns one target only, such as Gone, because a 404 can also mean a wrong base URL. If
-// ClassOf returns AuthFailed, the credential can still be valid; see NamesCredential.
+// ClassOf never returns a class that concerns one target only, such as Gone, because a 404 can also mean a wrong base URL. If ClassOf returns
+// AuthFailed, the credential can still be valid; see MeansRefusedCredential.
 //
 // The parameter isJSON is true if the body is JSON, which shows that the platform itself answered. An HTML page usually comes from a proxy,
 // a load balancer or a login portal. A 403 or 404 without JSON therefore gets the class Temporary.
@@ -37,9 +37,9 @@ func ClassOf(status int, isJSON bool) source.Class {
 	}
 }
 
-// NamesCredential returns true if the status alone means that the credential was refused. It returns false for 403, because some platforms
+// MeansRefusedCredential returns true if the status alone means that the credential was refused. It returns false for 403, because some platforms
 // answer 403 for a single target that must not be shown.
-func NamesCredential(status int) bool {
+func MeansRefusedCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
 }
 

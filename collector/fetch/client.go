@@ -167,7 +167,7 @@ func (e *Endpoint) Do(ctx context.Context, r Request) (answer *Response, err err
 	res, err := e.roundTrip(req)
 	if err != nil {
 		if refused, ok := errors.AsType[*outbound.RefusedError](err); ok {
-			// The host name resolved to an address that is not allowed. This can be a DNS rebinding attack.
+			// The host name has resolved to an address that is not allowed, for example because of a DNS rebinding attack.
 			c.log.WarnContext(ctx, "source call refused", "method", req.Method, "host", req.URL.Host, "error", refused)
 		}
 		err = callError(ctx, callCtx, err, timeout, c.maxBody, r.Secrets)
@@ -233,7 +233,7 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 // the context of the caller of Do, and callCtx is derived from ctx with the timeout of the call.
 func callError(ctx, callCtx context.Context, err error, timeout time.Duration, maxBody int64, secrets []string) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
-		err = outer.Err // the outer error contains the URL, whose query can contain an API key
+		err = outer.Err // the outer error is not used, because it contains the URL, whose query can contain an API key
 	}
 	failure := &source.Failure{Class: source.Temporary}
 	netErr, _ := errors.AsType[net.Error](err)

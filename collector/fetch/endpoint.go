@@ -29,13 +29,13 @@ type Endpoint struct {
 	http   *http.Client
 }
 
-// Endpoint returns an endpoint for the server with the URL in base. If base is empty, it uses the URL in standard, the public URL of the
+// Endpoint returns an endpoint for the server at the URL base. If base is empty, the server is at publicURL, which is the public URL of the
 // platform or vendor. It returns an error if base is not an http or https URL, or if base has a query or credentials.
 //
-// If base has the same host as standard, this host must resolve to public addresses. Any other host was configured by the operator, and may
+// If base has the same host as publicURL, this host must resolve to public addresses. Any other host was configured by the operator, and may
 // also resolve to this machine or to a private network. A literal IP address and localhost are always allowed.
-func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
-	base = cmp.Or(base, standard)
+func (c *Client) Endpoint(base, publicURL string) (*Endpoint, error) {
+	base = cmp.Or(base, publicURL)
 	u, err := url.Parse(base)
 	if err != nil || u.Hostname() == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("the base address must be an http or https address without query, not %q", base)
@@ -44,7 +44,7 @@ func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 	transport := c.options.Transport
 	if transport == nil {
 		reach := outbound.Operated
-		if isStandard(u, standard) {
+		if hasSameHost(u, publicURL) {
 			reach = outbound.Public
 		}
 		transport = c.newTransport(outbound.AddressOf(u), reach)
@@ -60,9 +60,9 @@ func (c *Client) Endpoint(base, standard string) (*Endpoint, error) {
 	return e, nil
 }
 
-// isStandard returns true if u has the same host name as the URL in standard, and false if the host of u is an IP address.
-func isStandard(u *url.URL, standard string) bool {
-	s, err := url.Parse(standard)
+// hasSameHost returns true if u and publicURL have the same host name. It returns false if the host of u is an IP address.
+func hasSameHost(u *url.URL, publicURL string) bool {
+	s, err := url.Parse(publicURL)
 	if err != nil || !strings.EqualFold(strings.TrimSuffix(u.Hostname(), "."), strings.TrimSuffix(s.Hostname(), ".")) {
 		return false
 	}
@@ -73,8 +73,8 @@ func isStandard(u *url.URL, standard string) bool {
 // originOf returns the scheme, host and port of u in lower case, such as https://example.com:443.
 func originOf(u *url.URL) string { return strings.ToLower(u.Scheme) + "://" + outbound.AddressOf(u) }
 
-// newTransport returns a transport that connects only to address, or only to the proxy if a proxy is configured. The parameter reach limits
-// the IP addresses to which the host may resolve.
+// newTransport returns a transport that connects only to the given address or, if a proxy is configured, only to the proxy. The parameter
+// reach limits the IP addresses to which the host may resolve.
 func (c *Client) newTransport(address string, reach outbound.Reach) *http.Transport {
 	proxy := c.options.Proxy
 	if proxy != nil {

@@ -35,7 +35,7 @@ func TestEndpoint_refusesHostileLinksToOtherServers(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		_, err = e.Unchecked(request)
+		_, err = e.DoUnchecked(request)
 		require.Error(t, err, l.URL)
 		var refused *outbound.RefusedError
 		if l.Dialer != outboundtest.Parse {

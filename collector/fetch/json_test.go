@@ -25,7 +25,7 @@ func TestCheckJSON_refusesInvalidText(t *testing.T) {
 	deep := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
 	require.NoError(t, fetch.CheckJSON(deep(64)))
 	require.Error(t, fetch.CheckJSON(deep(65)))
-	require.NoError(t, fetch.CheckJSON([]byte(`{"a":"`+strings.Repeat(`[{\"`, 100)+`"}`)), "brackets inside a JSON string are no nesting")
+	require.NoError(t, fetch.CheckJSON([]byte(`{"a":"`+strings.Repeat(`[{\"`, 100)+`"}`)), "brackets inside a JSON string must not count as nesting")
 }
 
 func TestItems_decodesAtMostMaxItems(t *testing.T) {

@@ -18,10 +18,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Refused returns how the fetch status of a video or account changes after a source answered without numbers, for example because it
+// ChangeAfterRefusal returns how the fetch status of a video or account changes after a source answered without numbers, for example because it
 // refused the request. The parameter o is the outcome of the fetch, class is the class of the answer, and answeredBy is the name of the
 // source that answered. The parameter sources has all configured sources.
-func Refused(sources []source.Source, o ingest.Outcome, class source.Class, answeredBy string) *queue.FetchChange {
+func ChangeAfterRefusal(sources []source.Source, o ingest.Outcome, class source.Class, answeredBy string) *queue.FetchChange {
 	t, change, title := o.Target, &queue.FetchChange{Attempted: true}, sourceTitle(answeredBy)
 	if o.Attempts >= queue.FailingAfter {
 		change.Status = queue.FetchFailing
@@ -85,7 +85,7 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 	case !served:
 		return fmt.Sprintf("No configured source can fetch this %s", t.Kind)
 	case byHandle && t.Handle == "":
-		return "The configured sources find a video only by its account; track the account, or a link that names it"
+		return "The configured sources can find a video only if they know its account, which the link does not contain; track a link that contains the account, or track the account"
 	case byHandle:
 		return "The configured sources find a video only in the list of its account's newest posts, and it is not there"
 	case ownOnly:
@@ -94,14 +94,14 @@ func unsupportedReason(sources []source.Source, t queue.Target) string {
 	return fmt.Sprintf("No configured source gives numbers of this %s", t.Kind)
 }
 
-// shortestPause is the minimum length of a source's pause that is stored in the fetch statuses of the waiting videos and accounts. Shorter
-// pauses are not stored, because each pause causes one write for each waiting video and account.
+// shortestPause is the minimum length of a pause that is stored in the fetch statuses of the videos and accounts that wait for the source.
+// Shorter pauses are not stored, because each pause causes one write for each waiting video and account.
 const shortestPause = 30 * time.Minute
 
-// Paused returns how the fetch status of a target changes while its source is paused. It returns nil if the pause is shorter than
+// ChangeDuringPause returns how the fetch status of a target changes while its source is paused. It returns nil if the pause is shorter than
 // shortestPause, or if the pause is already stored. The parameter name is the name of the source, and until is the end of the pause. The
 // parameter class is the class of the failure that caused the pause, and detail is the detail of the outcome.
-func Paused(t queue.Target, name string, until time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
+func ChangeDuringPause(t queue.Target, name string, until time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
 	if until.Sub(now) < shortestPause || t.Detail == detail {
 		return nil
 	}
@@ -119,9 +119,9 @@ func Paused(t queue.Target, name string, until time.Time, class source.Class, de
 	return &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}
 }
 
-// PrivateAccount returns the reason that is shown with the fetch status of a private account. The parameter name is the name of the source
+// PrivateAccountReason returns the reason that is shown with the fetch status of a private account. The parameter name is the name of the source
 // that reported the account as private.
-func PrivateAccount(name string) string {
+func PrivateAccountReason(name string) string {
 	return sourceTitle(name) + " says that the account is private, so its videos are not listed"
 }
 

@@ -15,7 +15,7 @@ import (
 func TestPaused_storesOnlyLongPausesAndEachPauseOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)
-	require.Nil(t, Paused(queue.Target{}, "youtube", now.Add(29*time.Minute), source.QuotaSpent, "paused", now))
+	require.Nil(t, ChangeDuringPause(queue.Target{}, "youtube", now.Add(29*time.Minute), source.QuotaSpent, "paused", now))
 	until := now.Add(18 * time.Hour)
 	for class, reason := range map[source.Class]string{
 		source.QuotaSpent:  "YouTube is not asked for a while, because its quota is spent",
@@ -23,10 +23,10 @@ func TestPaused_storesOnlyLongPausesAndEachPauseOnce(t *testing.T) {
 		source.AuthFailed:  "YouTube is not asked for a while, because it does not accept the operator's credential",
 		source.Temporary:   "YouTube is not asked for a while, because it failed repeatedly",
 	} {
-		change := Paused(queue.Target{}, "youtube", until, class, "paused", now)
+		change := ChangeDuringPause(queue.Target{}, "youtube", until, class, "paused", now)
 		require.Equal(t, &queue.FetchChange{Status: queue.FetchDelayed, Reason: reason, NextAt: store.InstantOf(until)}, change)
 	}
-	require.Nil(t, Paused(queue.Target{Detail: "paused"}, "youtube", until, source.QuotaSpent, "paused", now), "the pause is already stored")
+	require.Nil(t, ChangeDuringPause(queue.Target{Detail: "paused"}, "youtube", until, source.QuotaSpent, "paused", now), "the pause is already stored")
 }
 
 // Requirements in docs/coverage.md: 11.1-02

@@ -129,7 +129,7 @@ func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string
 
 // get does the same as Get, but with the given access token.
 func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
-	if f := c.usage.exhausted(c.now()); f != nil {
+	if f := c.usage.failureIfExhausted(c.now()); f != nil {
 		return Answer{}, f
 	}
 	var query strings.Builder
@@ -148,13 +148,13 @@ func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path
 		return Answer{}, err
 	}
 	now := c.now()
-	u := usageOf(res.Header, now)
+	u := parseUsage(res.Header, now)
 	c.usage.record(u, now)
 	jsonErr := fetch.CheckJSON(res.Body)
 	if fetch.ClassOf(res.Status, jsonErr == nil) != source.OK {
-		err := c.errorOf(res, jsonErr, u, classes, now, secrets)
+		err := c.parseError(res, jsonErr, u, classes, now, secrets)
 		if f, ok := errors.AsType[*source.Failure](err); ok && token != c.token {
-			f.OfSource = false // a page token may be refused although the client's token is valid
+			f.OfSource = false // Meta may refuse the token of a page although the client's token is valid
 		}
 		return Answer{}, err
 	}
@@ -223,9 +223,9 @@ func (e apiError) class() (class source.Class, ok bool) {
 func (e apiError) concernsSource() bool {
 	switch e.Error.Code {
 	case codeToken, codeSession, codeNoToken, codeBlocked:
-		return !e.wantsPageToken()
+		return !e.requiresPageToken()
 	}
-	return e.refusesCredential() && !e.wantsPageToken()
+	return e.refusesCredential() && !e.requiresPageToken()
 }
 
 // noAccess are parts of error messages. An error with code 100 and one of these texts means that the token may not read the object. In
@@ -242,26 +242,26 @@ func (e apiError) lacksAccess() bool {
 // ErrPageToken is the cause of a failure if Meta requires the access token of the page that owns the object.
 var ErrPageToken = errors.New("the request requires the access token of a Facebook page")
 
-// wantsPageToken returns true if the error means that Meta requires the access token of the page that owns the object.
-func (e apiError) wantsPageToken() bool {
+// requiresPageToken returns true if the error means that Meta requires the access token of the page that owns the object.
+func (e apiError) requiresPageToken() bool {
 	return e.Error.Code == codePageToken || e.Error.Code == codeToken && strings.Contains(strings.ToLower(e.Error.Message), "page access token")
 }
 
 // refusesCredential returns true if Meta refused the request because it requires the token of a page or a valid appsecret_proof.
 func (e apiError) refusesCredential() bool {
-	return e.wantsPageToken() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
+	return e.requiresPageToken() || e.Error.Code == codeParameter && strings.Contains(e.Error.Message, "appsecret_proof")
 }
 
-// errorOf returns a *TargetError or a *source.Failure for an answer that is not a success. The parameter jsonErr says why the body is not
+// parseError returns a *TargetError or a *source.Failure for an answer that is not a success. The parameter jsonErr says why the body is not
 // valid JSON, or is nil. The parameter u is the usage of Meta's limits in the headers. The parameter secrets has texts that are removed
 // from the error text.
-func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, classes ErrorClasses, now time.Time, secrets []string) error {
+func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, classes ErrorClasses, now time.Time, secrets []string) error {
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
-	f.OfSource = fetch.NamesCredential(res.Status)
+	f.OfSource = fetch.MeansRefusedCredential(res.Status)
 	switch {
 	case jsonErr != nil:
 		f.Detail += ": " + jsonErr.Error()
@@ -276,7 +276,7 @@ func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, clas
 		if known {
 			f.Class, f.OfSource = class, f.OfSource || body.concernsSource()
 		}
-		if body.wantsPageToken() {
+		if body.requiresPageToken() {
 			f.Cause = ErrPageToken
 		}
 		if body.refusesCredential() {
@@ -286,7 +286,7 @@ func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, clas
 		if body.lacksAccess() {
 			code = codePermission
 		}
-		if class, ok := classes.lookup(code, e.Subcode); ok && f.Class != source.Temporary && res.Status < http.StatusInternalServerError {
+		if class, ok := classes.classOf(code, e.Subcode); ok && f.Class != source.Temporary && res.Status < http.StatusInternalServerError {
 			if class != source.AuthFailed {
 				return &TargetError{Class: class, Detail: f.Detail, Sandbox: res.Sandbox}
 			}
@@ -297,14 +297,14 @@ func (c *Client) errorOf(res *fetch.Response, jsonErr error, u usageReport, clas
 		f.Detail += " (redirects are not followed)"
 	}
 	if f.Class == source.RateLimited && f.RetryAt.IsZero() {
-		f.RetryAt = now.Add(u.pause())
+		f.RetryAt = now.Add(u.pauseLength())
 	}
 	return f
 }
 
-// lookup returns the class of the error with the given code and subcode, and false if there is none. An entry with exactly this subcode has
+// classOf returns the class of the error with the given code and subcode, and false if there is none. An entry with exactly this subcode has
 // precedence over an entry for all subcodes.
-func (classes ErrorClasses) lookup(code, subcode int) (source.Class, bool) {
+func (classes ErrorClasses) classOf(code, subcode int) (source.Class, bool) {
 	if code == 0 {
 		return "", false
 	}
@@ -352,13 +352,13 @@ type List struct {
 	} `json:"paging"`
 }
 
-// After returns the cursor of the next page, or "" on the last page. The parameter topLevel is true if the list itself was requested, and
+// NextCursor returns the cursor of the next page, or "" on the last page. The parameter topLevel is true if the list itself was requested, and
 // false if it is part of another object. The two kinds of list end in different ways:
 //
 //   - A requested list has a "next" URL on every page except the last one. A page can be empty although more pages follow, because Meta
-//     filters the entries. After returns the cursor and not the URL, because the URL contains the token.
+//     filters the entries. NextCursor returns the cursor and not the URL, because the URL contains the token.
 //   - A list inside another object has only a cursor, and its last page is empty.
-func (l *List) After(topLevel bool) string {
+func (l *List) NextCursor(topLevel bool) string {
 	p := l.Paging
 	switch {
 	case p == nil, l.Data == nil, p.Cursors == nil, p.Cursors.After == nil, len(*p.Cursors.After) > maxCursor:
@@ -370,9 +370,9 @@ func (l *List) After(topLevel bool) string {
 }
 
 // FetchEach calls the function fetchOne for each target of a batch, one after the other. If fetchOne fails before any target was answered,
-// FetchEach returns the failure. If fetchOne fails later, it is not called again. This target and the remaining targets then get the result
-// source.Unanswered. The answers so far are returned even if the deadline of ctx has passed, because otherwise a slow batch would never
-// make progress.
+// FetchEach returns the failure. If fetchOne fails later, it is not called again, and the failed target and all remaining targets get the
+// result source.Unanswered. The answers so far are returned even if the deadline of ctx has passed, because otherwise a slow batch would
+// never make progress.
 func FetchEach(ctx context.Context, batch []source.Target, fetchOne func(context.Context, source.Target) (source.Result, error)) ([]source.Result, error) {
 	results := make([]source.Result, len(batch))
 	var failed error

@@ -25,7 +25,7 @@ func TestList_After_returnsCursorOfNextPage(t *testing.T) {
 	} {
 		var l graph.List
 		require.NoError(t, json.Unmarshal([]byte(list), &l))
-		require.Equal(t, want.topLevel, l.After(true), list)
-		require.Equal(t, want.nested, l.After(false), list)
+		require.Equal(t, want.topLevel, l.NextCursor(true), list)
+		require.Equal(t, want.nested, l.NextCursor(false), list)
 	}
 }

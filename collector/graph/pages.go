@@ -106,7 +106,7 @@ func (c *Client) fetchPageTokens(ctx context.Context, budget *source.CallBudget)
 				known[string(page.ID)] = page.Token
 			}
 		}
-		next := answer.After(true)
+		next := answer.NextCursor(true)
 		if next == "" || next == after {
 			break
 		}

@@ -37,27 +37,27 @@ type limitUsage struct {
 	Regain float64 `json:"estimated_time_to_regain_access"` // minutes until calls are allowed again
 }
 
-// add merges the usage of one limit into the report. The report has the highest used percentage of all limits, and the longest time until
+// addLimit merges the usage of one limit into the report. The report has the highest used percentage of all limits, and the longest time until
 // calls are allowed again.
-func (r *usageReport) add(l limitUsage) {
+func (r *usageReport) addLimit(l limitUsage) {
 	r.percent = max(r.percent, l.Calls, l.CPU, l.Time)
 	if l.Regain > 0 {
 		r.regain = max(r.regain, min(time.Duration(min(l.Regain, fetch.MaxRetryAfter.Minutes())*float64(time.Minute)), fetch.MaxRetryAfter))
 	}
 }
 
-// usageOf returns how much of Meta's rate limits is used, from the headers of an answer. It ignores malformed headers.
-func usageOf(h http.Header, now time.Time) usageReport {
+// parseUsage returns how much of Meta's rate limits is used, from the headers of an answer. It ignores malformed headers.
+func parseUsage(h http.Header, now time.Time) usageReport {
 	var r usageReport
 	var app limitUsage
 	if json.Unmarshal([]byte(h.Get("X-App-Usage")), &app) == nil {
-		r.add(app)
+		r.addLimit(app)
 	}
 	var business map[string][]limitUsage
 	if json.Unmarshal([]byte(h.Get("X-Business-Use-Case-Usage")), &business) == nil {
 		for _, limits := range business {
 			for _, l := range limits {
-				r.add(l)
+				r.addLimit(l)
 			}
 		}
 	}
@@ -67,9 +67,9 @@ func usageOf(h http.Header, now time.Time) usageReport {
 	return r
 }
 
-// pause returns how long calls stop after the limit is used up. It is the time that Meta reported, or defaultPause if Meta reported no
+// pauseLength returns how long calls stop after the limit is used up. It is the time that Meta reported, or defaultPause if Meta reported no
 // time.
-func (r usageReport) pause() time.Duration {
+func (r usageReport) pauseLength() time.Duration {
 	if r.regain > 0 {
 		return r.regain
 	}
@@ -90,7 +90,7 @@ func (u *usage) record(r usageReport, now time.Time) {
 	defer u.mu.Unlock()
 	switch {
 	case r.regain > 0 || r.percent >= stopFrom:
-		u.stopped, u.stopPercent = now.Add(r.pause()), r.percent
+		u.stopped, u.stopPercent = now.Add(r.pauseLength()), r.percent
 	case r.percent >= delayFrom:
 		u.delayed = now.Add(time.Duration((r.percent - delayFrom) / (stopFrom - delayFrom) * float64(maxDelay)))
 	}
@@ -103,8 +103,8 @@ func (u *usage) isDelayed(now time.Time) bool {
 	return now.Before(u.delayed)
 }
 
-// exhausted returns a failure if no calls may be made at the given time because the limit is used up, and nil otherwise.
-func (u *usage) exhausted(now time.Time) *source.Failure {
+// failureIfExhausted returns a failure if no calls may be made at the given time because the limit is used up, and nil otherwise.
+func (u *usage) failureIfExhausted(now time.Time) *source.Failure {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !now.Before(u.stopped) {

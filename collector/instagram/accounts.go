@@ -12,10 +12,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// listPages returns the maximum number of pages to request from an account's list of posts. The parameter depth is the number of videos to
+// maxListRequests returns the maximum number of pages to request from an account's list of posts. The parameter depth is the number of videos to
 // find. If all posts were videos, depth/pageSize pages would be enough. The result is up to four times this number, because many posts are
 // photos.
-func listPages(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), 200) }
+func maxListRequests(depth int) int { return min(4*max(1, (depth+pageSize-1)/pageSize), 200) }
 
 // fetchAccount requests the profile and the newest videos of an account. Each answer of Instagram's business discovery (reading the data of
 // another account) contains the profile and one page of posts.
@@ -23,7 +23,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	r := source.Result{Class: source.OK}
 	after := ""
 	seen := map[string]bool{}
-	for i := range listPages(t.Depth) {
+	for i := range maxListRequests(t.Depth) {
 		fields := "id,username"
 		if i == 0 {
 			fields = "id,username,name,biography,followers_count,follows_count,media_count"
@@ -62,7 +62,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 			return source.Result{}, &source.Failure{Class: source.Temporary, Detail: "no entry of the list is a post with a code, or there is no list"}
 		}
 		for _, item := range p.posts {
-			if v, ok := item.video(); ok && !seen[v.ID] {
+			if v, ok := item.asFoundVideo(); ok && !seen[v.ID] {
 				seen[v.ID] = true
 				r.Account.Videos = append(r.Account.Videos, v)
 			}
@@ -75,8 +75,8 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return r, nil
 }
 
-// video returns the post as a video of an account. It returns false if the post is not a video, for example if it is a photo.
-func (item post) video() (ingest.FoundVideo, bool) {
+// asFoundVideo returns the post as a video of an account. It returns false if the post is not a video, for example if it is a photo.
+func (item post) asFoundVideo() (ingest.FoundVideo, bool) {
 	var c struct {
 		Type      *string `json:"media_type"`
 		Permalink *string `json:"permalink"`

@@ -122,7 +122,7 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		calls := 0
 		for _, t := range batch {
-			calls += listPages(t.Depth)
+			calls += maxListRequests(t.Depth)
 		}
 		return s.graph.Plan(calls)
 	}
@@ -133,9 +133,9 @@ func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	return s.graph.Plan(1 + len(accounts) + len(batch))
 }
 
-// Fetch requests up to 25 videos, or accounts with their newest videos. It searches for a video in the list of posts of the video's
-// account. If the video is not in the list, it gets the class Missing: it was deleted or archived, or it is a joint post of two accounts
-// and is only in the list of the second account. If the list is too long to be searched to its end, the video gets the class Unsupported.
+// Fetch requests up to 25 videos, or accounts with their newest videos. It searches for a video in the list of posts of the video's account.
+// If the video is not in the list, its result has the class Missing: the video may be deleted or archived, or it may be a joint post that is
+// only in the list of another account. If the list is too long to be searched to its end, the result has the class Unsupported.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	calls := budget.Calls()
 	if len(batch) > batchSize || len(calls) != 1 {
@@ -183,11 +183,11 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 		}
 		r := results[name][t.ExternalID]
 		if r.Facts != nil {
-			facts := *r.Facts // copied, so that two results for the same video do not share Facts
+			facts := *r.Facts // the facts are copied, so that two results for the same video do not share them
 			r.Facts = &facts
 		}
 		if name == "" && t.Handle != own && r.Class == source.Missing {
-			r.Class, r.Detail = source.Unsupported, "Instagram finds a video only by its account: track the account, or a link that names it, such as instagram.com/USER/reel/CODE/"
+			r.Class, r.Detail = source.Unsupported, "Instagram can find a video only if its account is known, and the link does not contain the account: track a link that contains the account, such as instagram.com/USER/reel/CODE/, or track the account"
 		}
 		return r, nil
 	})

@@ -194,7 +194,7 @@ func TestSource_returnsMissingIfListOfConfiguredAccountIsEmpty(t *testing.T) {
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "our.kitchen"))[0].Class)
 	results := w.fetch(t, video(pancakes, ""))
 	require.Equal(t, source.Unsupported, results[0].Class)
-	require.Contains(t, results[0].Detail, "track the account, or a link that names it")
+	require.Contains(t, results[0].Detail, "track a link that contains the account")
 }
 
 func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {

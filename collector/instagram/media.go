@@ -125,7 +125,7 @@ func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cu
 // addPosts adds the posts of a list to the page. The parameter topLevel is true if the list itself was requested, and false if it is part
 // of another object. The two kinds of list end in different ways.
 func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
-	p.after = l.After(topLevel)
+	p.after = l.NextCursor(topLevel)
 	for _, raw := range *l.Data {
 		var item struct {
 			Shortcode fetch.ID `json:"shortcode"`

@@ -114,7 +114,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		require.NoError(t, err)
 		for i, r := range results {
 			want := source.OK
-			if c := truths[i].Category; c == sandbox.TurnsDeleted || c == sandbox.TurnsPrivate {
+			if c := truths[i].Category; c == sandbox.BecomesDeleted || c == sandbox.BecomesPrivate {
 				want = source.Missing
 			}
 			require.Equal(t, want, r.Class, "%s: %s", truths[i].Category, r.Detail)
@@ -140,8 +140,8 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		private := s.world.FindAccount(link.Instagram, sandbox.AccountPrivate)
-		stranger := s.world.Find(link.Instagram, sandbox.Normal)
-		results, err := s.fetch(t, video(stranger, private), video(stranger, ""), video("DCXkB8LpR2q", "natgeo"))
+		other := s.world.Find(link.Instagram, sandbox.Normal)
+		results, err := s.fetch(t, video(other, private), video(other, ""), video("DCXkB8LpR2q", "natgeo"))
 		require.NoError(t, err)
 		require.Equal(t, source.Unsupported, results[0].Class)
 		require.Contains(t, results[0].Detail, "Invalid user id")

@@ -26,8 +26,8 @@ type reserved struct {
 	limited bool   // true if the budget has a known limit
 }
 
-// calls returns the calls of a reservation. Call.Units is the number of reserved units, which can be smaller than the planned number.
-func (r reservation) calls() []source.Call {
+// reservedCalls returns the calls of a reservation. Call.Units is the number of reserved units, which can be smaller than the planned number.
+func (r reservation) reservedCalls() []source.Call {
 	calls := make([]source.Call, len(r))
 	for i, p := range r {
 		calls[i] = p.call
@@ -36,22 +36,22 @@ func (r reservation) calls() []source.Call {
 }
 
 // reserve takes the units for one fetch of a batch from the budgets. The source offers several plans, each a list of calls (Source.Plan).
-// reserve uses the first plan for which the budgets have enough units. If no plan is possible, pause says why and when the source may be
-// asked again.
+// reserve uses the first plan for which the budgets have enough units. If no plan is possible, the result pause says why, and when the source
+// may be asked again.
 func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, pause *source.Failure, err error) {
 	now := q.now()
-	if pause = st.pause(s.Name(), now); pause != nil {
+	if pause = st.currentPause(s.Name(), now); pause != nil {
 		return nil, pause, nil
 	}
 	for _, plan := range s.Plan(batch) {
 		var longest *source.Failure // the longest pause of the budgets that the plan needs; nil if none is paused
 		for _, call := range plan {
-			if p := st.pause(Key(s, call.Bucket), now); p != nil && (longest == nil || p.RetryAt.After(longest.RetryAt)) {
+			if p := st.currentPause(Key(s, call.Bucket), now); p != nil && (longest == nil || p.RetryAt.After(longest.RetryAt)) {
 				longest = p
 			}
 		}
 		if longest == nil {
-			if taken, longest, err = q.take(ctx, s, plan); err != nil || longest == nil {
+			if taken, longest, err = q.reservePlan(ctx, s, plan); err != nil || longest == nil {
 				return taken, nil, err
 			}
 		}
@@ -70,9 +70,9 @@ func spentUntil(t time.Time) *source.Failure {
 	return &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent, by the count of the collectors", RetryAt: t}
 }
 
-// take reserves the units of all calls of a plan. If a budget has too few units for its call, take reserves nothing, and pause says when to
-// try again.
-func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (taken reservation, pause *source.Failure, err error) {
+// reservePlan reserves the units of all calls of a plan. If a budget has too few units for its call, reservePlan reserves nothing, and the
+// result pause says when to try again.
+func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.Call) (taken reservation, pause *source.Failure, err error) {
 	for _, call := range plan {
 		r := reserved{call: call}
 		if b := budgetOf(s, call.Bucket); b.Window != nil {
@@ -86,9 +86,9 @@ func (q *Quota) take(ctx context.Context, s source.Source, plan []source.Call) (
 	return taken, nil, nil
 }
 
-// takeUnits reserves the units of a call in the current window of the budget b. If b has too few units left, pause says when to try again;
-// if b has no unit left, takeUnits also pauses b. A call that needs more units than the limit of a whole window could never be made. Such a
-// call gets the units that are left, if they are at least half of the limit.
+// takeUnits reserves the units of a call in the current window of the budget b. If b has too few units left, the result pause says when to
+// try again. If b has no unit left, takeUnits also pauses b. A call that needs more units than the limit of the window gets the units that
+// are left, if they are at least half of the limit. Otherwise such a call could never be made.
 func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
 	now := q.now()
 	window, ends := b.Window(now)
@@ -169,7 +169,7 @@ func (q *Quota) returnUnits(ctx context.Context, r reservation, spent []source.C
 	return errors.Join(errs...)
 }
 
-// deleteOldWindows deletes the stored numbers of spent units of a budget's old windows when its current window begins. It keeps the
+// deleteOldWindows deletes the counts of spent units of earlier windows of a budget when a new window begins. It keeps the count of the
 // previous window, because the clock of another collector can be slow.
 func (q *Quota) deleteOldWindows(ctx context.Context, key, window string) error {
 	last, _ := q.windows.Swap(key, window)

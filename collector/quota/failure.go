@@ -35,9 +35,9 @@ const (
 	longestRefusalPause = 5 * time.Minute
 )
 
-// fail decides what a failed call means for its source and its targets. If necessary, it pauses the source or one of its budgets. The reply
+// handleFailure decides what a failed call means for its source and its targets. If necessary, it pauses the source or one of its budgets. The reply
 // has a result for each target, or Divided = true if each half of the batch must be requested separately.
-func (q *Quota) fail(ctx context.Context, s source.Source, st state, batch []source.Target, f *source.Failure) (Reply, error) {
+func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, batch []source.Target, f *source.Failure) (Reply, error) {
 	key, now := Key(s, f.Bucket), q.now()
 	reply := Reply{Targets: batch, At: now}
 	r := source.Result{Class: source.Temporary, Detail: f.Detail, Failed: f}

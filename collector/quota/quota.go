@@ -73,7 +73,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	if _, served := s.Serves(batch[0]); !served {
 		return []Reply{reply.withResult(source.Result{Class: source.Unsupported, Detail: "no configured source serves this target"})}, nil
 	}
-	st, err := q.state(writing)
+	st, err := q.readState(writing)
 	if err != nil {
 		return nil, err
 	}
@@ -84,14 +84,14 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	if pause != nil {
 		return []Reply{reply.withResult(pausedResult(s, *pause))}, nil //nolint:nilerr // err is nil: reserve has returned a pause
 	}
-	results, err := q.fetch(ctx, s, batch, taken)
+	results, err := q.fetchReserved(ctx, s, batch, taken)
 	failure := (*source.Failure)(nil)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		reply.Stopped = true
 		return []Reply{reply}, nil
 	case errors.As(err, &failure):
-		reply, err = q.fail(writing, s, st, batch, failure)
+		reply, err = q.handleFailure(writing, s, st, batch, failure)
 		return []Reply{reply}, err
 	case err != nil && ctx.Err() != nil: // the deadline of the fetch has passed, which says nothing about the source
 		failure = &source.Failure{Class: source.Temporary, Detail: "the fetch took too long", Cause: err}
@@ -106,10 +106,10 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	return q.splitAnswered(writing, s, st, reply, results)
 }
 
-// fetch asks the source for a batch. The source may spend the reserved units in taken. Afterwards, fetch gives the unspent units back to
-// their budgets.
-func (q *Quota) fetch(ctx context.Context, s source.Source, batch []source.Target, taken reservation) ([]source.Result, error) {
-	budget := source.NewCallBudget(taken.calls())
+// fetchReserved asks the source for a batch. The source may spend the reserved units in taken. Afterwards, fetchReserved gives the unspent
+// units back to their budgets.
+func (q *Quota) fetchReserved(ctx context.Context, s source.Source, batch []source.Target, taken reservation) ([]source.Result, error) {
+	budget := source.NewCallBudget(taken.reservedCalls())
 	defer func() {
 		if err := q.returnUnits(context.WithoutCancel(ctx), taken, budget.Spent()); err != nil {
 			q.log.ErrorContext(ctx, "cannot return unused units to a budget", "source", s.Name(), "error", err)
@@ -135,18 +135,18 @@ func (q *Quota) splitAnswered(ctx context.Context, s source.Source, st state, re
 	if failure == nil {
 		return []Reply{reply}, nil
 	}
-	rest, err := q.fail(ctx, s, st, unanswered, failure)
+	rest, err := q.handleFailure(ctx, s, st, unanswered, failure)
 	return []Reply{reply, rest}, err
 }
 
 // Fail pauses the source or divides the batch after the failure f, in the same way as Call does after a failed call. It is for failures
 // outside of the call to the source, for example a panic in the code that stores the answer.
 func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target, f *source.Failure) ([]Reply, error) {
-	st, err := q.state(ctx)
+	st, err := q.readState(ctx)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := q.fail(ctx, s, st, batch, f)
+	reply, err := q.handleFailure(ctx, s, st, batch, f)
 	return []Reply{reply}, err
 }
 
@@ -155,7 +155,7 @@ func (q *Quota) Fail(ctx context.Context, s source.Source, batch []source.Target
 // Probe returns an error only if a database query failed.
 func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (source.Result, error) {
 	writing, batch := context.WithoutCancel(ctx), []source.Target{t}
-	st, err := q.state(writing)
+	st, err := q.readState(writing)
 	if err != nil {
 		return source.Result{}, err
 	}
@@ -167,7 +167,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (so
 		return source.Result{}, err
 	}
 	if failure == nil {
-		results, err := q.fetch(ctx, s, batch, taken)
+		results, err := q.fetchReserved(ctx, s, batch, taken)
 		if err == nil && len(results) == 1 {
 			return results[0], nil
 		}
@@ -184,8 +184,8 @@ type state struct {
 	refusals []queue.Refusals
 }
 
-// state returns the recorded pauses and refusals, which it reads from the database.
-func (q *Quota) state(ctx context.Context) (st state, err error) {
+// readState returns the recorded pauses and refusals, which it reads from the database.
+func (q *Quota) readState(ctx context.Context) (st state, err error) {
 	if st.pauses, err = q.queue.Pauses(ctx); err != nil {
 		return st, err
 	}
@@ -196,8 +196,8 @@ func (q *Quota) state(ctx context.Context) (st state, err error) {
 	return st, err
 }
 
-// pause returns the current pause of the source or budget with the given key. It returns nil if there is no pause.
-func (st state) pause(key string, now time.Time) *source.Failure {
+// currentPause returns the current pause of the source or budget with the given key. It returns nil if there is no pause.
+func (st state) currentPause(key string, now time.Time) *source.Failure {
 	if p := st.pauses[key]; p.BlockedUntil > store.InstantOf(now) {
 		return &source.Failure{Class: source.Class(p.Class), Detail: p.Detail, RetryAt: p.BlockedUntil.Time()}
 	}
@@ -216,7 +216,7 @@ func Key(s source.Source, bucket string) string {
 // recordAnswer records a successful answer of a source. It ends the pauses of the source and of the budgets from which the call took units,
 // and deletes their recorded refusals. The parameter began is the time of the call. Pauses that began after this time are not ended.
 func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, began time.Time) error {
-	for _, call := range append(taken.calls(), source.Call{}) {
+	for _, call := range append(taken.reservedCalls(), source.Call{}) {
 		key := Key(s, call.Bucket)
 		if _, known := q.refused.LoadAndDelete(key); known {
 			if err := q.queue.ForgetRefusals(ctx, key); err != nil {
@@ -237,10 +237,10 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 	return nil
 }
 
-// Restart deletes the recorded refusals of the sources, and ends the pauses that refused credentials have caused. A collector calls it when
+// ResetAtStart deletes the recorded refusals of the sources, and ends the pauses that refused credentials have caused. A collector calls it when
 // it starts, because the operator may have configured new credentials.
-func (q *Quota) Restart(ctx context.Context, sources []source.Source) error {
-	st, err := q.state(ctx)
+func (q *Quota) ResetAtStart(ctx context.Context, sources []source.Source) error {
+	st, err := q.readState(ctx)
 	if err != nil {
 		return err
 	}

@@ -73,9 +73,9 @@ func foldHandle(p link.Platform, handle string) (folded string, ok bool) {
 	return "", false
 }
 
-// byHandle returns the account with the given handle. It returns false if the handle is not valid, or if its account was renamed and no
-// account has the handle now. A Facebook handle can have the suffix "~ID". byHandle then returns the account with this ID.
-func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
+// accountByHandle returns the account with the given handle. It returns false if the handle is not valid, or if its account was renamed and no
+// account has the handle now. A Facebook handle can have the suffix "~ID". accountByHandle then returns the account with this ID.
+func (w *World) accountByHandle(p link.Platform, handle string) (identity, bool) {
 	name, suffix, suffixed := strings.Cut(handle, "~")
 	folded, ok := foldHandle(p, name)
 	if !ok || suffixed && p != link.Facebook {
@@ -86,36 +86,36 @@ func (w *World) byHandle(p link.Platform, handle string) (identity, bool) {
 		if !own {
 			return identity{}, false
 		}
-		w.remember(accountRef{p, number}, externalNames{handle: folded})
-		return w.byNumber(p, number), true
+		w.storeExternalName(accountRef{p, number}, externalNames{handle: folded})
+		return w.accountByNumber(p, number), true
 	}
 	if to, passed := w.renamedHandle(p, folded); passed {
-		return w.byNumber(p, to.number), !to.unused
+		return w.accountByNumber(p, to.number), !to.unused
 	}
 	number, own := numberOfHandle(p, folded)
 	if !own {
 		number = uint32(hash(w.seed, "handle", string(p), folded))
-		w.remember(accountRef{p, number}, externalNames{handle: folded})
+		w.storeExternalName(accountRef{p, number}, externalNames{handle: folded})
 	}
-	return w.byNumber(p, number), true
+	return w.accountByNumber(p, number), true
 }
 
-// byID returns the account with the given id on the platform p (a channel id or a numeric id). It returns false if the id is not valid.
-func (w *World) byID(p link.Platform, id string) (identity, bool) {
+// accountByID returns the account with the given id on the platform p (a channel id or a numeric id). It returns false if the id is not valid.
+func (w *World) accountByID(p link.Platform, id string) (identity, bool) {
 	if p == link.YouTube && !channelPattern.MatchString(id) || p != link.YouTube && !digits.MatchString(id) {
 		return identity{}, false
 	}
 	number, own := w.numberOfID(p, id)
 	if !own {
 		number = uint32(hash(w.seed, "account id", string(p), id))
-		w.remember(accountRef{p, number}, externalNames{id: id})
+		w.storeExternalName(accountRef{p, number}, externalNames{id: id})
 	}
-	return w.byNumber(p, number), true
+	return w.accountByNumber(p, number), true
 }
 
-// byNumber returns the account with the given number. Its handle and id are the generated ones, unless World has stored a handle or an id
+// accountByNumber returns the account with the given number. Its handle and id are the generated ones, unless World has stored a handle or an id
 // for the account from a request or a rename.
-func (w *World) byNumber(p link.Platform, number uint32) identity {
+func (w *World) accountByNumber(p link.Platform, number uint32) identity {
 	found := identity{platform: p, number: number, handle: handleOfNumber(p, number), id: w.idOfNumber(p, number)}
 	w.mu.RLock()
 	known := w.names[accountRef{p, number}]
@@ -129,9 +129,9 @@ func (w *World) byNumber(p link.Platform, number uint32) identity {
 	return found
 }
 
-// remember stores the handle or the id with which a request asked for an account. It stores nothing if the handle is the generated one,
-// which byNumber computes again. It also stores nothing for a new account if World already has maxRemembered accounts.
-func (w *World) remember(ref accountRef, names externalNames) {
+// storeExternalName stores the handle or the id with which a request asked for an account. It stores nothing if the handle is the generated one,
+// which accountByNumber computes again. It also stores nothing for a new account if World already has maxRemembered accounts.
+func (w *World) storeExternalName(ref accountRef, names externalNames) {
 	if own, ok := numberOfHandle(ref.platform, names.handle); ok && own == ref.number {
 		return
 	}
@@ -167,13 +167,13 @@ func (w *World) Claim(p link.Platform, id, handle string) bool {
 			return true
 		}
 	}
-	w.claim(p, id, owner)
+	w.setAuthor(p, id, owner)
 	return true
 }
 
-// claim makes owner the author of the video with the given id. It does nothing if the video has no author yet and World already has the
+// setAuthor makes owner the author of the video with the given id. It does nothing if the video has no author yet and World already has the
 // authors of maxRemembered videos.
-func (w *World) claim(p link.Platform, id string, owner identity) {
+func (w *World) setAuthor(p link.Platform, id string, owner identity) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ref := videoRef{p, id}
@@ -182,16 +182,16 @@ func (w *World) claim(p link.Platform, id string, owner identity) {
 	}
 }
 
-// owner returns the author of the video with the given id: the account that was set with the method claim or, if no account was set, the
+// author returns the author of the video with the given id: the account that was set with the method claim or, if no account was set, the
 // account whose number is derived from the id (derived.account).
-func (w *World) owner(p link.Platform, id string, derived origin) identity {
+func (w *World) author(p link.Platform, id string, derived origin) identity {
 	w.mu.RLock()
 	number, claimed := w.owners[videoRef{p, id}]
 	w.mu.RUnlock()
 	if !claimed {
 		number = derived.account
 	}
-	return w.byNumber(p, number)
+	return w.accountByNumber(p, number)
 }
 
 const suffixAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
@@ -260,9 +260,9 @@ func accountIDs(p link.Platform) numericIDs {
 	}
 }
 
-// idCheck returns the check value that is part of a generated account id. The sandbox recognises its own ids by this value. The parameter
+// idCheckValue returns the check value that is part of a generated account id. The sandbox recognises its own ids by this value. The parameter
 // bits is the length of the check value.
-func (w *World) idCheck(p link.Platform, number uint32, bits uint) uint64 {
+func (w *World) idCheckValue(p link.Platform, number uint32, bits uint) uint64 {
 	return w.accountKey("id check", p, number) & (1<<bits - 1)
 }
 
@@ -270,13 +270,13 @@ func (w *World) idCheck(p link.Platform, number uint32, bits uint) uint64 {
 func (w *World) idOfNumber(p link.Platform, number uint32) string {
 	if p == link.YouTube {
 		key := hash(w.seed, "channel")
-		first := scramble(uint64(number)<<32|w.idCheck(p, number, 32), 64, key)
+		first := scramble(uint64(number)<<32|w.idCheckValue(p, number, 32), 64, key)
 		raw := binary.BigEndian.AppendUint64(nil, first)
 		raw = binary.BigEndian.AppendUint64(raw, mixBits(first^key))
 		return "UC" + base64.RawURLEncoding.EncodeToString(raw)
 	}
 	ids := accountIDs(p)
-	return strconv.FormatUint(ids.base+(uint64(number)<<ids.checkBits|w.idCheck(p, number, ids.checkBits)), 10)
+	return strconv.FormatUint(ids.base+(uint64(number)<<ids.checkBits|w.idCheckValue(p, number, ids.checkBits)), 10)
 }
 
 // numberOfID returns the account number in a generated account id. It returns false if the sandbox did not generate the id.
@@ -305,21 +305,21 @@ func (w *World) secUID(i identity) string {
 	var out strings.Builder
 	out.WriteString("MS4wLjABAAAA")
 	for range 64 {
-		out.WriteByte(instagramAlphabet[d.below(64)])
+		out.WriteByte(instagramAlphabet[d.intBelow(64)])
 	}
 	return out.String()
 }
 
-// uploads returns the ids of all videos that an account had uploaded by the given time, newest first. It includes private and deleted
+// uploadedIDs returns the ids of all videos that an account had uploaded by the given time, newest first. It includes private and deleted
 // videos.
-func (w *World) uploads(i identity, at time.Time) []string {
+func (w *World) uploadedIDs(i identity, at time.Time) []string {
 	if w.accountCategory(i.platform, i.number) == AccountEmpty {
 		return nil
 	}
-	s := w.schedule(i.platform, i.number, at)
+	s := w.uploadSchedule(i.platform, i.number, at)
 	var list []string
-	for index := s.uploaded(at.Unix()) - 1; index >= 0; index-- {
-		list = append(list, w.uploadID(i.platform, i.number, index, s.upload(index)))
+	for index := s.countUploads(at.Unix()) - 1; index >= 0; index-- {
+		list = append(list, w.uploadID(i.platform, i.number, index, s.uploadTime(index)))
 	}
 	return list
 }

@@ -46,8 +46,8 @@ func (l *callLog) reset() {
 	l.addSources()
 }
 
-// add records a call for its source. A call to a vendor is recorded a second time under the name of its platform.
-func (l *callLog) add(c *call) {
+// record records a call for its source. A call to a vendor is recorded a second time under the name of its platform.
+func (l *callLog) record(c *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range []string{c.source, c.platform} {
@@ -67,8 +67,8 @@ func (l *callLog) add(c *call) {
 	}
 }
 
-// snapshot returns a copy of the call log, by the name of the source.
-func (l *callLog) snapshot() map[string]sourceCalls {
+// copyCalls returns a copy of the call log, by the name of the source.
+func (l *callLog) copyCalls() map[string]sourceCalls {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := map[string]sourceCalls{}

@@ -12,17 +12,17 @@ type Category string
 
 // These are the categories of videos. World.Find returns a video of each category.
 const (
-	Normal        Category = "normal"
-	Viral         Category = "viral"          // views grow late and steeply, far above the account's other videos
-	HiddenLikes   Category = "hidden_likes"   // the creator hides the number of likes (every platform except TikTok)
-	CommentsOff   Category = "comments_off"   // the creator has turned comments off
-	ShopAd        Category = "shop_ad"        // TikTok: a shop ad with a product
-	AgeRestricted Category = "age_restricted" // only adults can see the video
-	TurnsPrivate  Category = "private"        // the video is private from the time VideoTruth.TurnsAt on, and public before
-	TurnsDeleted  Category = "deleted"        // the video is deleted from the time VideoTruth.TurnsAt on, and public before
-	Falling       Category = "falling"        // every count falls once, at the time VideoTruth.TurnsAt, and then grows again
-	Live          Category = "live"           // YouTube: a live broadcast, with duration P0D
-	Photo         Category = "photo"          // TikTok: a slideshow, with duration 0
+	Normal         Category = "normal"
+	Viral          Category = "viral"          // views grow late and steeply, far above the account's other videos
+	HiddenLikes    Category = "hidden_likes"   // the creator hides the number of likes (every platform except TikTok)
+	CommentsOff    Category = "comments_off"   // the creator has turned comments off
+	ShopAd         Category = "shop_ad"        // TikTok: a shop ad with a product
+	AgeRestricted  Category = "age_restricted" // only adults can see the video
+	BecomesPrivate Category = "private"        // the video is private from the time VideoTruth.ChangesAt on, and public before
+	BecomesDeleted Category = "deleted"        // the video is deleted from the time VideoTruth.ChangesAt on, and public before
+	Falling        Category = "falling"        // every count falls once, at the time VideoTruth.ChangesAt, and then grows again
+	Live           Category = "live"           // YouTube: a live broadcast, with duration P0D
+	Photo          Category = "photo"          // TikTok: a slideshow, with duration 0
 )
 
 // AccountCategory is the special property of an account, such as having no videos. Most accounts have the category AccountNormal.
@@ -45,11 +45,11 @@ type share[C ~string] struct {
 	perMille int
 }
 
-// shares returns how many of a thousand videos have each category. All remaining videos are Normal. Less than 3 % of all videos lack a
+// videoShares returns how many of a thousand videos have each category. All remaining videos are Normal. Less than 3 % of all videos lack a
 // count or are unavailable, so nearly every id from a real link is a normal public video.
-func shares(p link.Platform) []share[Category] {
+func videoShares(p link.Platform) []share[Category] {
 	list := []share[Category]{
-		{Viral, 20}, {CommentsOff, 6}, {AgeRestricted, 3}, {TurnsPrivate, 3}, {TurnsDeleted, 4}, {Falling, 3},
+		{Viral, 20}, {CommentsOff, 6}, {AgeRestricted, 3}, {BecomesPrivate, 3}, {BecomesDeleted, 4}, {Falling, 3},
 	}
 	switch p {
 	case link.TikTok:
@@ -74,7 +74,7 @@ func accountShares(p link.Platform) []share[AccountCategory] {
 // pickCategory returns a random category. Each category in list has the probability perMille/1000. The category normal has the remaining
 // probability.
 func pickCategory[C ~string](list []share[C], d rng, normal C) C {
-	at := d.below(categoryPerMille)
+	at := d.intBelow(categoryPerMille)
 	for _, s := range list {
 		if at < s.perMille {
 			return s.category
@@ -85,15 +85,15 @@ func pickCategory[C ~string](list []share[C], d rng, normal C) C {
 }
 
 // Categories returns the categories of videos on a platform, Normal first.
-func Categories(p link.Platform) []Category { return names(shares(p), Normal) }
+func Categories(p link.Platform) []Category { return categoryNames(videoShares(p), Normal) }
 
 // AccountCategories returns the categories of accounts on a platform, AccountNormal first.
 func AccountCategories(p link.Platform) []AccountCategory {
-	return names(accountShares(p), AccountNormal)
+	return categoryNames(accountShares(p), AccountNormal)
 }
 
-// names returns the category in the parameter normal and, after it, the sorted categories in list without duplicates.
-func names[C ~string](list []share[C], normal C) []C {
+// categoryNames returns the category in the parameter normal and, after it, the sorted categories in list without duplicates.
+func categoryNames[C ~string](list []share[C], normal C) []C {
 	set := map[C]bool{}
 	for _, s := range list {
 		set[s.category] = true

@@ -26,7 +26,7 @@ func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path stri
 		"account": {http.MethodGet: s.getAccount, http.MethodPut: s.putAccount},
 	}[path]
 	if !ok {
-		write(w, r, problem(http.StatusNotFound, "unknown control path; use faults, calls, clock, video, account or meta"))
+		writeReply(w, r, problemReply(http.StatusNotFound, "unknown control path; use faults, calls, clock, video, account or meta"))
 		return
 	}
 	method := r.Method
@@ -41,15 +41,15 @@ func (s *Sandbox) serveControl(w http.ResponseWriter, r *http.Request, path stri
 		}
 		slices.Sort(allowed)
 		list := strings.Join(allowed, ", ")
-		write(w, r, problem(http.StatusMethodNotAllowed, r.Method+" is not allowed here; use "+list).with("Allow", list))
+		writeReply(w, r, problemReply(http.StatusMethodNotAllowed, r.Method+" is not allowed here; use "+list).withHeader("Allow", list))
 		return
 	}
-	write(w, r, answer(r))
+	writeReply(w, r, answer(r))
 }
 
 // getFaults answers GET /_control/faults with all active faults.
 func (s *Sandbox) getFaults(*http.Request) reply {
-	return reply{status: http.StatusOK, body: object{"faults": s.faults.list()}}
+	return reply{status: http.StatusOK, body: object{"faults": s.faults.listRules()}}
 }
 
 // putFault answers PUT /_control/faults: it sets the fault of a source.
@@ -64,36 +64,36 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 		Body       json.RawMessage `json:"body"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object with source, fault, count, retry_after, ids, status and body: "+err.Error())
+		return problemReply(http.StatusBadRequest, "the body must be an object with source, fault, count, retry_after, ids, status and body: "+err.Error())
 	}
 	source := everySource
 	if in.Source != nil && *in.Source != "" {
 		source = *in.Source
 	}
 	if source != everySource && !slices.Contains(faultSources, source) {
-		return problem(http.StatusBadRequest,
+		return problemReply(http.StatusBadRequest,
 			fmt.Sprintf(`source %q is unknown; use %s, or use "*" for all sources`, source, words.Or(faultSources)))
 	}
 	if !slices.Contains(faultNames, in.Fault) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("fault %q is unknown; use %s", in.Fault, words.Or(faultNames)))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf("fault %q is unknown; use %s", in.Fault, words.Or(faultNames)))
 	}
 	set := rule{Source: source, Fault: in.Fault, RetryAfter: in.RetryAfter, IDs: in.IDs, Status: in.Status, Body: in.Body}
 	if given := len(in.IDs) > 0 || in.Status != 0 || in.Body != nil; given != (in.Fault == faultRefused) {
-		return problem(http.StatusBadRequest, "the members ids, status and body are for the fault \"refused\" only")
+		return problemReply(http.StatusBadRequest, "the members ids, status and body are for the fault \"refused\" only")
 	}
 	if in.Fault == faultRefused && (len(in.IDs) == 0 || in.Status < 400 || in.Status > 599 || in.Body == nil) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("the fault \"refused\" needs the members ids and body, and a status from 400 to 599, not %d", in.Status))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf("the fault \"refused\" needs the members ids and body, and a status from 400 to 599, not %d", in.Status))
 	}
 	if in.Count != nil {
 		set.Count = *in.Count
 	}
 	if set.Count < 0 {
-		return problem(http.StatusBadRequest, fmt.Sprintf("the member count is %d; it must be the number of calls with the fault, or 0 for all calls until the fault is deleted", set.Count))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf("the member count is %d; it must be the number of calls with the fault, or 0 for all calls until the fault is deleted", set.Count))
 	}
 	if in.RetryAfter != nil && (*in.RetryAfter < 0 || *in.RetryAfter > day) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("the member retry_after is %d; it must be from 0 to %d seconds", *in.RetryAfter, day))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf("the member retry_after is %d; it must be from 0 to %d seconds", *in.RetryAfter, day))
 	}
-	s.faults.set(set)
+	s.faults.setRule(set)
 	return reply{status: http.StatusOK, body: set}
 }
 
@@ -101,16 +101,16 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 func (s *Sandbox) deleteFaults(r *http.Request) reply {
 	source := r.URL.Query().Get("source")
 	if source != "" && source != everySource && !slices.Contains(faultSources, source) {
-		return problem(http.StatusBadRequest,
+		return problemReply(http.StatusBadRequest,
 			fmt.Sprintf(`source %q is unknown; use %s, use "*" for the fault of all sources, or leave the source out to delete every fault`, source, words.Or(faultSources)))
 	}
-	s.faults.clear(source)
+	s.faults.clearRules(source)
 	return reply{status: http.StatusNoContent}
 }
 
 // getCalls answers GET /_control/calls with the call log.
 func (s *Sandbox) getCalls(*http.Request) reply {
-	return reply{status: http.StatusOK, body: s.calls.snapshot()}
+	return reply{status: http.StatusOK, body: s.calls.copyCalls()}
 }
 
 // deleteCalls answers DELETE /_control/calls: it empties the call log.
@@ -130,11 +130,11 @@ func (s *Sandbox) putClock(r *http.Request) reply {
 		Now string `json:"now"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object with the member now: "+err.Error())
+		return problemReply(http.StatusBadRequest, "the body must be an object with the member now: "+err.Error())
 	}
 	at, err := time.Parse(time.RFC3339, in.Now)
 	if err != nil || at.Year() < 2020 || at.Year() > 2099 {
-		return problem(http.StatusBadRequest, fmt.Sprintf("the member now is %q; it must be a time in RFC 3339 from 2020 to 2099, such as 2026-11-21T08:00:00Z", in.Now))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf("the member now is %q; it must be a time in RFC 3339 from 2020 to 2099, such as 2026-11-21T08:00:00Z", in.Now))
 	}
 	at = at.UTC().Truncate(time.Second)
 	s.frozen.Store(&at)
@@ -152,14 +152,14 @@ func (s *Sandbox) deleteClock(*http.Request) reply {
 func (s *Sandbox) platformAndTime(r *http.Request) (link.Platform, time.Time, *reply) {
 	p := link.Platform(r.URL.Query().Get("platform"))
 	if !slices.Contains(link.Platforms, p) {
-		bad := problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", p, words.Or(link.Platforms)))
+		bad := problemReply(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", p, words.Or(link.Platforms)))
 		return "", time.Time{}, &bad
 	}
 	at := s.clock()
 	if given := r.URL.Query().Get("at"); given != "" {
 		parsed, err := time.Parse(time.RFC3339, given)
 		if err != nil {
-			bad := problem(http.StatusBadRequest, fmt.Sprintf("the parameter at is %q; it must be a time in RFC 3339", given))
+			bad := problemReply(http.StatusBadRequest, fmt.Sprintf("the parameter at is %q; it must be a time in RFC 3339", given))
 			return "", time.Time{}, &bad
 		}
 		at = parsed.UTC()
@@ -176,12 +176,12 @@ func (s *Sandbox) getVideo(r *http.Request) reply {
 	id := r.URL.Query().Get("id")
 	if category := Category(r.URL.Query().Get("category")); category != "" && id == "" {
 		if id = s.world.Find(p, category); id == "" {
-			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use %s", category, p, words.Or(Categories(p))))
+			return problemReply(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use %s", category, p, words.Or(Categories(p))))
 		}
 	}
 	truth, ok := s.world.Video(p, id, at)
 	if !ok {
-		return problem(http.StatusNotFound, fmt.Sprintf("id %q is not a valid video id of %s", id, p))
+		return problemReply(http.StatusNotFound, fmt.Sprintf("id %q is not a valid video id of %s", id, p))
 	}
 	return reply{status: http.StatusOK, body: truth}
 }
@@ -195,12 +195,12 @@ func (s *Sandbox) getAccount(r *http.Request) reply {
 	ref := r.URL.Query().Get("handle")
 	if category := AccountCategory(r.URL.Query().Get("category")); category != "" && ref == "" {
 		if ref = s.world.FindAccount(p, category); ref == "" {
-			return problem(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use %s", category, p, words.Or(AccountCategories(p))))
+			return problemReply(http.StatusBadRequest, fmt.Sprintf("category %q is unknown on %s; use %s", category, p, words.Or(AccountCategories(p))))
 		}
 	}
 	truth, ok := s.world.Account(p, ref, at)
 	if !ok {
-		return problem(http.StatusNotFound, fmt.Sprintf("handle %q is not a valid handle of %s", ref, p))
+		return problemReply(http.StatusNotFound, fmt.Sprintf("handle %q is not a valid handle of %s", ref, p))
 	}
 	return reply{status: http.StatusOK, body: struct {
 		AccountTruth
@@ -211,26 +211,26 @@ func (s *Sandbox) getAccount(r *http.Request) reply {
 // putAccount answers PUT /_control/account: it renames an account and returns its data.
 func (s *Sandbox) putAccount(r *http.Request) reply {
 	var in struct {
-		Platform link.Platform `json:"platform"`
-		Handle   string        `json:"handle"`
-		To       string        `json:"to"`
-		Stranger bool          `json:"stranger"`
+		Platform  link.Platform `json:"platform"`
+		Handle    string        `json:"handle"`
+		NewHandle string        `json:"new_handle"`
+		Reuse     bool          `json:"reuse"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object with platform, handle, to and stranger: "+err.Error())
+		return problemReply(http.StatusBadRequest, "the body must be an object with platform, handle, new_handle and reuse: "+err.Error())
 	}
 	if !slices.Contains(link.Platforms, in.Platform) {
-		return problem(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", in.Platform, words.Or(link.Platforms)))
+		return problemReply(http.StatusBadRequest, fmt.Sprintf("platform %q is unknown; use %s", in.Platform, words.Or(link.Platforms)))
 	}
-	switch err := s.world.Rename(in.Platform, in.Handle, in.To, in.Stranger); {
+	switch err := s.world.Rename(in.Platform, in.Handle, in.NewHandle, in.Reuse); {
 	case errors.Is(err, errNoAccount):
-		return problem(http.StatusNotFound, err.Error())
+		return problemReply(http.StatusNotFound, err.Error())
 	case errors.Is(err, errTaken):
-		return problem(http.StatusConflict, err.Error())
+		return problemReply(http.StatusConflict, err.Error())
 	case err != nil:
-		return problem(http.StatusBadRequest, err.Error())
+		return problemReply(http.StatusBadRequest, err.Error())
 	}
-	truth, _ := s.world.Account(in.Platform, in.To, s.clock())
+	truth, _ := s.world.Account(in.Platform, in.NewHandle, s.clock())
 	return reply{status: http.StatusOK, body: truth}
 }
 

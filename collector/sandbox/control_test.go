@@ -106,7 +106,7 @@ func TestControl_refusesInvalidFaults(t *testing.T) {
 		a := r.do(t, http.MethodPut, "/_control/faults", body)
 		require.Equal(t, http.StatusBadRequest, a.StatusCode, body)
 		require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
-		require.Contains(t, a.json(t)["detail"], allowed)
+		require.Contains(t, a.decodeJSON(t)["detail"], allowed)
 	}
 	require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodDelete, "/_control/faults?source=vimeo", "").StatusCode)
 	a := r.do(t, http.MethodPost, "/_control/faults", "")
@@ -117,15 +117,15 @@ func TestControl_refusesInvalidFaults(t *testing.T) {
 func TestControl_appliesMostSpecificFault(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	tiktok := func() int { return r.ensemble(t, "tt/user/info", "username", "zachking").StatusCode }
-	instagram := func() int { return r.ensemble(t, "instagram/user/info", "username", "nike").StatusCode }
-	youtube := func() int { return r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ").StatusCode }
+	tiktok := func() int { return r.getEnsembleData(t, "tt/user/info", "username", "zachking").StatusCode }
+	instagram := func() int { return r.getEnsembleData(t, "instagram/user/info", "username", "nike").StatusCode }
+	youtube := func() int { return r.getYouTube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ").StatusCode }
 	require.Equal(t, []int{200, 200, 200}, []int{tiktok(), instagram(), youtube()})
-	r.fault(t, `{"source":"","fault":"rate_limited"}`)
-	r.fault(t, `{"source":"vendor","fault":"server_error"}`)
-	r.fault(t, `{"source":"tiktok","fault":"quota_spent","count":2}`)
+	r.setFault(t, `{"source":"","fault":"rate_limited"}`)
+	r.setFault(t, `{"source":"vendor","fault":"server_error"}`)
+	r.setFault(t, `{"source":"tiktok","fault":"quota_spent","count":2}`)
 	require.Equal(t, []int{495, 500, 429}, []int{tiktok(), instagram(), youtube()})
-	list := r.do(t, http.MethodGet, "/_control/faults", "").json(t)["faults"].([]any)
+	list := r.do(t, http.MethodGet, "/_control/faults", "").decodeJSON(t)["faults"].([]any)
 	require.Len(t, list, 3)
 	require.Equal(t, object{"source": "tiktok", "fault": "quota_spent", "count": json.Number("2"), "retry_after": nil, "used": json.Number("1")}, list[1])
 	require.Equal(t, 495, tiktok())
@@ -140,22 +140,22 @@ func TestControl_countsCallsToEachSource(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	read := func(source, member string) any {
-		return at(t, r.do(t, http.MethodGet, "/_control/calls", "").json(t), source, member)
+		return valueAt(t, r.do(t, http.MethodGet, "/_control/calls", "").decodeJSON(t), source, member)
 	}
 	require.Equal(t, json.Number("0"), read("facebook", "calls"))
-	r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ,jNQXAC9IVRw")
-	r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
-	r.youtube(t, "channels", "part", "id", "forHandle", "@nasa")
+	r.getYouTube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ,jNQXAC9IVRw")
+	r.getYouTube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
+	r.getYouTube(t, "channels", "part", "id", "forHandle", "@nasa")
 	r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=x", "") // the call log counts refused calls as well
-	r.ensemble(t, "tt/post/multi-info", "ids", "7106594312292453675;7004270927972852994")
-	r.ensemble(t, "instagram/post/details", "code", "DOq6eV6iIgD")
-	r.creators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ")
+	r.getEnsembleData(t, "tt/post/multi-info", "ids", "7106594312292453675;7004270927972852994")
+	r.getEnsembleData(t, "instagram/post/details", "code", "DOq6eV6iIgD")
+	r.getScrapeCreators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ")
 	r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMabc1234/", "")
 	require.Equal(t, json.Number("4"), read("youtube", "calls"))
 	require.Equal(t, json.Number("4"), read("youtube", "ids"))
 	require.Equal(t, json.Number("2"), read("youtube", "max_batch"))
 	require.Equal(t, object{"videos.list": json.Number("3"), "channels.list": json.Number("1")}, read("youtube", "by_method"))
-	require.Equal(t, []any{"dQw4w9WgXcQ", "jNQXAC9IVRw"}, at(t, read("youtube", "batches"), 0))
+	require.Equal(t, []any{"dQw4w9WgXcQ", "jNQXAC9IVRw"}, valueAt(t, read("youtube", "batches"), 0))
 	require.Equal(t, json.Number("3"), read("vendor", "calls"))
 	require.Equal(t, json.Number("4"), read("vendor", "ids"))
 	require.Equal(t, json.Number("1"), read("tiktok", "calls"))
@@ -170,9 +170,9 @@ func TestCallLog_keepsOnlyNewestBatches(t *testing.T) {
 	t.Parallel()
 	l := newCallLog()
 	for range keptBatches + 5 {
-		l.add(&call{source: sourceYouTube, method: "videos.list", ids: []string{"a"}})
+		l.record(&call{source: sourceYouTube, method: "videos.list", ids: []string{"a"}})
 	}
-	log := l.snapshot()[sourceYouTube]
+	log := l.copyCalls()[sourceYouTube]
 	require.Equal(t, keptBatches+5, log.Calls)
 	require.Len(t, log.Batches, keptBatches)
 	require.Equal(t, 5, log.BatchesDropped)
@@ -182,15 +182,15 @@ func TestControl_stopsClockAtGivenTime(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	views := func() any {
-		return at(t, r.youtube(t, "videos", "part", "statistics", "id", "dQw4w9WgXcQ").json(t), "items", 0, "statistics", "viewCount")
+		return valueAt(t, r.getYouTube(t, "videos", "part", "statistics", "id", "dQw4w9WgXcQ").decodeJSON(t), "items", 0, "statistics", "viewCount")
 	}
 	before := views()
 	a := r.do(t, http.MethodPut, "/_control/clock", `{"now":"2027-06-01T12:00:00+02:00"}`)
-	require.Equal(t, object{"now": "2027-06-01T10:00:00Z", "frozen": true}, a.json(t))
+	require.Equal(t, object{"now": "2027-06-01T10:00:00Z", "frozen": true}, a.decodeJSON(t))
 	require.NotEqual(t, before, views())
 	require.Equal(t, http.StatusNoContent, r.do(t, http.MethodDelete, "/_control/clock", "").StatusCode)
 	require.Equal(t, before, views())
-	require.Equal(t, object{"now": "2026-11-21T08:00:00Z", "frozen": false}, r.do(t, http.MethodGet, "/_control/clock", "").json(t))
+	require.Equal(t, object{"now": "2026-11-21T08:00:00Z", "frozen": false}, r.do(t, http.MethodGet, "/_control/clock", "").decodeJSON(t))
 	for _, body := range []string{``, `{}`, `{"now":"yesterday"}`, `{"now":"2026-11-21"}`, `{"now":"1999-01-01T00:00:00Z"}`, `{"now":1}`, `{"then":"2027-06-01T12:00:00Z"}`} {
 		require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/clock", body).StatusCode, body)
 	}
@@ -204,14 +204,14 @@ func TestControl_returnsGeneratedDataOfVideosAndAccounts(t *testing.T) {
 	want, err := json.Marshal(truth)
 	require.NoError(t, err)
 	require.JSONEq(t, string(want), get("video?platform=youtube&id=dQw4w9WgXcQ").text)
-	require.Equal(t, json.Number(decimal(truth.Views)), get("video?platform=youtube&id=dQw4w9WgXcQ").json(t)["views"])
-	require.Equal(t, "shop_ad", get("video?platform=tiktok&category=shop_ad").json(t)["category"])
-	require.Equal(t, "private", get("account?platform=tiktok&category=private").json(t)["state"])
-	account := get("account?platform=tiktok&handle=zachking").json(t)
+	require.Equal(t, json.Number(decimalText(truth.Views)), get("video?platform=youtube&id=dQw4w9WgXcQ").decodeJSON(t)["views"])
+	require.Equal(t, "shop_ad", get("video?platform=tiktok&category=shop_ad").decodeJSON(t)["category"])
+	require.Equal(t, "private", get("account?platform=tiktok&category=private").decodeJSON(t)["state"])
+	account := get("account?platform=tiktok&handle=zachking").decodeJSON(t)
 	require.Len(t, account["uploads"], len(r.World().Uploads(link.TikTok, "zachking", testNow)))
 	require.Equal(t, "zachking", account["handle"])
-	earlier := get("video?platform=youtube&id=dQw4w9WgXcQ&at=2026-10-02T00:00:00Z").json(t)["views"]
-	require.NotEqual(t, json.Number(decimal(truth.Views)), earlier)
+	earlier := get("video?platform=youtube&id=dQw4w9WgXcQ&at=2026-10-02T00:00:00Z").decodeJSON(t)["views"]
+	require.NotEqual(t, json.Number(decimalText(truth.Views)), earlier)
 	for query, status := range map[string]int{
 		"video?platform=vimeo&id=1": 400, "video?platform=youtube&id=short": 404, "video?platform=youtube&category=shop_ad": 400,
 		"video?platform=youtube&id=dQw4w9WgXcQ&at=noon": 400, "account?platform=youtube&handle=x": 404, "account?platform=tiktok&category=no_handle": 400, "nothing": 404,
@@ -228,24 +228,28 @@ func TestFaults_returnErrorsInFormatOfSource(t *testing.T) {
 		message                  []any // path of the member with the error text in the JSON body
 	}{
 		"youtube": {func(t *testing.T, r testServer) answer {
-			return r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
+			return r.getYouTube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ")
 		},
 			429, 403, 503, []any{"error", "message"}},
-		"ensembledata":   {func(t *testing.T, r testServer) answer { return r.ensemble(t, "tt/post/info", "url", scoutVideo) }, 429, 495, 500, []any{"detail"}},
-		"scrapecreators": {func(t *testing.T, r testServer) answer { return r.creators(t, "v2/tiktok/video", "url", scoutVideo) }, 429, 402, 500, []any{"message"}},
-		"apify":          {func(t *testing.T, r testServer) answer { return r.apify(t, `{"postURLs":["`+scoutVideo+`"]}`) }, 429, 402, 500, []any{"error", "message"}},
+		"ensembledata": {func(t *testing.T, r testServer) answer {
+			return r.getEnsembleData(t, "tt/post/info", "url", scoutVideo)
+		}, 429, 495, 500, []any{"detail"}},
+		"scrapecreators": {func(t *testing.T, r testServer) answer {
+			return r.getScrapeCreators(t, "v2/tiktok/video", "url", scoutVideo)
+		}, 429, 402, 500, []any{"message"}},
+		"apify": {func(t *testing.T, r testServer) answer { return r.runApify(t, `{"postURLs":["`+scoutVideo+`"]}`) }, 429, 402, 500, []any{"error", "message"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestServer(t)
 			for fault, status := range map[string]int{"rate_limited": c.limited, "quota_spent": c.spent, "server_error": c.internal} {
-				r.fault(t, `{"source":"*","fault":"`+fault+`","count":1}`)
+				r.setFault(t, `{"source":"*","fault":"`+fault+`","count":1}`)
 				a := c.request(t, r)
 				require.Equal(t, status, a.StatusCode, fault)
-				require.NotEmpty(t, at(t, a.json(t), c.message...))
+				require.NotEmpty(t, valueAt(t, a.decodeJSON(t), c.message...))
 				require.Empty(t, a.Header.Get("Retry-After"))
 			}
-			r.fault(t, `{"source":"*","fault":"rate_limited","count":1,"retry_after":0}`)
+			r.setFault(t, `{"source":"*","fault":"rate_limited","count":1,"retry_after":0}`)
 			require.Equal(t, "0", c.request(t, r).Header.Get("Retry-After"))
 			require.Less(t, c.request(t, r).StatusCode, 300)
 		})
@@ -255,8 +259,8 @@ func TestFaults_returnErrorsInFormatOfSource(t *testing.T) {
 func TestFaultTruncated_returnsHalfOfBody(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	r.fault(t, `{"source":"youtube","fault":"truncated"}`)
-	request := func() answer { return r.youtube(t, "videos", "part", "snippet", "id", "dQw4w9WgXcQ") }
+	r.setFault(t, `{"source":"youtube","fault":"truncated"}`)
+	request := func() answer { return r.getYouTube(t, "videos", "part", "snippet", "id", "dQw4w9WgXcQ") }
 	first := request()
 	require.Equal(t, http.StatusOK, first.StatusCode)
 	require.NoError(t, first.err)
@@ -270,28 +274,28 @@ func TestFaultTruncated_returnsHalfOfBody(t *testing.T) {
 func TestFaultZeros_setsAllCountsToZero(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	r.fault(t, `{"source":"*","fault":"zeros"}`)
-	statistics := at(t, r.youtube(t, "videos", "part", "statistics", "id", "dQw4w9WgXcQ").json(t), "items", 0, "statistics").(object)
+	r.setFault(t, `{"source":"*","fault":"zeros"}`)
+	statistics := valueAt(t, r.getYouTube(t, "videos", "part", "statistics", "id", "dQw4w9WgXcQ").decodeJSON(t), "items", 0, "statistics").(object)
 	require.Equal(t, object{"viewCount": "0", "likeCount": "0", "commentCount": "0", "favoriteCount": "0"}, statistics)
-	aweme := at(t, r.ensemble(t, "tt/post/info", "url", scoutVideo).json(t), "data", 0)
+	aweme := valueAt(t, r.getEnsembleData(t, "tt/post/info", "url", scoutVideo).decodeJSON(t), "data", 0)
 	for _, name := range []string{"play_count", "digg_count", "comment_count", "share_count", "collect_count"} {
-		require.Equal(t, json.Number("0"), at(t, aweme, "statistics", name))
+		require.Equal(t, json.Number("0"), valueAt(t, aweme, "statistics", name))
 	}
-	require.Equal(t, "6718335390845095173", at(t, aweme, "aweme_id"))
-	require.NotEqual(t, json.Number("0"), at(t, aweme, "video", "duration"))
-	post := r.ensemble(t, "instagram/post/details", "code", "DOq6eV6iIgD").json(t)["data"]
-	require.Equal(t, json.Number("0"), at(t, post, "edge_media_preview_like", "count"))
-	require.Equal(t, json.Number("0"), at(t, post, "video_play_count"))
-	hidden := at(t, r.youtube(t, "videos", "part", "statistics", "id", r.World().Find(link.YouTube, HiddenLikes)).json(t), "items", 0, "statistics")
+	require.Equal(t, "6718335390845095173", valueAt(t, aweme, "aweme_id"))
+	require.NotEqual(t, json.Number("0"), valueAt(t, aweme, "video", "duration"))
+	post := r.getEnsembleData(t, "instagram/post/details", "code", "DOq6eV6iIgD").decodeJSON(t)["data"]
+	require.Equal(t, json.Number("0"), valueAt(t, post, "edge_media_preview_like", "count"))
+	require.Equal(t, json.Number("0"), valueAt(t, post, "video_play_count"))
+	hidden := valueAt(t, r.getYouTube(t, "videos", "part", "statistics", "id", r.World().Find(link.YouTube, HiddenLikes)).decodeJSON(t), "items", 0, "statistics")
 	require.NotContains(t, hidden, "likeCount", "hidden counts must stay absent")
 }
 
 func TestFaults_slowAnswerEndsIfCallerCancels(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	r.fault(t, `{"source":"youtube","fault":"slow","count":1,"retry_after":0}`)
-	require.Equal(t, http.StatusOK, r.youtube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ").StatusCode)
-	r.fault(t, `{"source":"youtube","fault":"slow","count":1}`)
+	r.setFault(t, `{"source":"youtube","fault":"slow","count":1,"retry_after":0}`)
+	require.Equal(t, http.StatusOK, r.getYouTube(t, "videos", "part", "id", "id", "dQw4w9WgXcQ").StatusCode)
+	r.setFault(t, `{"source":"youtube","fault":"slow","count":1}`)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan answer)
 	go func() {
@@ -309,10 +313,10 @@ func TestFaults_slowAnswerEndsIfCallerCancels(t *testing.T) {
 func TestFaultHostile_returnsEachVariantInTurn(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	r.fault(t, `{"source":"*","fault":"hostile"}`)
+	r.setFault(t, `{"source":"*","fault":"hostile"}`)
 	bodies := map[string]string{}
 	for i, variant := range hostileVariants() {
-		a := r.ensemble(t, "tt/post/info", "url", scoutVideo)
+		a := r.getEnsembleData(t, "tt/post/info", "url", scoutVideo)
 		require.Equal(t, http.StatusOK, a.StatusCode, variant.name)
 		require.NoError(t, a.err)
 		bodies[variant.name] = a.text
@@ -334,19 +338,19 @@ func TestFaultHostile_returnsEachVariantInTurn(t *testing.T) {
 	require.Contains(t, bodies["impossible numbers"], "1e400")
 	require.Contains(t, bodies["null instead of every value"], `"play_count":null`)
 	require.Empty(t, bodies["an empty body"])
-	swapped := decoded([]byte(bodies["views and likes exchanged, and ids and texts exchanged"]))
-	views, _ := at(t, swapped, "data", 0, "statistics", "play_count").(json.Number).Int64()
-	likes, _ := at(t, swapped, "data", 0, "statistics", "digg_count").(json.Number).Int64()
+	swapped := decodeJSON([]byte(bodies["views and likes exchanged, and ids and texts exchanged"]))
+	views, _ := valueAt(t, swapped, "data", 0, "statistics", "play_count").(json.Number).Int64()
+	likes, _ := valueAt(t, swapped, "data", 0, "statistics", "digg_count").(json.Number).Int64()
 	require.Less(t, views, likes)
-	require.Contains(t, r.ensemble(t, "tt/post/info", "url", scoutVideo).text, `"play_count":[`, "after the last variant, the first variant must be returned again")
+	require.Contains(t, r.getEnsembleData(t, "tt/post/info", "url", scoutVideo).text, `"play_count":[`, "after the last variant, the first variant must be returned again")
 	r.do(t, http.MethodDelete, "/_control/faults", "")
-	require.True(t, json.Valid([]byte(r.ensemble(t, "tt/post/info", "url", scoutVideo).text)))
+	require.True(t, json.Valid([]byte(r.getEnsembleData(t, "tt/post/info", "url", scoutVideo).text)))
 }
 
 func TestFaults_doNotApplyToCallsWithoutValidKey(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	r.fault(t, `{"fault":"server_error"}`)
+	r.setFault(t, `{"fault":"server_error"}`)
 	require.Equal(t, 400, r.do(t, http.MethodGet, "/youtube/youtube/v3/videos?part=id&id=dQw4w9WgXcQ&key=wrong", "").StatusCode)
 	require.Equal(t, 491, r.do(t, http.MethodGet, "/vendor/tt/user/info?username=a&token=wrong", "").StatusCode)
 }
@@ -356,16 +360,16 @@ func TestFaults_applyToGivenNumberOfCalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := faults{rules: map[string]*rule{}}
 		count := rapid.IntRange(1, 20).Draw(t, "count")
-		f.set(rule{Source: "tiktok", Fault: faultZeros, Count: count})
-		var turns []int
+		f.setRule(rule{Source: "tiktok", Fault: faultZeros, Count: count})
+		var counts []int
 		for range count + 5 {
-			if _, turn, ok := f.take("vendor", "tiktok", nil); ok {
-				turns = append(turns, turn)
+			if _, earlier, ok := f.takeRule("vendor", "tiktok", nil); ok {
+				counts = append(counts, earlier)
 			}
 		}
-		require.Len(t, turns, count)
-		require.True(t, slices.IsSorted(turns))
-		require.Equal(t, count-1, turns[count-1])
+		require.Len(t, counts, count)
+		require.True(t, slices.IsSorted(counts))
+		require.Equal(t, count-1, counts[count-1])
 	})
 }
 
@@ -387,9 +391,9 @@ func TestSandbox_servesConcurrentRequests(t *testing.T) {
 			case 2:
 				a = r.send(ctx, http.MethodPut, "/_control/clock", `{"now":"2027-01-01T00:00:00Z"}`)
 			case 3:
-				a = r.send(ctx, http.MethodGet, "/vendor/instagram/user/info?username=user"+decimal(int64(i))+token, "")
+				a = r.send(ctx, http.MethodGet, "/vendor/instagram/user/info?username=user"+decimalText(int64(i))+token, "")
 			default:
-				a = r.send(ctx, http.MethodGet, "/vendor/tt/post/info?url=https://www.tiktok.com/@name"+decimal(int64(i))+"/video/6718335390845095173"+token, "")
+				a = r.send(ctx, http.MethodGet, "/vendor/tt/post/info?url=https://www.tiktok.com/@name"+decimalText(int64(i))+"/video/6718335390845095173"+token, "")
 			}
 			if a.err != nil || a.StatusCode != http.StatusOK {
 				failed <- fmt.Sprint(i, a.err, a.text)
@@ -406,8 +410,8 @@ func TestSandbox_servesConcurrentRequests(t *testing.T) {
 func TestControl_renamesAccounts(t *testing.T) {
 	t.Parallel()
 	for _, p := range link.Platforms {
-		for _, stranger := range []bool{false, true} {
-			t.Run(fmt.Sprint(p, " stranger ", stranger), func(t *testing.T) {
+		for _, reuse := range []bool{false, true} {
+			t.Run(fmt.Sprint(p, " reuse ", reuse), func(t *testing.T) {
 				t.Parallel()
 				r := newTestServer(t)
 				w := r.World()
@@ -416,7 +420,7 @@ func TestControl_renamesAccounts(t *testing.T) {
 				require.True(t, ok)
 				uploads := w.Uploads(p, old, testNow)
 				put := func(handle, to string) int {
-					return r.do(t, http.MethodPut, "/_control/account", fmt.Sprintf(`{"platform":%q,"handle":%q,"to":%q,"stranger":%t}`, p, handle, to, stranger)).StatusCode
+					return r.do(t, http.MethodPut, "/_control/account", fmt.Sprintf(`{"platform":%q,"handle":%q,"new_handle":%q,"reuse":%t}`, p, handle, to, reuse)).StatusCode
 				}
 				require.Equal(t, http.StatusOK, put(old, "Quite.Another"))
 
@@ -429,16 +433,16 @@ func TestControl_renamesAccounts(t *testing.T) {
 				v, ok := w.Video(p, uploads[0], testNow)
 				require.True(t, ok)
 				require.Equal(t, "quite.another", v.Account.Handle)
-				require.Equal(t, stranger, w.Claim(p, uploads[0], old), "Claim must return true only if another account has the old handle")
+				require.Equal(t, reuse, w.Claim(p, uploads[0], old), "Claim must return true only if another account has the old handle")
 				v, _ = w.Video(p, uploads[0], testNow)
 				require.Equal(t, before.ID, v.Account.ID, "a link with the old handle must not change the author")
-				byID, ok := w.byID(p, before.ID)
+				byID, ok := w.accountByID(p, before.ID)
 				require.True(t, ok)
 				require.Equal(t, "quite.another", byID.handle)
 
 				now, known := w.Account(p, old, testNow)
-				require.Equal(t, stranger, known)
-				if stranger {
+				require.Equal(t, reuse, known)
+				if reuse {
 					require.NotEqual(t, before.ID, now.ID)
 					require.Equal(t, old, now.Handle)
 					require.Equal(t, AccountNormal, now.Category)
@@ -449,26 +453,26 @@ func TestControl_renamesAccounts(t *testing.T) {
 				require.Equal(t, http.StatusConflict, put("quite.another", w.Handle(p, 79)))
 				require.Equal(t, http.StatusBadRequest, put("quite.another", "not a valid handle"))
 				require.Equal(t, http.StatusNotFound, put("not a valid handle", "somebody"))
-				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[stranger], put("quite.another", old), "the old handle can be given to an account unless another account has it")
+				require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusOK}[reuse], put("quite.another", old), "the old handle can be given to an account unless another account has it")
 			})
 		}
 	}
-	require.Equal(t, http.StatusBadRequest, newTestServer(t).do(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","to":"b"}`).StatusCode)
+	require.Equal(t, http.StatusBadRequest, newTestServer(t).do(t, http.MethodPut, "/_control/account", `{"platform":"vine","handle":"a","new_handle":"b"}`).StatusCode)
 }
 
 func TestFaultRefused_appliesOnlyToCallsWithGivenIDs(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	const link = "https://www.youtube.com/watch?v=aaaaaaaaaaA"
-	r.fault(t, `{"source":"vendor","fault":"refused","ids":["aaaaaaaaaaA"],"status":403,"body":{"success":false,"error":"forbidden","errorStatus":403,"message":"This video is age restricted"}}`)
-	refused := r.creators(t, "v1/youtube/video", "url", link)
+	r.setFault(t, `{"source":"vendor","fault":"refused","ids":["aaaaaaaaaaA"],"status":403,"body":{"success":false,"error":"forbidden","errorStatus":403,"message":"This video is age restricted"}}`)
+	refused := r.getScrapeCreators(t, "v1/youtube/video", "url", link)
 	require.Equal(t, http.StatusForbidden, refused.StatusCode)
-	require.Equal(t, "This video is age restricted", at(t, refused.json(t), "message"))
-	require.Equal(t, http.StatusOK, r.creators(t, "v1/youtube/video", "url", "https://www.youtube.com/watch?v=bbbbbbbbbbA").StatusCode)
+	require.Equal(t, "This video is age restricted", valueAt(t, refused.decodeJSON(t), "message"))
+	require.Equal(t, http.StatusOK, r.getScrapeCreators(t, "v1/youtube/video", "url", "https://www.youtube.com/watch?v=bbbbbbbbbbA").StatusCode)
 
-	r.fault(t, `{"source":"youtube","fault":"refused","ids":["aaaaaaaaaaA"],"status":400,"body":{"error":{"code":400}}}`)
-	require.Equal(t, http.StatusBadRequest, r.youtube(t, "videos", "part", "id", "id", "bbbbbbbbbbA,aaaaaaaaaaA").StatusCode, "the whole batch is refused")
-	require.Equal(t, http.StatusOK, r.youtube(t, "videos", "part", "id", "id", "bbbbbbbbbbA").StatusCode)
+	r.setFault(t, `{"source":"youtube","fault":"refused","ids":["aaaaaaaaaaA"],"status":400,"body":{"error":{"code":400}}}`)
+	require.Equal(t, http.StatusBadRequest, r.getYouTube(t, "videos", "part", "id", "id", "bbbbbbbbbbA,aaaaaaaaaaA").StatusCode, "the whole batch is refused")
+	require.Equal(t, http.StatusOK, r.getYouTube(t, "videos", "part", "id", "id", "bbbbbbbbbbA").StatusCode)
 	for _, bad := range []string{`{"fault":"refused"}`, `{"fault":"refused","ids":["a"],"status":200,"body":{}}`, `{"fault":"zeros","ids":["a"]}`} {
 		require.Equal(t, http.StatusBadRequest, r.do(t, http.MethodPut, "/_control/faults", bad).StatusCode, bad)
 	}

@@ -74,9 +74,9 @@
 // age_restricted, 3 private, 4 deleted and 3 falling. On TikTok, 10 are shop_ad and 4 are photo. On YouTube, 2 are live. On all platforms
 // except TikTok, 6 are hidden_likes. Of a thousand accounts, 2 are gone and 3 are empty. On YouTube, 5 are hidden_followers and 5 are
 // no_handle. On all platforms except YouTube, 3 are private. A real id is therefore nearly always a normal public video. World.Find,
-// World.FindAccount and the control calls below return one video or account of each category. VideoTruth.TurnsAt is the time at which a
+// World.FindAccount and the control calls below return one video or account of each category. VideoTruth.ChangesAt is the time at which a
 // video of the category private, deleted or falling becomes private, is deleted or loses counts. For the videos of World.Find, this time is
-// in 2027, so that a test can set the clock before or after TurnsAt.
+// in 2027, so that a test can set the clock before or after ChangesAt.
 //
 // A short link redirects to a video of a normal account. Of a thousand short links, 15 redirect to an account, 5 redirect to the home page,
 // 5 return 404, and 10 need two redirects. Of a thousand short links of Instagram or Facebook, 10 redirect to a login page with next=. If a
@@ -96,7 +96,7 @@
 //	GET    /_control/clock   {"now","frozen"}
 //	DELETE /_control/clock   returns to real time
 //	GET    /_control/video   ?platform=&id= or ?platform=&category=: the data of World now, or at &at=
-//	PUT    /_control/account {"platform","handle","to","stranger"}: renames an account. If stranger is true, its old
+//	PUT    /_control/account {"platform","handle","new_handle","reuse"}: renames an account. If reuse is true, its old
 //	                         handle then belongs to another account; otherwise no account has the old handle
 //	PUT    /_control/meta    {"require_app_secret","refuse_insights","expire_page_tokens"}: whether the Graph API requires appsecret_proof;
 //	                         whether Facebook's insights fail because of a missing permission; whether to invalidate the page tokens

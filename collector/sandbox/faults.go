@@ -62,15 +62,15 @@ type faults struct {
 	rules map[string]*rule
 }
 
-// set activates a rule. It replaces an earlier rule of the same source.
-func (f *faults) set(r rule) {
+// setRule activates a rule. It replaces an earlier rule of the same source.
+func (f *faults) setRule(r rule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules[r.Source] = &r
 }
 
-// clear removes the rule of the given source, or every rule if the parameter source is "".
-func (f *faults) clear(source string) {
+// clearRules removes the rule of the given source, or every rule if the parameter source is "".
+func (f *faults) clearRules(source string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if source == "" {
@@ -80,8 +80,8 @@ func (f *faults) clear(source string) {
 	delete(f.rules, source)
 }
 
-// list returns a copy of all active rules, in alphabetical order of their sources.
-func (f *faults) list() []rule {
+// listRules returns a copy of all active rules, in alphabetical order of their sources.
+func (f *faults) listRules() []rule {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list := []rule{}
@@ -91,10 +91,10 @@ func (f *faults) list() []rule {
 	return list
 }
 
-// take returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. The
-// result ok is false if no rule applies. take increases the field Used of the rule by 1, and deletes the rule if it has now been applied as
-// many times as the field Count says. The result earlier is the number of calls to which the rule was applied before.
-func (f *faults) take(source, platform string, ids []string) (r rule, earlier int, ok bool) {
+// takeRule returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. The
+// result ok is false if no rule applies. takeRule increases the field Used of the rule by 1, and deletes the rule if it has now been applied
+// as many times as the field Count says. The result earlier is the number of calls to which the rule was applied before.
+func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlier int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range []string{platform, source, everySource} {
@@ -143,13 +143,13 @@ var countKeys = map[string]bool{
 	"ig_play_count": true, "fb_play_count": true, "favorites_count": true, "likes_count": true, "video_count": true, "likesCount": true, "commentsCount": true, "videoPlayCount": true, "videoViewCount": true,
 }
 
-// zeroed returns a copy of a correct answer in which every count is 0. A count that was a string becomes "0". A missing count stays
+// withZeroCounts returns a copy of a correct answer in which every count is 0. A count that was a string becomes "0". A missing count stays
 // missing.
-func zeroed(good reply) reply {
+func withZeroCounts(good reply) reply {
 	if good.body == nil || good.status >= 300 {
 		return good
 	}
-	good.body = rewrite(decoded(good.bytes()), func(key string, value any) any {
+	good.body = rewriteJSON(decodeJSON(good.encodeBody()), func(key string, value any) any {
 		if edge, ok := value.(object); ok && strings.HasPrefix(key, "edge_") {
 			if _, ok := edge["count"]; ok {
 				edge["count"] = 0
@@ -170,8 +170,8 @@ func zeroed(good reply) reply {
 	return good
 }
 
-// decoded returns the decoded value of a JSON text that the sandbox has encoded. Numbers become json.Number, so that they are not rounded.
-func decoded(raw []byte) any {
+// decodeJSON returns the decoded value of a JSON text that the sandbox has encoded. Numbers become json.Number, so that they are not rounded.
+func decodeJSON(raw []byte) any {
 	var value any
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
 	decoder.UseNumber()
@@ -179,13 +179,13 @@ func decoded(raw []byte) any {
 	return value
 }
 
-// drop is returned by the function change to make rewrite remove a member or a list element.
+// drop is returned by the function change to make rewriteJSON remove a member or a list element.
 type drop struct{}
 
-// rewrite returns a copy of a decoded JSON value in which each part is replaced by the result of the function change, innermost parts
+// rewriteJSON returns a copy of a decoded JSON value in which each part is replaced by the result of the function change, innermost parts
 // first. The parameter key of change is the name of the member that has the part as its value. For an element of a list, it is the name of
 // the member that has the list.
-func rewrite(value any, change func(key string, value any) any) any {
+func rewriteJSON(value any, change func(key string, value any) any) any {
 	var walk func(key string, value any) any
 	walk = func(key string, value any) any {
 		switch v := value.(type) {

@@ -89,8 +89,8 @@ type graphNode struct {
 	edges  map[string]func(graphField) (any, *reply)
 }
 
-// project returns the id and the requested fields of the node, or an error for an unknown field.
-func (n graphNode) project(fields []graphField) (object, *reply) {
+// selectFields returns the id and the requested fields of the node, or an error for an unknown field.
+func (n graphNode) selectFields(fields []graphField) (object, *reply) {
 	out := object{"id": n.fields["id"]}
 	for _, f := range fields {
 		if edge := n.edges[f.name]; edge != nil {
@@ -134,13 +134,13 @@ func graphPage(ids []string, limit, cursor, listURL string, fields []graphField,
 		bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Invalid parameter: after is no cursor of this list")
 		return nil, &bad
 	}
-	part, nextStart := window(ids, start, size)
+	part, nextStart := listPart(ids, start, size)
 	data := []any{}
 	for _, id := range part {
 		if shown != nil && !shown(id) {
 			continue
 		}
-		item, bad := node(id).project(fields)
+		item, bad := node(id).selectFields(fields)
 		if bad != nil {
 			return nil, bad
 		}
@@ -190,16 +190,16 @@ type graphRequest struct {
 // whether an access token is valid. The function answer returns the reply to a request that has passed all checks.
 func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, validToken func(token string) bool, path string, answer func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
-	s.serve(w, c, graphErrors(source), func(c *call) reply {
+	s.serve(w, c, graphFaultReplies(source), func(c *call) reply {
 		version, rest, _ := strings.Cut(path, "/")
 		values, err := url.ParseQuery(c.r.URL.RawQuery)
 		switch given := values.Get("access_token"); {
 		case c.r.Method != http.MethodGet || err != nil:
-			return refuse(graphError(http.StatusBadRequest, 100, 0, "Unsupported request - method type: "+strings.ToLower(c.r.Method)))
+			return markRefused(graphError(http.StatusBadRequest, 100, 0, "Unsupported request - method type: "+strings.ToLower(c.r.Method)))
 		case given == "":
-			return refuse(graphError(http.StatusBadRequest, 104, 0, "An access token is required to request this resource."))
+			return markRefused(graphError(http.StatusBadRequest, 104, 0, "An access token is required to request this resource."))
 		case !validToken(given):
-			return refuse(graphError(http.StatusBadRequest, 190, 0, "Invalid OAuth access token - Cannot parse access token"))
+			return markRefused(graphError(http.StatusBadRequest, 190, 0, "Invalid OAuth access token - Cannot parse access token"))
 		}
 		if bad := s.meta.checkProof(values); bad != nil {
 			return *bad
@@ -217,19 +217,13 @@ func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source stri
 			}
 			q.fields = fields
 		}
-		return answer(c, q).with("X-App-Usage", `{"call_count":1,"total_cputime":1,"total_time":1}`).with("facebook-api-version", version)
+		return answer(c, q).withHeader("X-App-Usage", `{"call_count":1,"total_cputime":1,"total_time":1}`).withHeader("facebook-api-version", version)
 	})
 }
 
-// refuse marks a reply as the refusal of a request without a valid credential. Faults are not applied to such replies.
-func refuse(r reply) reply {
-	r.refused = true
-	return r
-}
-
-// projected returns a reply with the requested fields of a node, or an error reply for an unknown field.
-func (n graphNode) projected(fields []graphField) reply {
-	body, bad := n.project(fields)
+// replyWithFields returns a reply with the requested fields of a node, or an error reply for an unknown field.
+func (n graphNode) replyWithFields(fields []graphField) reply {
+	body, bad := n.selectFields(fields)
 	if bad != nil {
 		return *bad
 	}
@@ -250,8 +244,8 @@ func graphError(status, code, subcode int, message string) reply {
 	return reply{status: status, body: object{"error": e}}
 }
 
-// graphMissing returns Meta's error for an id that does not exist or that the token may not read.
-func graphMissing(id string) reply {
+// graphMissingError returns Meta's error for an id that does not exist or that the token may not read.
+func graphMissingError(id string) reply {
 	return graphError(http.StatusBadRequest, 100, 33, fmt.Sprintf("Unsupported get request. Object with ID '%s' does not exist, cannot be loaded due to missing permissions, or does not support this operation", id))
 }
 
@@ -261,12 +255,12 @@ var graphLimits = map[string]struct {
 	kind string
 }{sourceInstagram: {80002, "instagram"}, sourceFacebook: {80001, "pages"}}
 
-// graphErrors returns the answers of the Graph API to calls with a fault. The parameter source is sourceInstagram or sourceFacebook.
-func graphErrors(source string) errorReplies {
+// graphFaultReplies returns the answers of the Graph API to calls with a fault. The parameter source is sourceInstagram or sourceFacebook.
+func graphFaultReplies(source string) errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {
 			return graphError(http.StatusBadRequest, 4, 0, "(#4) Application request limit reached").
-				with("X-App-Usage", `{"call_count":100,"total_cputime":25,"total_time":25}`)
+				withHeader("X-App-Usage", `{"call_count":100,"total_cputime":25,"total_time":25}`)
 		},
 		quotaSpent: func() reply {
 			limit := graphLimits[source]
@@ -274,7 +268,7 @@ func graphErrors(source string) errorReplies {
 				"type": limit.kind, "call_count": 100, "total_cputime": 20, "total_time": 20, "estimated_time_to_regain_access": 5,
 			}}})
 			return graphError(http.StatusBadRequest, limit.code, 2446079, fmt.Sprintf("(#%d) There have been too many calls to this account. Wait a bit and try again.", limit.code)).
-				with("X-Business-Use-Case-Usage", string(usage))
+				withHeader("X-Business-Use-Case-Usage", string(usage))
 		},
 		serverError: func() reply {
 			rep := graphError(http.StatusInternalServerError, 2, 0, "An unexpected error has occurred. Please retry your request later.")

@@ -10,13 +10,13 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// facebookOwn returns the page to which FacebookToken belongs. Its category is AccountNormal, and Find never returns one of its videos.
-func (w *World) facebookOwn() identity {
+// facebookOwnPage returns the page to which FacebookToken belongs. Its category is AccountNormal, and Find never returns one of its videos.
+func (w *World) facebookOwnPage() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Facebook, number) != AccountNormal {
 		number++
 	}
-	return w.byNumber(link.Facebook, number)
+	return w.accountByNumber(link.Facebook, number)
 }
 
 // serveFacebook answers /facebook/VERSION/…: pages with their lists of videos and reels, videos, and video insights. Every public account
@@ -36,14 +36,14 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 			edge = q.path[1]
 		}
 		switch {
-		case isMe(q.path) && edge == "accounts" && len(q.path) == 2:
-			return s.facebookPages(c, q, owner)
+		case pathIsMe(q.path) && edge == "accounts" && len(q.path) == 2:
+			return s.serveFacebookOwnPages(c, q, owner)
 		case len(q.path) > 2:
 			return graphError(http.StatusBadRequest, 2500, 0, "Unknown path components: /"+strings.Join(q.path[1:], "/"))
 		case edge == "video_insights":
-			return s.facebookInsights(c, owner, id, q.values.Get("metric"))
+			return s.serveFacebookInsights(c, owner, id, q.values.Get("metric"))
 		case edge == "videos", edge == "video_reels":
-			page, bad := s.facebookPage(c, id)
+			page, bad := s.findFacebookPage(c, id)
 			if bad != nil {
 				return *bad
 			}
@@ -53,7 +53,7 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
 			inList := func(id string) bool { return s.isReel(id) == (edge == "video_reels") }
 			list, bad := graphPage(s.world.listedVideos(page, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, inList,
-				func(id string) graphNode { return s.facebookVideo(c, id) })
+				func(id string) graphNode { return s.facebookVideoNode(c, id) })
 			if bad != nil {
 				return *bad
 			}
@@ -65,25 +65,25 @@ func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path str
 		asksPage := slices.ContainsFunc(q.fields, func(f graphField) bool { return f.name == "username" || f.name == "followers_count" })
 		_, own := s.world.numberOfID(link.Facebook, id)
 		if asksPage || own || !validID(link.Facebook, id) {
-			page, bad := s.facebookPage(c, id)
+			page, bad := s.findFacebookPage(c, id)
 			if bad != nil {
 				return *bad
 			}
-			return s.facebookPageNode(c, page).projected(q.fields)
+			return s.facebookPageNode(c, page).replyWithFields(q.fields)
 		}
 		t, ok := s.world.Video(link.Facebook, id, c.now)
 		if !ok || t.State == Deleted || t.State == Private {
-			return graphMissing(id)
+			return graphMissingError(id)
 		}
 		if bad := s.requirePageToken(owner, t.Account.ID); bad != nil {
 			return *bad
 		}
-		return s.facebookVideo(c, id).projected(q.fields)
+		return s.facebookVideoNode(c, id).replyWithFields(q.fields)
 	})
 }
 
-// facebookPage returns the page with the given id or handle. If the account is private, deleted or unknown, it returns an error reply.
-func (s *Sandbox) facebookPage(c *call, ref string) (identity, *reply) {
+// findFacebookPage returns the page with the given id or handle. If the account is private, deleted or unknown, it returns an error reply.
+func (s *Sandbox) findFacebookPage(c *call, ref string) (identity, *reply) {
 	i, ok := s.world.accountByRef(link.Facebook, ref)
 	state := Deleted
 	if ok {
@@ -93,7 +93,7 @@ func (s *Sandbox) facebookPage(c *call, ref string) (identity, *reply) {
 	case state == Public:
 		return i, nil
 	case digits.MatchString(ref) || state == Private:
-		bad := graphMissing(ref)
+		bad := graphMissingError(ref)
 		return identity{}, &bad
 	}
 	bad := graphError(http.StatusNotFound, 803, 0, "(#803) Some of the aliases you requested do not exist: "+ref)
@@ -118,8 +118,8 @@ func (s *Sandbox) isReel(id string) bool {
 	return hash(s.world.seed, "reel", id)%4 > 0
 }
 
-// facebookVideo returns a video as a node of the Graph API. If the creator hides the reactions, the node has no likes.
-func (s *Sandbox) facebookVideo(c *call, id string) graphNode {
+// facebookVideoNode returns a video as a node of the Graph API. If the creator hides the reactions, the node has no likes.
+func (s *Sandbox) facebookVideoNode(c *call, id string) graphNode {
 	t, _ := s.world.Video(link.Facebook, id, c.now) // always found, because the caller has checked the id
 	permalink := "/" + t.Account.Handle + "/videos/" + id + "/"
 	if s.isReel(id) {
@@ -156,12 +156,12 @@ var facebookMetrics = []string{"total_video_views", "fb_reels_total_plays", "blu
 // minInsightViews is the number of views that a video must have before the API returns its insights.
 const minInsightViews = 5
 
-// facebookInsights answers ID/video_insights. The parameter owner is the id of the page to which the token belongs, or "". The parameter
+// serveFacebookInsights answers ID/video_insights. The parameter owner is the id of the page to which the token belongs, or "". The parameter
 // metrics has the names of the requested metrics, separated by commas.
-func (s *Sandbox) facebookInsights(c *call, owner, id, metrics string) reply {
+func (s *Sandbox) serveFacebookInsights(c *call, owner, id, metrics string) reply {
 	t, ok := s.world.Video(link.Facebook, id, c.now)
 	if !ok || t.State == Deleted || t.State == Private {
-		return graphMissing(id)
+		return graphMissingError(id)
 	}
 	if t.Account.ID != owner {
 		if owner == "" {

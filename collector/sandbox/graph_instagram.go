@@ -28,30 +28,30 @@ func (w *World) instagramMediaID(code string) string {
 	return strconv.FormatUint(instagramMediaBase+hash(w.seed, "graph media", code)%99_999_999_999_999, 10)
 }
 
-// instagramOwn returns the account to which InstagramToken belongs. Its category is AccountNormal, and Find never returns one of its posts.
-func (w *World) instagramOwn() identity {
+// instagramOwnAccount returns the account to which InstagramToken belongs. Its category is AccountNormal, and Find never returns one of its posts.
+func (w *World) instagramOwnAccount() identity {
 	number := uint32(1_000_000)
 	for w.accountCategory(link.Instagram, number) != AccountNormal {
 		number++
 	}
-	return w.byNumber(link.Instagram, number)
+	return w.accountByNumber(link.Instagram, number)
 }
 
 // InstagramAccount returns the handle of the professional account to which InstagramToken belongs.
-func (s *Sandbox) InstagramAccount() string { return s.world.instagramOwn().handle }
+func (s *Sandbox) InstagramAccount() string { return s.world.instagramOwnAccount().handle }
 
 // serveInstagram answers /instagram/VERSION/…: the account of InstagramToken, its posts with their insights, and other accounts by business
 // discovery.
 func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path string) {
 	s.serveGraph(w, r, sourceInstagram, func(token string) bool { return token == InstagramToken }, path, func(c *call, q graphRequest) reply {
-		own := s.world.instagramOwn()
+		own := s.world.instagramOwnAccount()
 		id := q.path[0]
 		switch {
 		case id == instagramUserID(own.number) && len(q.path) == 1:
-			return s.instagramOwnNode(c, own).projected(q.fields)
+			return s.instagramOwnNode(c, own).replyWithFields(q.fields)
 		case id == instagramUserID(own.number) && len(q.path) == 2 && q.path[1] == "media":
 			next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
-			list, bad := graphPage(s.world.listedVideos(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(code string) graphNode { return s.instagramMedia(c, code, false) })
+			list, bad := graphPage(s.world.listedVideos(own, c.now), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(code string) graphNode { return s.instagramMediaNode(c, code, false) })
 			if bad != nil {
 				return *bad
 			}
@@ -62,20 +62,20 @@ func (s *Sandbox) serveInstagram(w http.ResponseWriter, r *http.Request, path st
 			case s.world.instagramMediaID(code) != id:
 			case len(q.path) == 1:
 				c.ids = append(c.ids, code)
-				return s.instagramMedia(c, code, false).projected(q.fields)
+				return s.instagramMediaNode(c, code, false).replyWithFields(q.fields)
 			case len(q.path) == 2 && q.path[1] == "insights":
 				c.ids = append(c.ids, code)
-				return s.instagramInsights(c, id, code, q.values.Get("metric"))
+				return s.serveInstagramInsights(c, id, code, q.values.Get("metric"))
 			}
 		}
-		return graphMissing(id)
+		return graphMissingError(id)
 	})
 }
 
 // instagramOwnNode returns the account of InstagramToken as a node of the Graph API. Only this node has the edge business_discovery, with
 // which a request reads another professional account by its handle.
 func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
-	n := s.instagramUser(c, own, false)
+	n := s.instagramUserNode(c, own, false)
 	n.edges["business_discovery"] = func(f graphField) (any, *reply) {
 		name, given := f.modifiers["username"]
 		if !given || len(f.modifiers) != 1 || len(f.fields) == 0 {
@@ -83,19 +83,19 @@ func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 			return nil, &bad
 		}
 		c.ids = append(c.ids, name)
-		account, ok := s.world.byHandle(link.Instagram, name)
+		account, ok := s.world.accountByHandle(link.Instagram, name)
 		if !ok || s.world.account(account, c.now).State != Public {
 			bad := graphError(http.StatusBadRequest, 110, 2207013, "Invalid user id")
 			return nil, &bad
 		}
-		found, bad := s.instagramUser(c, account, true).project(f.fields)
+		found, bad := s.instagramUserNode(c, account, true).selectFields(f.fields)
 		return found, bad
 	}
 	return n
 }
 
-// instagramUser returns an account as a node of the Graph API. The parameter discovered is true if the request uses business discovery.
-func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode {
+// instagramUserNode returns an account as a node of the Graph API. The parameter discovered is true if the request uses business discovery.
+func (s *Sandbox) instagramUserNode(c *call, i identity, discovered bool) graphNode {
 	t := s.world.account(i, c.now)
 	n := graphNode{kind: "ShadowIGUser", edges: map[string]func(graphField) (any, *reply){}, fields: object{
 		"id": instagramUserID(i.number), "username": t.Handle, "name": t.Name, "biography": t.Bio, "followers_count": *t.Followers,
@@ -112,15 +112,15 @@ func (s *Sandbox) instagramUser(c *call, i identity, discovered bool) graphNode 
 				return nil, &bad
 			}
 		}
-		list, bad := graphPage(codes, f.modifiers["limit"], f.modifiers["after"], "", f.fields, nil, func(code string) graphNode { return s.instagramMedia(c, code, discovered) })
+		list, bad := graphPage(codes, f.modifiers["limit"], f.modifiers["after"], "", f.fields, nil, func(code string) graphNode { return s.instagramMediaNode(c, code, discovered) })
 		return list, bad
 	}
 	return n
 }
 
-// instagramMedia returns a post as a node of the Graph API. If the parameter discovered is true, the node has the views but no hidden
+// instagramMediaNode returns a post as a node of the Graph API. If the parameter discovered is true, the node has the views but no hidden
 // likes. Otherwise it has the hidden likes but no views.
-func (s *Sandbox) instagramMedia(c *call, code string, discovered bool) graphNode {
+func (s *Sandbox) instagramMediaNode(c *call, code string, discovered bool) graphNode {
 	t, _ := s.world.Video(link.Instagram, code, c.now) // always found, because the caller has checked the code
 	n := graphNode{kind: "ShadowIGMedia", fields: object{
 		"id": s.world.instagramMediaID(code), "shortcode": code, "caption": t.Title, "comments_count": *t.Comments, "like_count": absent{},
@@ -151,9 +151,9 @@ var instagramMetrics = []string{"views", "likes", "comments", "shares", "saved",
 // metricName matches the name of a metric.
 var metricName = regexp.MustCompile(`^[a-z_]+$`)
 
-// instagramInsights answers ID/insights. The parameter code is the shortcode of the post. The parameter metrics has the names of the
+// serveInstagramInsights answers ID/insights. The parameter code is the shortcode of the post. The parameter metrics has the names of the
 // requested metrics, separated by commas.
-func (s *Sandbox) instagramInsights(c *call, id, code, metrics string) reply {
+func (s *Sandbox) serveInstagramInsights(c *call, id, code, metrics string) reply {
 	t, _ := s.world.Video(link.Instagram, code, c.now)
 	shares, saved := t.Views/200, t.Views/150 // derived from the views, because World generates no shares and bookmarks for Instagram
 	likes := int64(0)

@@ -11,27 +11,27 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func (r testServer) instagram(t *testing.T, path string, pairs ...string) answer {
+func (r testServer) getInstagram(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodGet, "/instagram/v25.0/"+path+"?"+query(append(pairs, "access_token", InstagramToken)...), "")
 }
 
-func (r testServer) facebook(t *testing.T, path string, pairs ...string) answer {
+func (r testServer) getFacebook(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+query(append(pairs, "access_token", FacebookToken)...), "")
 }
 
-func (r testServer) ownID() string { return instagramUserID(r.World().instagramOwn().number) }
+func (r testServer) ownID() string { return instagramUserID(r.World().instagramOwnAccount().number) }
 
 // requireGraphError requires that the answer a is an error of the Graph API with the given status and code, and that its error text
 // contains message. If subcode is not 0, the error must also have this subcode.
 func requireGraphError(t *testing.T, a answer, status, code, subcode int, message string) {
 	t.Helper()
 	require.Equal(t, status, a.StatusCode, a.text)
-	e := at(t, a.json(t), "error").(object)
-	require.EqualValues(t, decimal(int64(code)), e["code"])
+	e := valueAt(t, a.decodeJSON(t), "error").(object)
+	require.EqualValues(t, decimalText(int64(code)), e["code"])
 	if subcode != 0 {
-		require.EqualValues(t, decimal(int64(subcode)), e["error_subcode"])
+		require.EqualValues(t, decimalText(int64(subcode)), e["error_subcode"])
 	}
 	require.Contains(t, e["message"], message)
 	require.NotEmpty(t, e["type"])
@@ -43,11 +43,11 @@ func TestGraph_checksAppSecretProof(t *testing.T) {
 	r := newTestServer(t)
 	// proof is the hex HMAC-SHA256 of InstagramToken with the key MetaAppSecret. It was computed with another program.
 	const proof = "f3154c0c15582f0bc40d1f38667a47e2405bce14bdf8fa6750051e030f49b2e1"
-	request := func(pairs ...string) answer { return r.instagram(t, r.ownID(), append(pairs, "fields", "id")...) }
+	request := func(pairs ...string) answer { return r.getInstagram(t, r.ownID(), append(pairs, "fields", "id")...) }
 	requireRefused := func(a answer, message string) {
 		t.Helper()
 		requireGraphError(t, a, 400, 100, 0, message)
-		require.Equal(t, "GraphMethodException", at(t, a.json(t), "error").(object)["type"])
+		require.Equal(t, "GraphMethodException", valueAt(t, a.decodeJSON(t), "error").(object)["type"])
 	}
 	require.Equal(t, http.StatusOK, request().StatusCode, "a request without appsecret_proof must be accepted")
 	require.Equal(t, http.StatusOK, request("appsecret_proof", proof).StatusCode)
@@ -68,13 +68,13 @@ func TestGraph_returnsPageTokensToSystemUser(t *testing.T) {
 		return r.do(t, http.MethodGet, "/facebook/v25.0/"+path+"?"+query(append(pairs, "access_token", token)...), "")
 	}
 	pages := r.World().FacebookPages()
-	first := as(FacebookUserToken, "me/accounts", "fields", "id,name,access_token", "limit", "2").json(t)
-	require.Len(t, at(t, first, "data"), 2)
-	require.NotContains(t, at(t, first, "paging", "next"), FacebookUserToken)
-	rest := as(FacebookUserToken, "me/accounts", "fields", "id,name,access_token", "limit", "2", "after", at(t, first, "paging", "cursors", "after").(string)).json(t)
-	require.Len(t, at(t, rest, "data"), 1)
-	require.Equal(t, pages[2], at(t, rest, "data", 0, "id"))
-	token := at(t, rest, "data", 0, "access_token").(string)
+	first := as(FacebookUserToken, "me/accounts", "fields", "id,name,access_token", "limit", "2").decodeJSON(t)
+	require.Len(t, valueAt(t, first, "data"), 2)
+	require.NotContains(t, valueAt(t, first, "paging", "next"), FacebookUserToken)
+	rest := as(FacebookUserToken, "me/accounts", "fields", "id,name,access_token", "limit", "2", "after", valueAt(t, first, "paging", "cursors", "after").(string)).decodeJSON(t)
+	require.Len(t, valueAt(t, rest, "data"), 1)
+	require.Equal(t, pages[2], valueAt(t, rest, "data", 0, "id"))
+	token := valueAt(t, rest, "data", 0, "access_token").(string)
 	requireGraphError(t, as(token, "me/accounts"), 400, 100, 0, "nonexisting field (accounts) on node type (Page)")
 	requireGraphError(t, as(FacebookToken, "me/accounts"), 400, 100, 0, "nonexisting field (accounts) on node type (Page)")
 
@@ -101,7 +101,7 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 		"id,": "Syntax error", "id{": "Syntax error", "id}": "Syntax error", "media.limit(1": "Syntax error", "media.limit": "Syntax error", "media{id}}": "Syntax error",
 		"media.limit(1){}": "Syntax error", "Id": "Syntax error", "id username": "Syntax error",
 	} {
-		requireGraphError(t, r.instagram(t, own, "fields", fields), 400, 2500, 0, message)
+		requireGraphError(t, r.getInstagram(t, own, "fields", fields), 400, 2500, 0, message)
 	}
 	for fields, message := range map[string]string{
 		"id,plays": "nonexisting field (plays)", "media{view_count}": "nonexisting field (view_count)", "username.limit(1)": "nonexisting field (username)",
@@ -109,11 +109,11 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 		"business_discovery.username(natgeo){plays}": "nonexisting field (plays) on node type (ShadowIGUser)",
 		"media.limit(x){id}":                         "limit must be", "media.after(x){id}": "after is no cursor", "media.sort(x){id}": "Unknown modifier sort",
 	} {
-		requireGraphError(t, r.instagram(t, own, "fields", fields), 400, 100, 0, message)
+		requireGraphError(t, r.getInstagram(t, own, "fields", fields), 400, 100, 0, message)
 	}
-	requireGraphError(t, r.instagram(t, own+"/media", "fields", "id,view_count"), 400, 100, 0, "nonexisting field (view_count)")
-	requireGraphError(t, r.instagram(t, "17841400009999999"), 400, 100, 33, "does not exist")
-	requireGraphError(t, r.instagram(t, r.World().instagramMediaID(r.World().Find(link.Instagram, Normal))+"/insights", "metric", "views"), 400, 100, 33, "does not exist")
+	requireGraphError(t, r.getInstagram(t, own+"/media", "fields", "id,view_count"), 400, 100, 0, "nonexisting field (view_count)")
+	requireGraphError(t, r.getInstagram(t, "17841400009999999"), 400, 100, 33, "does not exist")
+	requireGraphError(t, r.getInstagram(t, r.World().instagramMediaID(r.World().Find(link.Instagram, Normal))+"/insights", "metric", "views"), 400, 100, 33, "does not exist")
 	path := "/instagram/v25.0/" + own
 	requireGraphError(t, r.do(t, http.MethodGet, path, ""), 400, 104, 0, "access token is required")
 	requireGraphError(t, r.do(t, http.MethodGet, path+"?access_token=x", ""), 400, 190, 0, "Invalid OAuth access token")
@@ -124,13 +124,13 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 	}
 
 	id := r.World().Find(link.Facebook, Normal)
-	requireGraphError(t, r.facebook(t, id, "fields", "id,plays"), 400, 100, 0, "nonexisting field (plays) on node type (Video)")
-	requireGraphError(t, r.facebook(t, id+"/video_insights", "metric", "total_video_views"), 400, 10, 0, "own access token")
-	requireGraphError(t, r.facebook(t, id+"/comments"), 400, 2500, 0, "Unknown path components")
-	requireGraphError(t, r.facebook(t, r.World().FindAccount(link.Facebook, AccountGone), "fields", "id,username"), 404, 803, 0, "aliases")
-	requireGraphError(t, r.facebook(t, r.World().FindAccount(link.Facebook, AccountPrivate), "fields", "id,username"), 400, 100, 33, "does not exist")
-	mine := r.World().listedVideos(r.World().facebookOwn(), testNow)[0]
-	requireGraphError(t, r.facebook(t, mine+"/video_insights", "metric", "video_views"), 400, 100, 0, "valid insights metric")
+	requireGraphError(t, r.getFacebook(t, id, "fields", "id,plays"), 400, 100, 0, "nonexisting field (plays) on node type (Video)")
+	requireGraphError(t, r.getFacebook(t, id+"/video_insights", "metric", "total_video_views"), 400, 10, 0, "own access token")
+	requireGraphError(t, r.getFacebook(t, id+"/comments"), 400, 2500, 0, "Unknown path components")
+	requireGraphError(t, r.getFacebook(t, r.World().FindAccount(link.Facebook, AccountGone), "fields", "id,username"), 404, 803, 0, "aliases")
+	requireGraphError(t, r.getFacebook(t, r.World().FindAccount(link.Facebook, AccountPrivate), "fields", "id,username"), 400, 100, 33, "does not exist")
+	mine := r.World().listedVideos(r.World().facebookOwnPage(), testNow)[0]
+	requireGraphError(t, r.getFacebook(t, mine+"/video_insights", "metric", "video_views"), 400, 100, 0, "valid insights metric")
 }
 
 func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
@@ -142,27 +142,27 @@ func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
 	var seen []string
 	after := ""
 	for range codes {
-		a := r.instagram(t, r.ownID(), "fields", "business_discovery.username("+truth.Account.Handle+"){username,followers_count,media"+after+".limit(7){shortcode,like_count,comments_count,view_count,timestamp,permalink}}")
+		a := r.getInstagram(t, r.ownID(), "fields", "business_discovery.username("+truth.Account.Handle+"){username,followers_count,media"+after+".limit(7){shortcode,like_count,comments_count,view_count,timestamp,permalink}}")
 		require.Equal(t, http.StatusOK, a.StatusCode, a.text)
 		require.JSONEq(t, `{"call_count":1,"total_cputime":1,"total_time":1}`, a.Header.Get("X-App-Usage"))
-		found := at(t, a.json(t), "business_discovery").(object)
+		found := valueAt(t, a.decodeJSON(t), "business_discovery").(object)
 		require.Equal(t, truth.Account.Handle, found["username"])
 		require.Regexp(t, `^17841[0-9]{12}$`, found["id"], "the id must have the format of the Graph API, not of Instagram's site")
-		for _, item := range at(t, found, "media", "data").([]any) {
+		for _, item := range valueAt(t, found, "media", "data").([]any) {
 			m := item.(object)
 			seen = append(seen, m["shortcode"].(string))
 			if m["shortcode"] != truth.ID {
 				continue
 			}
 			require.NotContains(t, m, "like_count", "hidden likes must be absent")
-			require.EqualValues(t, decimal(truth.Views), m["view_count"])
+			require.EqualValues(t, decimalText(truth.Views), m["view_count"])
 			require.Equal(t, truth.UploadedAt.Format("2006-01-02T15:04:05+0000"), m["timestamp"], "the time zone must have no colon")
 			require.Equal(t, truth.Link, m["permalink"])
 			require.Regexp(t, `^179[0-9]{14}$|^18[0-9]{15}$`, m["id"])
 		}
-		paging := at(t, found, "media", "paging").(object)
+		paging := valueAt(t, found, "media", "paging").(object)
 		require.NotContains(t, paging, "next", "a list inside another object must have cursors, but no URL of the next page")
-		next, more := at(t, paging, "cursors").(object)["after"]
+		next, more := valueAt(t, paging, "cursors").(object)["after"]
 		if !more {
 			break
 		}
@@ -170,27 +170,27 @@ func TestInstagram_returnsOtherAccountsByBusinessDiscovery(t *testing.T) {
 	}
 	require.Equal(t, codes, seen)
 	for _, c := range []AccountCategory{AccountPrivate, AccountGone} {
-		a := r.instagram(t, r.ownID(), "fields", "business_discovery.username("+r.World().FindAccount(link.Instagram, c)+"){id}")
+		a := r.getInstagram(t, r.ownID(), "fields", "business_discovery.username("+r.World().FindAccount(link.Instagram, c)+"){id}")
 		requireGraphError(t, a, 400, 110, 2207013, "Invalid user id")
 	}
-	empty := r.instagram(t, r.ownID(), "fields", "business_discovery.username("+r.World().FindAccount(link.Instagram, AccountEmpty)+"){id,media{id}}")
-	require.NotContains(t, at(t, empty.json(t), "business_discovery"), "media")
+	empty := r.getInstagram(t, r.ownID(), "fields", "business_discovery.username("+r.World().FindAccount(link.Instagram, AccountEmpty)+"){id,media{id}}")
+	require.NotContains(t, valueAt(t, empty.decodeJSON(t), "business_discovery"), "media")
 }
 
 func TestInstagram_returnsInsightsToOwner(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	page := r.instagram(t, r.ownID()+"/media", "fields", "shortcode,like_count", "limit", "2").json(t)
+	page := r.getInstagram(t, r.ownID()+"/media", "fields", "shortcode,like_count", "limit", "2").decodeJSON(t)
 	require.Len(t, page["data"], 2)
-	require.Contains(t, at(t, page, "paging", "next"), "/instagram/v25.0/"+r.ownID()+"/media?")
-	id := at(t, page, "data", 0, "id").(string)
-	truth, _ := r.World().Video(link.Instagram, at(t, page, "data", 0, "shortcode").(string), testNow)
-	got := r.instagram(t, id+"/insights", "metric", "views,saved").json(t)
-	require.EqualValues(t, decimal(truth.Views), at(t, got, "data", 0, "values", 0, "value"))
-	require.Equal(t, "saved", at(t, got, "data", 1, "name"))
-	requireGraphError(t, r.instagram(t, id+"/insights", "metric", "views,plays"), 400, 100, 0, "must be one of")
+	require.Contains(t, valueAt(t, page, "paging", "next"), "/instagram/v25.0/"+r.ownID()+"/media?")
+	id := valueAt(t, page, "data", 0, "id").(string)
+	truth, _ := r.World().Video(link.Instagram, valueAt(t, page, "data", 0, "shortcode").(string), testNow)
+	got := r.getInstagram(t, id+"/insights", "metric", "views,saved").decodeJSON(t)
+	require.EqualValues(t, decimalText(truth.Views), valueAt(t, got, "data", 0, "values", 0, "value"))
+	require.Equal(t, "saved", valueAt(t, got, "data", 1, "name"))
+	requireGraphError(t, r.getInstagram(t, id+"/insights", "metric", "views,plays"), 400, 100, 0, "must be one of")
 	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+truth.UploadedAt.Add(time.Minute).Format(time.RFC3339)+`"}`)
-	require.Empty(t, r.instagram(t, id+"/insights", "metric", "views").json(t)["data"], "new posts have no insights")
+	require.Empty(t, r.getInstagram(t, id+"/insights", "metric", "views").decodeJSON(t)["data"], "new posts have no insights")
 }
 
 func TestFacebook_returnsPagesAndVideosInFormatOfGraphAPI(t *testing.T) {
@@ -198,18 +198,18 @@ func TestFacebook_returnsPagesAndVideosInFormatOfGraphAPI(t *testing.T) {
 	r := newTestServer(t)
 	truth, ok := r.World().Video(link.Facebook, r.World().Find(link.Facebook, HiddenLikes), testNow)
 	require.True(t, ok)
-	got := r.facebook(t, truth.ID, "fields", "id,title,description,length,created_time,permalink_url,views,likes.summary(true).limit(0),comments.summary(true).limit(0),from").json(t)
+	got := r.getFacebook(t, truth.ID, "fields", "id,title,description,length,created_time,permalink_url,views,likes.summary(true).limit(0),comments.summary(true).limit(0),from").decodeJSON(t)
 	require.NotContains(t, got, "likes", "hidden reactions must be absent")
-	require.EqualValues(t, decimal(*truth.Comments), at(t, got, "comments", "summary", "total_count"))
-	require.Equal(t, truth.Account.ID, at(t, got, "from", "id"))
-	require.NotContains(t, at(t, r.facebook(t, truth.ID, "fields", "comments").json(t), "comments"), "summary")
+	require.EqualValues(t, decimalText(*truth.Comments), valueAt(t, got, "comments", "summary", "total_count"))
+	require.Equal(t, truth.Account.ID, valueAt(t, got, "from", "id"))
+	require.NotContains(t, valueAt(t, r.getFacebook(t, truth.ID, "fields", "comments").decodeJSON(t), "comments"), "summary")
 
 	var ids []string
 	short := 0
 	for _, edge := range []string{"videos", "video_reels"} {
 		after := ""
 		for {
-			list := r.facebook(t, truth.Account.ID+"/"+edge, "fields", "id,permalink_url", "limit", "5", "after", after).json(t)
+			list := r.getFacebook(t, truth.Account.ID+"/"+edge, "fields", "id,permalink_url", "limit", "5", "after", after).decodeJSON(t)
 			for _, item := range list["data"].([]any) {
 				id := item.(object)["id"].(string)
 				ids = append(ids, id)
@@ -222,42 +222,42 @@ func TestFacebook_returnsPagesAndVideosInFormatOfGraphAPI(t *testing.T) {
 			if len(list["data"].([]any)) < 5 {
 				short++
 			}
-			after = at(t, paging, "cursors", "after").(string)
+			after = valueAt(t, paging, "cursors", "after").(string)
 		}
 	}
 	require.Positive(t, short, "some pages of the list must be short although more pages follow")
 	require.ElementsMatch(t, r.World().Uploads(link.Facebook, truth.Account.ID, testNow), ids)
 
-	mine := r.World().listedVideos(r.World().facebookOwn(), testNow)[0]
+	mine := r.World().listedVideos(r.World().facebookOwnPage(), testNow)[0]
 	truth, _ = r.World().Video(link.Facebook, mine, testNow)
-	insights := r.facebook(t, mine+"/video_insights", "metric", "fb_reels_total_plays,total_video_views,post_video_social_actions").json(t)
+	insights := r.getFacebook(t, mine+"/video_insights", "metric", "fb_reels_total_plays,total_video_views,post_video_social_actions").decodeJSON(t)
 	require.Len(t, insights["data"], 2, "both insights, views and actions, must be returned")
-	require.EqualValues(t, decimal(truth.Views), at(t, insights, "data", 0, "values", 0, "value"))
-	require.EqualValues(t, decimal(*truth.Shares), at(t, insights, "data", 1, "values", 0, "value", "SHARE"))
+	require.EqualValues(t, decimalText(truth.Views), valueAt(t, insights, "data", 0, "values", 0, "value"))
+	require.EqualValues(t, decimalText(*truth.Shares), valueAt(t, insights, "data", 1, "values", 0, "value", "SHARE"))
 }
 
 func TestGraph_faultsReturnErrorsInFormatOfMeta(t *testing.T) {
 	t.Parallel()
 	for source, request := range map[string]func(r testServer) answer{
-		"instagram": func(r testServer) answer { return r.instagram(t, r.ownID(), "fields", "username") },
-		"facebook":  func(r testServer) answer { return r.facebook(t, "natgeo", "fields", "username,followers_count") },
+		"instagram": func(r testServer) answer { return r.getInstagram(t, r.ownID(), "fields", "username") },
+		"facebook":  func(r testServer) answer { return r.getFacebook(t, "natgeo", "fields", "username,followers_count") },
 	} {
 		r := newTestServer(t)
-		r.fault(t, `{"source":"`+source+`","fault":"rate_limited","retry_after":7}`)
+		r.setFault(t, `{"source":"`+source+`","fault":"rate_limited","retry_after":7}`)
 		a := request(r)
 		requireGraphError(t, a, 400, 4, 0, "request limit")
 		require.Equal(t, "7", a.Header.Get("Retry-After"))
 		require.Contains(t, a.Header.Get("X-App-Usage"), `"call_count":100`)
-		r.fault(t, `{"source":"`+source+`","fault":"quota_spent"}`)
+		r.setFault(t, `{"source":"`+source+`","fault":"quota_spent"}`)
 		a = request(r)
 		requireGraphError(t, a, 400, graphLimits[source].code, 0, "too many calls")
 		require.Contains(t, a.Header.Get("X-Business-Use-Case-Usage"), `"estimated_time_to_regain_access":5`)
-		r.fault(t, `{"source":"`+source+`","fault":"server_error"}`)
+		r.setFault(t, `{"source":"`+source+`","fault":"server_error"}`)
 		requireGraphError(t, request(r), 500, 2, 0, "unexpected error")
-		calls := r.do(t, http.MethodGet, "/_control/calls", "").json(t)
-		require.EqualValues(t, "3", at(t, calls, source, "calls"))
+		calls := r.do(t, http.MethodGet, "/_control/calls", "").decodeJSON(t)
+		require.EqualValues(t, "3", valueAt(t, calls, source, "calls"))
 	}
 	r := newTestServer(t)
-	r.fault(t, `{"source":"facebook","fault":"zeros"}`)
-	require.EqualValues(t, "0", r.facebook(t, "natgeo", "fields", "username,followers_count").json(t)["followers_count"])
+	r.setFault(t, `{"source":"facebook","fault":"zeros"}`)
+	require.EqualValues(t, "0", r.getFacebook(t, "natgeo", "fields", "username,followers_count").decodeJSON(t)["followers_count"])
 }

@@ -29,8 +29,8 @@ func (m *metaApp) refusesInsights() bool {
 	return m.noInsights
 }
 
-// get returns whether the app requires an appsecret_proof, and the generation of the valid page tokens.
-func (m *metaApp) get() (requireSecret bool, generation int) {
+// settings returns whether the app requires an appsecret_proof, and the generation of the valid page tokens.
+func (m *metaApp) settings() (requireSecret bool, generation int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.requireSecret, m.generation
@@ -39,7 +39,7 @@ func (m *metaApp) get() (requireSecret bool, generation int) {
 // checkProof returns Meta's error for a wrong appsecret_proof, or for a missing appsecret_proof if the app requires one. Otherwise it
 // returns nil.
 func (m *metaApp) checkProof(values url.Values) *reply {
-	requireSecret, _ := m.get()
+	requireSecret, _ := m.settings()
 	var bad reply
 	switch {
 	case values.Has("appsecret_proof"):
@@ -55,7 +55,7 @@ func (m *metaApp) checkProof(values url.Values) *reply {
 		return nil
 	}
 	bad.body.(object)["error"].(object)["type"] = "GraphMethodException"
-	bad = refuse(bad)
+	bad = markRefused(bad)
 	return &bad
 }
 
@@ -66,9 +66,9 @@ const ownPages = 3
 // these pages.
 func (w *World) FacebookPages() []string {
 	var ids []string
-	for number := w.facebookOwn().number; len(ids) < ownPages; number++ {
+	for number := w.facebookOwnPage().number; len(ids) < ownPages; number++ {
 		if w.accountCategory(link.Facebook, number) == AccountNormal {
-			ids = append(ids, w.byNumber(link.Facebook, number).id)
+			ids = append(ids, w.accountByNumber(link.Facebook, number).id)
 		}
 	}
 	return ids
@@ -82,12 +82,12 @@ func facebookPageToken(id string, generation int) string {
 // facebookTokenOwner returns the id of the page to which a token belongs, or "" if the token belongs to the system user. The result ok is
 // false if the token is not valid.
 func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
-	_, generation := s.meta.get()
+	_, generation := s.meta.settings()
 	switch token {
 	case FacebookUserToken:
 		return "", true
 	case FacebookToken:
-		return s.world.facebookOwn().id, true
+		return s.world.facebookOwnPage().id, true
 	}
 	for _, id := range s.world.FacebookPages() {
 		if token == facebookPageToken(id, generation) {
@@ -97,13 +97,13 @@ func (s *Sandbox) facebookTokenOwner(token string) (page string, ok bool) {
 	return "", false
 }
 
-// facebookPages answers me/accounts with the pages on which the system user has a role, and their tokens. If the token of the request
+// serveFacebookOwnPages answers me/accounts with the pages on which the system user has a role, and their tokens. If the token of the request
 // belongs to a page and not to the system user, it returns an error.
-func (s *Sandbox) facebookPages(c *call, q graphRequest, owner string) reply {
+func (s *Sandbox) serveFacebookOwnPages(c *call, q graphRequest, owner string) reply {
 	if owner != "" {
 		return graphError(http.StatusBadRequest, 100, 0, "(#100) Tried accessing nonexisting field (accounts) on node type (Page)")
 	}
-	_, generation := s.meta.get()
+	_, generation := s.meta.settings()
 	next := "https://" + c.r.Host + c.r.URL.Path + "?limit=" + q.values.Get("limit")
 	list, bad := graphPage(s.world.FacebookPages(), q.values.Get("limit"), q.values.Get("after"), next, q.fields, nil, func(id string) graphNode {
 		t, _ := s.world.Account(link.Facebook, id, c.now)
@@ -134,7 +134,7 @@ func (s *Sandbox) putMeta(r *http.Request) reply {
 		ExpirePageTokens bool  `json:"expire_page_tokens"`
 	}
 	if err := strictJSON(r.Body, &in); err != nil {
-		return problem(http.StatusBadRequest, "the body must be an object with require_app_secret, refuse_insights and expire_page_tokens: "+err.Error())
+		return problemReply(http.StatusBadRequest, "the body must be an object with require_app_secret, refuse_insights and expire_page_tokens: "+err.Error())
 	}
 	s.meta.mu.Lock()
 	defer s.meta.mu.Unlock()
@@ -150,5 +150,5 @@ func (s *Sandbox) putMeta(r *http.Request) reply {
 	return reply{status: http.StatusOK, body: object{"require_app_secret": s.meta.requireSecret, "refuse_insights": s.meta.noInsights, "page_tokens": s.meta.generation}}
 }
 
-// isMe returns true if the first element of a path is "me", which means the owner of the token.
-func isMe(path []string) bool { return strings.EqualFold(path[0], "me") }
+// pathIsMe returns true if the first element of a path is "me", which means the owner of the token.
+func pathIsMe(path []string) bool { return strings.EqualFold(path[0], "me") }

@@ -11,7 +11,7 @@ import (
 // that none of them ever exceeds the views.
 type curve struct {
 	final     float64    // the number of views that the video approaches
-	tau, beta float64    // scale in seconds and exponent of the power law by which the views grow with the age (see progress)
+	tau, beta float64    // scale in seconds and exponent of the power law by which the views grow with the age (see viewsFraction)
 	late      bool       // true if most views come in one late burst
 	burstAt   float64    // the video's age at the burst, in seconds
 	burstLen  float64    // duration of the burst, in seconds
@@ -20,34 +20,34 @@ type curve struct {
 	likes, comments, shares, bookmarks float64 // likes, comments, shares and bookmarks as fractions of the views
 }
 
-// curve returns the random growth curve of a video. The parameter account is the account number that is derived from the video id, even if
+// growthCurve returns the random growth curve of a video. The parameter account is the account number that is derived from the video id, even if
 // a request has made another account the author. The counts of a video must not depend on earlier requests.
-func (w *World) curve(p link.Platform, id string, account uint32, c Category) curve {
+func (w *World) growthCurve(p link.Platform, id string, account uint32, c Category) curve {
 	scale := rng{w.accountKey("scale", p, account)}
-	median := scale.logBetween(1_500, 300_000)
+	median := scale.logUniform(1_500, 300_000)
 	d := rng{hash(w.seed, "curve", string(p), id)}
 	v := curve{
 		final:     min(max(median*math.Exp(0.9*d.normal()), 500), 5e7),
-		tau:       d.logBetween(6*3600, 5*day),
-		beta:      d.between(0.35, 1.1),
-		phases:    [2]float64{d.between(0, 2*math.Pi), d.between(0, 2*math.Pi)},
-		likes:     d.logBetween(0.02, 0.11),
-		comments:  d.logBetween(0.0008, 0.009),
-		shares:    d.logBetween(0.001, 0.015),
-		bookmarks: d.logBetween(0.002, 0.025),
+		tau:       d.logUniform(6*3600, 5*day),
+		beta:      d.floatBetween(0.35, 1.1),
+		phases:    [2]float64{d.floatBetween(0, 2*math.Pi), d.floatBetween(0, 2*math.Pi)},
+		likes:     d.logUniform(0.02, 0.11),
+		comments:  d.logUniform(0.0008, 0.009),
+		shares:    d.logUniform(0.001, 0.015),
+		bookmarks: d.logUniform(0.002, 0.025),
 	}
 	if c == Viral {
 		v.late = true
-		v.final = min(median*d.logBetween(25, 150), 4e8)
-		v.burstAt = d.between(2, 30) * day
-		v.burstLen = d.between(0.15, 0.8) * day
+		v.final = min(median*d.logUniform(25, 150), 4e8)
+		v.burstAt = d.floatBetween(2, 30) * day
+		v.burstLen = d.floatBetween(0.15, 0.8) * day
 	}
 	return v
 }
 
-// progress returns the fraction of its final views that a video has at the given age in seconds. The fraction grows from 0 towards 1 and
-// never falls. progress rounds the age down to whole minutes, because rounding errors could make the fraction fall between two seconds.
-func (c curve) progress(age int64) float64 {
+// viewsFraction returns the fraction of its final views that a video has at the given age in seconds. The fraction grows from 0 towards 1 and
+// never falls. viewsFraction rounds the age down to whole minutes, because rounding errors could make the fraction fall between two seconds.
+func (c curve) viewsFraction(age int64) float64 {
 	if age < 60 {
 		return 0
 	}
@@ -82,11 +82,11 @@ type Counts struct {
 	Bookmarks *int64 `json:"bookmarks"`
 }
 
-// counts returns the counts that the video has at the given Unix time in seconds. Counts are at least 1, except comments that are turned
+// countsAt returns the counts that the video has at the given Unix time in seconds. Counts are at least 1, except comments that are turned
 // off. The views are greater than the sum of the other counts.
-func (v *video) counts(at int64) Counts {
-	views := v.curve.final * v.curve.progress(at-v.uploaded)
-	if v.category == Falling && at >= v.turnsAt {
+func (v *video) countsAt(at int64) Counts {
+	views := v.curve.final * v.curve.viewsFraction(at-v.uploaded)
+	if v.category == Falling && at >= v.changesAt {
 		views *= 1 - v.fall
 	}
 	of := func(rate float64) *int64 {
@@ -113,5 +113,5 @@ func (v *video) counts(at int64) Counts {
 	return c
 }
 
-// decimal returns a count as decimal digits, as YouTube's API does.
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+// decimalText returns a count as decimal digits, as YouTube's API does.
+func decimalText(n int64) string { return strconv.FormatInt(n, 10) }

@@ -35,18 +35,18 @@ type answer struct {
 	err  error // error of the request or of reading the body
 }
 
-// json decodes the body of the answer.
-func (a answer) json(t *testing.T) object {
+// decodeJSON decodes the body of the answer.
+func (a answer) decodeJSON(t *testing.T) object {
 	t.Helper()
 	require.NoError(t, a.err)
 	require.True(t, json.Valid([]byte(a.text)), a.text)
-	out, ok := decoded([]byte(a.text)).(object)
+	out, ok := decodeJSON([]byte(a.text)).(object)
 	require.True(t, ok, a.text)
 	return out
 }
 
-// at returns a part of a decoded JSON value. The values in path are the names of members and the indexes in lists that lead to the part.
-func at(t *testing.T, value any, path ...any) any {
+// valueAt returns a part of a decoded JSON value. The values in path are the names of members and the indexes in lists that lead to the part.
+func valueAt(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
 		switch step := step.(type) {
@@ -91,28 +91,28 @@ func (r testServer) send(ctx context.Context, method, path, body string, headers
 	return answer{res, string(text), err}
 }
 
-func (r testServer) youtube(t *testing.T, method string, pairs ...string) answer {
+func (r testServer) getYouTube(t *testing.T, method string, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodGet, "/youtube/youtube/v3/"+method+"?"+query(append(pairs, "key", YouTubeAPIKey)...), "")
 }
 
-func (r testServer) ensemble(t *testing.T, path string, pairs ...string) answer {
+func (r testServer) getEnsembleData(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodGet, "/vendor/"+path+"?"+query(append(pairs, "token", VendorKey)...), "")
 }
 
-func (r testServer) creators(t *testing.T, path string, pairs ...string) answer {
+func (r testServer) getScrapeCreators(t *testing.T, path string, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodGet, "/vendor/"+path+"?"+query(pairs...), "", "x-api-key", VendorKey)
 }
 
-func (r testServer) apify(t *testing.T, input string) answer {
+func (r testServer) runApify(t *testing.T, input string) answer {
 	t.Helper()
 	return r.do(t, http.MethodPost, "/vendor/acts/clockworks~tiktok-scraper/run-sync-get-dataset-items", input,
 		"Authorization", "Bearer "+VendorKey, "Content-Type", "application/json")
 }
 
-func (r testServer) fault(t *testing.T, body string) {
+func (r testServer) setFault(t *testing.T, body string) {
 	t.Helper()
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/faults", body).StatusCode)
 }

@@ -21,13 +21,13 @@ func hostileVariants() []hostileVariant {
 		{"wrong types", changeMembers(wrongType)},
 		{"numbers as strings and strings as numbers", changeMembers(swapNumbersAndStrings)},
 		{"ids beyond 2^53, as numbers", changeMembers(numericID)},
-		{"views and likes exchanged, and ids and texts exchanged", changeMembers(swapped)},
-		{"deep nesting", func(r reply) reply { return r.bytesOnly(deeplyNested()) }},
+		{"views and likes exchanged, and ids and texts exchanged", changeMembers(swapFields)},
+		{"deep nesting", func(r reply) reply { return r.withBody(deeplyNested()) }},
 		{"a body of ten megabytes", withHugeText},
 		{"NUL, lone surrogates and invalid UTF-8 in texts", withInvalidText},
 		{"HTML instead of JSON", func(r reply) reply {
 			r.kind = "text/html; charset=utf-8"
-			return r.bytesOnly([]byte("<!DOCTYPE html><html><head><title>Verify you are human</title></head><body>captcha</body></html>"))
+			return r.withBody([]byte("<!DOCTYPE html><html><head><title>Verify you are human</title></head><body>captcha</body></html>"))
 		}},
 		{"no ids", changeMembers(func(key string, value any) any {
 			if idKeys[key] {
@@ -43,8 +43,8 @@ func hostileVariants() []hostileVariant {
 			}
 			return nil
 		})},
-		{"an empty body", func(r reply) reply { return r.bytesOnly([]byte{}) }},
-		{"another top level", func(r reply) reply { return r.bytesOnly([]byte(`"ok"`)) }},
+		{"an empty body", func(r reply) reply { return r.withBody([]byte{}) }},
+		{"another top level", func(r reply) reply { return r.withBody([]byte(`"ok"`)) }},
 	}
 }
 
@@ -55,8 +55,8 @@ func hostileJSON(n int, good reply) reply {
 	return variants[n%len(variants)].apply(good)
 }
 
-// bytesOnly returns a copy of the reply whose body consists of the bytes in raw.
-func (r reply) bytesOnly(raw []byte) reply {
+// withBody returns a copy of the reply whose body consists of the bytes in raw.
+func (r reply) withBody(raw []byte) reply {
 	r.raw = raw
 	return r
 }
@@ -64,7 +64,7 @@ func (r reply) bytesOnly(raw []byte) reply {
 // changeMembers returns a function that copies a reply and replaces each part of its JSON body by the result of the function change.
 func changeMembers(change func(key string, value any) any) func(reply) reply {
 	return func(good reply) reply {
-		good.body = rewrite(decoded(good.bytes()), change)
+		good.body = rewriteJSON(decodeJSON(good.encodeBody()), change)
 		return good
 	}
 }
@@ -122,8 +122,8 @@ func numericID(key string, value any) any {
 	return json.Number("9007199254740993123456789")
 }
 
-// swapped returns a JSON object in which views and likes are exchanged, and ids and texts are exchanged. It returns other values unchanged.
-func swapped(_ string, value any) any {
+// swapFields returns a JSON object in which views and likes are exchanged, and ids and texts are exchanged. It returns other values unchanged.
+func swapFields(_ string, value any) any {
 	o, ok := value.(object)
 	if !ok {
 		return value
@@ -170,7 +170,7 @@ func withInvalidText(good reply) reply {
 		}
 		return value
 	})(good)
-	return good.bytesOnly(bytes.ReplaceAll(marked.bytes(), []byte(mark), []byte("\\u0000\\ud800\xff\xfe\xc0\x80")))
+	return good.withBody(bytes.ReplaceAll(marked.encodeBody(), []byte(mark), []byte("\\u0000\\ud800\xff\xfe\xc0\x80")))
 }
 
 // withImpossibleCounts returns the reply with its counts replaced by negative numbers, fractions, and numbers beyond int64 or float64.
@@ -202,9 +202,9 @@ func hostileRedirect(n int, good reply) reply {
 		"//evil.example/", "https://[::ffff:10.0.0.1]/", "https://www.tiktok.com:8443/@a/video/7106594312292453675", "%zz://",
 		strings.Repeat("https://www.tiktok.com/", 5000), "",
 	}
-	if !good.redirects() {
+	if !good.isRedirect() {
 		return good
 	}
 	good.status = http.StatusFound
-	return good.with("Location", targets[n%len(targets)])
+	return good.withHeader("Location", targets[n%len(targets)])
 }

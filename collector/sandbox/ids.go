@@ -53,10 +53,10 @@ type origin struct {
 	uploaded int64 // Unix time in seconds; 0 if the id contains no time
 }
 
-// origin returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain the upload time, as in reality. Their other
+// originOf returns the origin of a valid video id. TikTok ids and Instagram shortcodes contain the upload time, as in reality. Their other
 // bits contain the account number. Ids of YouTube and Facebook contain the account number and the upload time only if uploadID generated
 // them. For all other ids, the account number is a hash of the id, and the upload time is 0.
-func (w *World) origin(p link.Platform, id string, at time.Time) origin {
+func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 	byHash := origin{account: uint32(hash(w.seed, "owner", string(p), id))}
 	switch p {
 	case link.TikTok:
@@ -82,7 +82,7 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 		}
 		n := unscramble(binary.BigEndian.Uint64(raw), 64, hash(w.seed, "id", string(p)))
 		account, uploaded := uint32(n>>32), int64(uint32(n))
-		if uploaded <= at.Unix() && w.schedule(p, account, at).hasUploadAt(uploaded) {
+		if uploaded <= at.Unix() && w.uploadSchedule(p, account, at).hasUploadAt(uploaded) {
 			return origin{account, uploaded}
 		}
 	case link.Facebook:
@@ -91,7 +91,7 @@ func (w *World) origin(p link.Platform, id string, at time.Time) origin {
 			return byHash
 		}
 		account, index, ok := w.unpackFacebookID(n - facebookBase)
-		if uploaded := w.schedule(p, account, at).upload(index); ok && uploaded <= at.Unix() {
+		if uploaded := w.uploadSchedule(p, account, at).uploadTime(index); ok && uploaded <= at.Unix() {
 			return origin{account, uploaded}
 		}
 	}

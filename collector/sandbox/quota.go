@@ -34,19 +34,19 @@ func newQuota() *quota {
 	return &quota{pacific: pacific, spent: map[string]int{}}
 }
 
-// charge spends one unit of a daily budget of YouTube, which begins at midnight Pacific time. It returns false if no unit is left today.
-func (q *quota) charge(bucket string, now time.Time) bool {
-	return q.take(bucket, now.In(q.pacific), dailyQuota)
+// chargeYouTube spends one unit of a daily budget of YouTube, which begins at midnight Pacific time. It returns false if no unit is left today.
+func (q *quota) chargeYouTube(bucket string, now time.Time) bool {
+	return q.spendUnit(bucket, now.In(q.pacific), dailyQuota)
 }
 
 // chargeResearch spends one request to TikTok's Research API. It returns false if no request is left on this UTC day.
 func (q *quota) chargeResearch(now time.Time) bool {
-	return q.take(sourceTikTokResearch, now.UTC(), researchQuota)
+	return q.spendUnit(sourceTikTokResearch, now.UTC(), researchQuota)
 }
 
-// take spends one unit of a bucket on the date of t, in the time zone of t. It returns false if all units in the parameter limit are
+// spendUnit spends one unit of a bucket on the date of t, in the time zone of t. It returns false if all units in the parameter limit are
 // already spent on this date.
-func (q *quota) take(bucket string, t time.Time, limit int) bool {
+func (q *quota) spendUnit(bucket string, t time.Time, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	key := t.Format(time.DateOnly) + " " + bucket

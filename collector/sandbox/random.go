@@ -32,31 +32,31 @@ func (d *rng) next() uint64 {
 	return mixBits(d.state)
 }
 
-// unit returns a random number in [0, 1).
-func (d *rng) unit() float64 { return float64(d.next()>>11) / (1 << 53) }
+// fraction returns a random number in [0, 1).
+func (d *rng) fraction() float64 { return float64(d.next()>>11) / (1 << 53) }
 
-// below returns a random integer in [0, n).
-func (d *rng) below(n int) int { return int(d.next() % uint64(n)) }
+// intBelow returns a random integer in [0, n).
+func (d *rng) intBelow(n int) int { return int(d.next() % uint64(n)) }
 
-// between returns a random number in [low, high), uniformly distributed.
-func (d *rng) between(low, high float64) float64 { return low + (high-low)*d.unit() }
+// floatBetween returns a random number in [low, high), uniformly distributed.
+func (d *rng) floatBetween(low, high float64) float64 { return low + (high-low)*d.fraction() }
 
-// logBetween returns a random number from low to high, whose logarithm is uniformly distributed.
-func (d *rng) logBetween(low, high float64) float64 {
-	return low * math.Pow(high/low, d.unit())
+// logUniform returns a random number from low to high, whose logarithm is uniformly distributed.
+func (d *rng) logUniform(low, high float64) float64 {
+	return low * math.Pow(high/low, d.fraction())
 }
 
 // normal returns a random number in [-6, 6], nearly normally distributed with mean 0 and standard deviation 1.
 func (d *rng) normal() float64 {
 	sum := -6.0
 	for range 12 {
-		sum += d.unit()
+		sum += d.fraction()
 	}
 	return sum
 }
 
 // pick returns a random element of list.
-func pick[T any](d *rng, list []T) T { return list[d.below(len(list))] }
+func pick[T any](d *rng, list []T) T { return list[d.intBelow(len(list))] }
 
 // scrambleRounds is the number of rounds of the Feistel network with which scramble encrypts and unscramble decrypts.
 const scrambleRounds = 6

@@ -32,7 +32,7 @@ func (w *World) Rename(p link.Platform, handle, newHandle string, reuse bool) er
 	if !ok {
 		return fmt.Errorf("%w: %q", errNoAccount, handle)
 	}
-	account, ok := w.byHandle(p, old)
+	account, ok := w.accountByHandle(p, old)
 	if !ok || w.accountCategory(p, account.number) == AccountGone {
 		return fmt.Errorf("%w: %q", errNoAccount, handle)
 	}
@@ -53,9 +53,9 @@ func (w *World) Rename(p link.Platform, handle, newHandle string, reuse bool) er
 	}
 	w.renamed[handleRef{p, folded}] = handleOwner{number: account.number}
 	w.renamed[handleRef{p, old}] = next
-	w.rename(accountRef{p, account.number}, folded)
+	w.setHandle(accountRef{p, account.number}, folded)
 	if reuse {
-		w.rename(accountRef{p, next.number}, old)
+		w.setHandle(accountRef{p, next.number}, old)
 	}
 	return nil
 }
@@ -69,8 +69,8 @@ func (w *World) otherAccount(p link.Platform, excluded uint32) uint32 {
 	return number
 }
 
-// rename sets the handle of an account. The caller must have locked w.mu.
-func (w *World) rename(ref accountRef, handle string) {
+// setHandle sets the handle of an account. The caller must have locked w.mu.
+func (w *World) setHandle(ref accountRef, handle string) {
 	known := w.names[ref]
 	known.handle = handle
 	w.names[ref] = known

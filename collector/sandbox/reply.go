@@ -27,8 +27,8 @@ type reply struct {
 	promiseAll bool // true to set Content-Length to the length of the whole body although only its first half is sent
 }
 
-// with returns a copy of the reply with an additional header.
-func (r reply) with(name, value string) reply {
+// withHeader returns a copy of the reply with an additional header.
+func (r reply) withHeader(name, value string) reply {
 	header := maps.Clone(r.header)
 	if header == nil {
 		header = map[string]string{}
@@ -38,12 +38,12 @@ func (r reply) with(name, value string) reply {
 	return r
 }
 
-// retryAfter returns the reply with the header Retry-After if seconds is not nil, and the unchanged reply otherwise.
-func (r reply) retryAfter(seconds *int) reply {
+// withRetryAfter returns the reply with the header Retry-After if seconds is not nil, and the unchanged reply otherwise.
+func (r reply) withRetryAfter(seconds *int) reply {
 	if seconds == nil {
 		return r
 	}
-	return r.with("Retry-After", strconv.Itoa(*seconds))
+	return r.withHeader("Retry-After", strconv.Itoa(*seconds))
 }
 
 // truncated returns the reply without the second half of its body. If promiseAll is true, Content-Length is the length of the whole body,
@@ -53,13 +53,19 @@ func (r reply) truncated(promiseAll bool) reply {
 	return r
 }
 
-// redirects returns true if the reply is a redirect with a Location.
-func (r reply) redirects() bool {
+// markRefused marks a reply as the refusal of a request without a valid credential or path. Faults are not applied to such a reply.
+func markRefused(r reply) reply {
+	r.refused = true
+	return r
+}
+
+// isRedirect returns true if the reply is a redirect with a Location.
+func (r reply) isRedirect() bool {
 	return r.status >= 300 && r.status < 400 && r.header["Location"] != ""
 }
 
-// bytes returns the encoded body of the reply.
-func (r reply) bytes() []byte {
+// encodeBody returns the encoded body of the reply.
+func (r reply) encodeBody() []byte {
 	if r.raw != nil || r.body == nil {
 		return r.raw
 	}
@@ -72,9 +78,9 @@ func (r reply) bytes() []byte {
 	return out.Bytes()
 }
 
-// write sends a reply as the response to a request. It compresses the body if the request accepts gzip.
-func write(w http.ResponseWriter, r *http.Request, rep reply) {
-	body := rep.bytes()
+// writeReply sends a reply as the response to a request. It compresses the body if the request accepts gzip.
+func writeReply(w http.ResponseWriter, r *http.Request, rep reply) {
+	body := rep.encodeBody()
 	if rep.truncate && !rep.promiseAll {
 		body = body[:len(body)/2]
 	}
@@ -120,9 +126,9 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// problem returns a reply with an error in the format of RFC 9457. Control calls and unknown paths get such replies. They do not simulate
+// problemReply returns a reply with an error in the format of RFC 9457. Control calls and unknown paths get such replies. They do not simulate
 // the error of a platform.
-func problem(status int, detail string) reply {
+func problemReply(status int, detail string) reply {
 	return reply{
 		status: status, kind: "application/problem+json",
 		body: object{"type": "about:blank", "title": http.StatusText(status), "status": status, "detail": detail},

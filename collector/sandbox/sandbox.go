@@ -79,11 +79,11 @@ func (s *Sandbox) Settings(baseURL string) []string {
 		"REELTALLY_INSTAGRAM_BASE_URL=" + base + "/instagram/v25.0/",
 		"REELTALLY_INSTAGRAM_ACCESS_TOKEN=" + InstagramToken,
 		"REELTALLY_INSTAGRAM_APP_SECRET=" + MetaAppSecret,
-		"REELTALLY_INSTAGRAM_ACCOUNT_ID=" + instagramUserID(s.world.instagramOwn().number),
+		"REELTALLY_INSTAGRAM_ACCOUNT_ID=" + instagramUserID(s.world.instagramOwnAccount().number),
 		"REELTALLY_FACEBOOK_BASE_URL=" + base + "/facebook/v25.0/",
 		"REELTALLY_FACEBOOK_ACCESS_TOKEN=" + FacebookToken,
 		"REELTALLY_FACEBOOK_APP_SECRET=" + MetaAppSecret,
-		"REELTALLY_FACEBOOK_PAGE_ID=" + s.world.facebookOwn().id,
+		"REELTALLY_FACEBOOK_PAGE_ID=" + s.world.facebookOwnPage().id,
 		"REELTALLY_VENDOR=sandbox",
 		"REELTALLY_VENDOR_BASE_URL=" + base + "/vendor",
 		"REELTALLY_VENDOR_KEY=" + VendorKey,
@@ -115,7 +115,7 @@ func (s *Sandbox) Handler() http.Handler {
 		case "_control":
 			s.serveControl(w, r, rest)
 		default:
-			write(w, r, problem(http.StatusNotFound,
+			writeReply(w, r, problemReply(http.StatusNotFound,
 				"unknown path; the sandbox has /youtube/, /tiktok/, /instagram/, /facebook/, /vendor/, /shortlinks/, /thumbnails/ and /_control/"))
 		}
 	})
@@ -164,39 +164,39 @@ type errorReplies struct {
 // changes or replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
 func (s *Sandbox) serve(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
 	rep := answer(c)
-	s.calls.add(c)
+	s.calls.record(c)
 	if rep.refused {
-		write(w, c.r, rep)
+		writeReply(w, c.r, rep)
 		return
 	}
-	f, n, ok := s.faults.take(c.source, c.platform, c.ids)
+	f, n, ok := s.faults.takeRule(c.source, c.platform, c.ids)
 	if !ok {
-		write(w, c.r, rep)
+		writeReply(w, c.r, rep)
 		return
 	}
 	s.logger.DebugContext(c.r.Context(), "call answered with a fault", "fault", f.Fault, "source", c.source, "method", c.method)
 	switch f.Fault {
 	case faultRateLimited:
-		write(w, c.r, replies.rateLimited().retryAfter(f.RetryAfter))
+		writeReply(w, c.r, replies.rateLimited().withRetryAfter(f.RetryAfter))
 	case faultQuotaSpent:
-		write(w, c.r, replies.quotaSpent())
+		writeReply(w, c.r, replies.quotaSpent())
 	case faultServerError:
-		write(w, c.r, replies.serverError().retryAfter(f.RetryAfter))
+		writeReply(w, c.r, replies.serverError().withRetryAfter(f.RetryAfter))
 	case faultSlow:
 		if wait(c.r.Context(), f.RetryAfter) {
-			write(w, c.r, rep)
+			writeReply(w, c.r, rep)
 		}
 	case faultRefused:
-		write(w, c.r, reply{status: f.Status, raw: f.Body})
+		writeReply(w, c.r, reply{status: f.Status, raw: f.Body})
 	case faultZeros:
-		write(w, c.r, zeroed(rep))
+		writeReply(w, c.r, withZeroCounts(rep))
 	case faultHostile:
-		if rep.status == http.StatusOK || rep.status == http.StatusCreated || rep.redirects() {
+		if rep.status == http.StatusOK || rep.status == http.StatusCreated || rep.isRedirect() {
 			rep = replies.hostile(n, rep)
 		}
-		write(w, c.r, rep)
+		writeReply(w, c.r, rep)
 	case faultTruncated:
 		// Content-Length is alternately the length of the truncated body and the length of the whole body.
-		write(w, c.r, rep.truncated(n%2 == 1))
+		writeReply(w, c.r, rep.truncated(n%2 == 1))
 	}
 }

@@ -41,30 +41,30 @@ type schedule struct {
 	key      uint64
 }
 
-// schedule returns the upload schedule of the account with the given number. It depends on clockTime, the time of the sandbox's clock, only
+// uploadSchedule returns the upload schedule of the account with the given number. It depends on clockTime, the time of the sandbox's clock, only
 // if the clock was set to a time before epoch.
-func (w *World) schedule(p link.Platform, account uint32, clockTime time.Time) schedule {
+func (w *World) uploadSchedule(p link.Platform, account uint32, clockTime time.Time) schedule {
 	key := w.accountKey("schedule", p, account)
 	d := rng{key}
-	interval := int64(d.logBetween(1.5, 20) * day)
-	before := int64(d.between(5, 51))
+	interval := int64(d.logUniform(1.5, 20) * day)
+	before := int64(d.floatBetween(5, 51))
 	return schedule{start: anchorFor(clockTime) - before*interval, interval: interval, key: key}
 }
 
-// upload returns the Unix time in seconds of the upload with the given index, counted from 0. Each upload has a random time inside its own
+// uploadTime returns the Unix time in seconds of the upload with the given index, counted from 0. Each upload has a random time inside its own
 // interval, so an upload with a higher index is always later.
-func (s schedule) upload(index int64) int64 {
+func (s schedule) uploadTime(index int64) int64 {
 	jitter := int64(mixBits(s.key+uint64(index)) % uint64(s.interval*4/5))
 	return s.start + index*s.interval + jitter
 }
 
-// uploaded returns how many videos the account has uploaded by the given Unix time in seconds.
-func (s schedule) uploaded(at int64) int64 {
+// countUploads returns how many videos the account has uploaded by the given Unix time in seconds.
+func (s schedule) countUploads(at int64) int64 {
 	if at < s.start {
 		return 0
 	}
 	index := (at - s.start) / s.interval
-	if s.upload(index) <= at {
+	if s.uploadTime(index) <= at {
 		index++
 	}
 	return min(index, maxUploads)
@@ -76,7 +76,7 @@ func (s schedule) hasUploadAt(second int64) bool {
 		return false
 	}
 	index := (second - s.start) / s.interval
-	return index < maxUploads && s.upload(index) == second
+	return index < maxUploads && s.uploadTime(index) == second
 }
 
 // accountKey returns the seed of the random numbers for one property of an account. The parameter facet is the name of the property.

@@ -44,12 +44,12 @@ type target struct {
 	location string // URL of the page; "" if the short link is answered with status 404
 }
 
-// shortTarget returns the page to which the short link with the given code redirects. It is always the same for the same code.
-func (s *Sandbox) shortTarget(p link.Platform, code string) target {
+// shortLinkTarget returns the page to which the short link with the given code redirects. It is always the same for the same code.
+func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 	d := rng{hash(s.world.seed, "short", string(p), code)}
 	t := target{is: pickCategory(shortShares, d, shortVideo)}
 	// Only Instagram and Facebook redirect short links to a login page.
-	if d.next(); p != link.TikTok && d.unit() < 0.01 {
+	if d.next(); p != link.TikTok && d.fraction() < 0.01 {
 		t.is = shortLogin
 	}
 	rest := code
@@ -61,7 +61,7 @@ func (s *Sandbox) shortTarget(p link.Platform, code string) target {
 			t.is = m.is
 		}
 	}
-	owner, id := s.shortVideo(p, &d, p == link.TikTok && t.is == shortPhoto)
+	owner, id := s.shortLinkVideo(p, &d, p == link.TikTok && t.is == shortPhoto)
 	switch p {
 	case link.TikTok:
 		t.location = tiktokTarget(t.is, owner, id, &d)
@@ -73,22 +73,22 @@ func (s *Sandbox) shortTarget(p link.Platform, code string) target {
 	return t
 }
 
-// shortVideo returns a random account of the category AccountNormal and one of its five oldest videos. All five are uploaded before epoch,
-// so the result does not depend on the clock. If the parameter photo is true, shortVideo returns the slideshow that World.Find returns, and
+// shortLinkVideo returns a random account of the category AccountNormal and one of its five oldest videos. All five are uploaded before epoch,
+// so the result does not depend on the clock. If the parameter photo is true, shortLinkVideo returns the slideshow that World.Find returns, and
 // the author of this slideshow.
-func (s *Sandbox) shortVideo(p link.Platform, d *rng, photo bool) (identity, string) {
+func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity, string) {
 	at := time.Unix(epoch, 0)
 	if photo {
 		id := s.world.Find(p, Photo)
-		return s.world.owner(p, id, s.world.origin(p, id, at)), id
+		return s.world.author(p, id, s.world.originOf(p, id, at)), id
 	}
 	for {
-		i := s.world.byNumber(p, uint32(d.next()))
+		i := s.world.accountByNumber(p, uint32(d.next()))
 		if s.world.accountCategory(p, i.number) != AccountNormal {
 			continue
 		}
-		index := int64(d.below(5))
-		id := s.world.uploadID(p, i.number, index, s.world.schedule(p, i.number, at).upload(index))
+		index := int64(d.intBelow(5))
+		id := s.world.uploadID(p, i.number, index, s.world.uploadSchedule(p, i.number, at).uploadTime(index))
 		if v, ok := s.world.video(p, id, at); ok && (v.category == Normal || v.category == Viral) {
 			return i, id
 		}
@@ -153,9 +153,9 @@ func facebookTarget(kind shortCase, owner identity, id string, d *rng) string {
 func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	host, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/shortlinks/"), "/")
 	c := &call{r: r, now: s.clock(), source: sourceShortLinks, method: host, ids: []string{host + "/" + path}}
-	s.serve(w, c, shortErrors(), func(c *call) reply {
+	s.serve(w, c, shortLinkFaultReplies(), func(c *call) reply {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return refused(page(http.StatusMethodNotAllowed, "Method Not Allowed")).with("Allow", "GET, HEAD")
+			return markRefused(htmlReply(http.StatusMethodNotAllowed, "Method Not Allowed")).withHeader("Allow", "GET, HEAD")
 		}
 		address := "https://" + host + "/" + path
 		if r.URL.RawQuery != "" {
@@ -164,38 +164,38 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 		l, err := link.Parse(address)
 		switch {
 		case err != nil && !knownHost(host):
-			return refused(page(http.StatusNotFound, "The sandbox does not simulate this host"))
+			return markRefused(htmlReply(http.StatusNotFound, "The sandbox does not simulate this host"))
 		case err != nil || l.Kind != link.Short || l.Platform == link.YouTube:
-			return page(http.StatusOK, "A page of "+host) // the page to which a short link redirects, such as a video
+			return htmlReply(http.StatusOK, "A page of "+host) // the page to which a short link redirects, such as a video
 		}
-		return redirect(l, s.shortTarget(l.Platform, l.ID))
+		return redirectReply(l, s.shortLinkTarget(l.Platform, l.ID))
 	})
 }
 
-// redirect returns the reply to a request for the short link l: a redirect to the target t, or status 404 if the link is a missing one
+// redirectReply returns the reply to a request for the short link l: a redirect to the target t, or status 404 if the link is a missing one
 // (shortMissing).
-func redirect(l link.Link, t target) reply {
+func redirectReply(l link.Link, t target) reply {
 	status := http.StatusFound
 	if l.Platform == link.TikTok {
 		status = http.StatusMovedPermanently
 	}
 	switch t.is {
 	case shortMissing:
-		return page(http.StatusNotFound, "Not Found")
+		return htmlReply(http.StatusNotFound, "Not Found")
 	case shortLoop:
 		t.location = l.Canonical
 	case shortHops:
 		// The first redirect leads to the same code at another URL of the platform, and the second redirect leads to the video.
-		if next := otherAddress(l); next != l.Canonical {
+		if next := firstRedirectURL(l); next != l.Canonical {
 			t.location = next
 		}
 	}
-	return page(status, "Moved").with("Location", t.location)
+	return htmlReply(status, "Moved").withHeader("Location", t.location)
 }
 
-// otherAddress returns the URL to which a short link with two redirects (shortHops) redirects first: another URL of the platform with the
+// firstRedirectURL returns the URL to which a short link with two redirects (shortHops) redirects first: another URL of the platform with the
 // same code.
-func otherAddress(l link.Link) string {
+func firstRedirectURL(l link.Link) string {
 	switch l.Platform {
 	case link.TikTok:
 		return "https://www.tiktok.com/t/" + l.ID + "/"
@@ -212,17 +212,17 @@ func knownHost(host string) bool {
 	return ok
 }
 
-// page returns a reply with an HTML page.
-func page(status int, title string) reply {
+// htmlReply returns a reply with an HTML page.
+func htmlReply(status int, title string) reply {
 	return reply{status: status, kind: "text/html; charset=utf-8", raw: []byte("<!DOCTYPE html><title>" + title + "</title>")}
 }
 
-// shortErrors returns the answers to requests for short links with a fault.
-func shortErrors() errorReplies {
+// shortLinkFaultReplies returns the answers to requests for short links with a fault.
+func shortLinkFaultReplies() errorReplies {
 	return errorReplies{
-		rateLimited: func() reply { return page(http.StatusTooManyRequests, "Too Many Requests") },
-		quotaSpent:  func() reply { return page(http.StatusTooManyRequests, "Too Many Requests") }, // the same answer as for a rate limit, because short links have no quota
-		serverError: func() reply { return page(http.StatusServiceUnavailable, "Service Unavailable") },
+		rateLimited: func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") },
+		quotaSpent:  func() reply { return htmlReply(http.StatusTooManyRequests, "Too Many Requests") }, // the same answer as for a rate limit, because short links have no quota
+		serverError: func() reply { return htmlReply(http.StatusServiceUnavailable, "Service Unavailable") },
 		hostile:     hostileRedirect,
 	}
 }

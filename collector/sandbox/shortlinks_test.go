@@ -12,9 +12,9 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// follow requests a short link from the sandbox and follows up to limit redirects. It returns the last URL, the status of the last
+// followShortLink requests a short link from the sandbox and follows up to limit redirects. It returns the last URL, the status of the last
 // response, and the number of redirects.
-func (r testServer) follow(t *testing.T, address string, limit int) (last string, status, hops int) {
+func (r testServer) followShortLink(t *testing.T, address string, limit int) (last string, status, hops int) {
 	t.Helper()
 	for {
 		a := r.do(t, http.MethodHead, "/shortlinks/"+strings.TrimPrefix(address, "https://"), "")
@@ -57,7 +57,7 @@ func TestShortLinks_prefixOfCodeDeterminesTarget(t *testing.T) {
 	} {
 		t.Run(c.short, func(t *testing.T) {
 			t.Parallel()
-			last, status, hops := r.follow(t, "https://"+c.short, 5)
+			last, status, hops := r.followShortLink(t, "https://"+c.short, 5)
 			require.Regexp(t, c.want, last)
 			require.Equal(t, c.status, status)
 			require.Equal(t, c.hops, hops)
@@ -71,7 +71,7 @@ func TestShortLinks_nearlyAllRedirectToVideos(t *testing.T) {
 	for _, p := range []link.Platform{link.TikTok, link.Instagram, link.Facebook} {
 		videos := 0
 		for i := range 2000 {
-			target := s.shortTarget(p, fmt.Sprintf("ZM%dxyz", 100000+i))
+			target := s.shortLinkTarget(p, fmt.Sprintf("ZM%dxyz", 100000+i))
 			l, err := link.Parse(target.location)
 			if err == nil && l.Kind == link.Video {
 				videos++
@@ -93,8 +93,8 @@ func TestShortLinks_alwaysRedirectToSameTarget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		code := rapid.StringMatching(`Z[A-Za-z0-9]{8}`).Draw(t, "code")
 		p := rapid.SampledFrom([]link.Platform{link.TikTok, link.Instagram, link.Facebook}).Draw(t, "platform")
-		first := New(Options{}).shortTarget(p, code)
-		require.Equal(t, first, New(Options{}).shortTarget(p, code))
+		first := New(Options{}).shortLinkTarget(p, code)
+		require.Equal(t, first, New(Options{}).shortLinkTarget(p, code))
 	})
 }
 
@@ -112,13 +112,13 @@ func TestShortLinks_returnErrorsOfFaults(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	request := func() answer { return r.do(t, http.MethodGet, "/shortlinks/vm.tiktok.com/ZMVideabc/", "") }
-	r.fault(t, `{"source":"shortlinks","fault":"rate_limited","count":1,"retry_after":3}`)
+	r.setFault(t, `{"source":"shortlinks","fault":"rate_limited","count":1,"retry_after":3}`)
 	a := request()
 	require.Equal(t, 429, a.StatusCode)
 	require.Equal(t, "3", a.Header.Get("Retry-After"))
-	r.fault(t, `{"source":"shortlinks","fault":"server_error","count":1}`)
+	r.setFault(t, `{"source":"shortlinks","fault":"server_error","count":1}`)
 	require.Equal(t, 503, request().StatusCode)
-	r.fault(t, `{"source":"shortlinks","fault":"hostile"}`)
+	r.setFault(t, `{"source":"shortlinks","fault":"hostile"}`)
 	seen := map[string]bool{}
 	for range 12 {
 		a = request()

@@ -31,7 +31,7 @@ func (t VideoTruth) ThumbnailURL() string {
 func (s *Sandbox) serveThumbnail(w http.ResponseWriter, r *http.Request, rest string) {
 	host, path, _ := strings.Cut(rest, "/")
 	if r.Method != http.MethodGet || !strings.Contains(path, "/") {
-		write(w, r, problem(http.StatusNotFound, "the path must be /thumbnails/HOST/PATH of a picture"))
+		writeReply(w, r, problemReply(http.StatusNotFound, "the path must be /thumbnails/HOST/PATH of a picture"))
 		return
 	}
 	width, height := 216, 384
@@ -41,7 +41,7 @@ func (s *Sandbox) serveThumbnail(w http.ResponseWriter, r *http.Request, rest st
 	picture := drawPicture(rng{hash(s.world.seed, "thumbnail", path)}, width, height)
 	var out bytes.Buffer
 	if err := jpeg.Encode(&out, picture, nil); err != nil {
-		write(w, r, problem(http.StatusInternalServerError, "the picture cannot be encoded"))
+		writeReply(w, r, problemReply(http.StatusInternalServerError, "the picture cannot be encoded"))
 		return
 	}
 	w.Header().Set("Content-Type", "image/jpeg")
@@ -50,14 +50,14 @@ func (s *Sandbox) serveThumbnail(w http.ResponseWriter, r *http.Request, rest st
 
 // drawPicture draws a sun above three rows of hills.
 func drawPicture(d rng, width, height int) image.Image {
-	hue := d.unit()
-	sky, ground := shade(hue, 0.45, 0.92), shade(hue+0.08+0.3*d.unit(), 0.55, 0.55)
-	sunX, sunY, radius := (0.2+0.6*d.unit())*float64(width), (0.15+0.25*d.unit())*float64(height), (0.08+0.08*d.unit())*float64(height)
-	sun := shade(0.1+0.06*d.unit(), 0.55, 1)
+	hue := d.fraction()
+	sky, ground := shade(hue, 0.45, 0.92), shade(hue+0.08+0.3*d.fraction(), 0.55, 0.55)
+	sunX, sunY, radius := (0.2+0.6*d.fraction())*float64(width), (0.15+0.25*d.fraction())*float64(height), (0.08+0.08*d.fraction())*float64(height)
+	sun := shade(0.1+0.06*d.fraction(), 0.55, 1)
 	type hills struct{ base, swing, phase, steps float64 }
 	var rows []hills
 	for i := range 3 {
-		rows = append(rows, hills{0.5 + 0.17*float64(i), 0.05 + 0.05*d.unit(), 2 * math.Pi * d.unit(), 3 + 4*d.unit()})
+		rows = append(rows, hills{0.5 + 0.17*float64(i), 0.05 + 0.05*d.fraction(), 2 * math.Pi * d.fraction(), 3 + 4*d.fraction()})
 	}
 	picture := image.NewRGBA(image.Rect(0, 0, width, height))
 	for y := range height {

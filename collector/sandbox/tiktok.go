@@ -46,26 +46,26 @@ func newTikTokLogins(seed uint64, now time.Time) *tiktokLogins {
 	return &tiktokLogins{seed: seed, started: strconv.FormatInt(now.UnixNano(), 36), newest: map[string]int{}}
 }
 
-// sign returns a token that consists of its kind, its content and a signature. The kind is "act" for an access token, "rft" for a refresh
+// signToken returns a token that consists of its kind, its content and a signature. The kind is "act" for an access token, "rft" for a refresh
 // token, and "clt" for a client token.
-func (l *tiktokLogins) sign(kind, content string) string {
+func (l *tiktokLogins) signToken(kind, content string) string {
 	return fmt.Sprintf("%s.%s.%016x", kind, content, hash(l.seed, "tiktok", kind, content))
 }
 
-// read returns the kind of a token and the parts of its content, which are separated by dots. The result ok is false if the signature is
+// parseToken returns the kind of a token and the parts of its content, which are separated by dots. The result ok is false if the signature is
 // wrong.
-func (l *tiktokLogins) read(token string) (kind string, parts []string, ok bool) {
+func (l *tiktokLogins) parseToken(token string) (kind string, parts []string, ok bool) {
 	parts = strings.Split(token, ".")
 	if len(parts) < 3 {
 		return "", nil, false
 	}
 	kind, parts = parts[0], parts[1:len(parts)-1]
-	return kind, parts, token == l.sign(kind, strings.Join(parts, "."))
+	return kind, parts, token == l.signToken(kind, strings.Join(parts, "."))
 }
 
-// exchange returns the answer to the exchange of a refresh token, with a new access token and a new refresh token. It returns false if the
+// exchangeToken returns the answer to the exchange of a refresh token, with a new access token and a new refresh token. It returns false if the
 // refresh token is not valid.
-func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
+func (l *tiktokLogins) exchangeToken(refresh string, now time.Time) (object, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var login string
@@ -74,11 +74,11 @@ func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 		l.made++
 		login = l.started + "-" + strconv.Itoa(l.made)
 	} else {
-		kind, parts, ok := l.read(refresh)
+		kind, parts, ok := l.parseToken(refresh)
 		if !ok || kind != "rft" || len(parts) != 2 {
 			return nil, false
 		}
-		login, generation = parts[0], number(parts[1])
+		login, generation = parts[0], parseNumber(parts[1])
 		if generation < l.newest[login] {
 			return nil, false
 		}
@@ -87,28 +87,28 @@ func (l *tiktokLogins) exchange(refresh string, now time.Time) (object, bool) {
 	next := login + "." + strconv.Itoa(generation+1)
 	return object{
 		"open_id": tiktokOpenID, "scope": tiktokScopes, "token_type": "Bearer",
-		"access_token": l.access("act", next, now), "expires_in": tiktokAccessTTL,
-		"refresh_token": l.sign("rft", next), "refresh_expires_in": tiktokRefreshTTL,
+		"access_token": l.newAccessToken("act", next, now), "expires_in": tiktokAccessTTL,
+		"refresh_token": l.signToken("rft", next), "refresh_expires_in": tiktokRefreshTTL,
 	}, true
 }
 
 // tiktokOpenID is TikTok's id of the account that has logged in to the Display API.
 const tiktokOpenID = "723f24d7-e717-40f8-a2b6-cb8464cd23b4"
 
-// access returns a new access token of the given kind for a login. It is valid for tiktokAccessTTL seconds, beginning at the time now.
-func (l *tiktokLogins) access(kind, login string, now time.Time) string {
-	return l.sign(kind, login+"."+strconv.FormatInt(now.Unix(), 10))
+// newAccessToken returns a new access token of the given kind for a login. It is valid for tiktokAccessTTL seconds, beginning at the time now.
+func (l *tiktokLogins) newAccessToken(kind, login string, now time.Time) string {
+	return l.signToken(kind, login+"."+strconv.FormatInt(now.Unix(), 10))
 }
 
-// authorized returns true if a request has an access token of the given kind that is valid at the given time. The kind is "act" (user) or
+// isAuthorized returns true if a request has an access token of the given kind that is valid at the given time. The kind is "act" (user) or
 // "clt" (client).
-func (l *tiktokLogins) authorized(r *http.Request, requiredKind string, now time.Time) bool {
+func (l *tiktokLogins) isAuthorized(r *http.Request, requiredKind string, now time.Time) bool {
 	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	kind, parts, ok := l.read(token)
+	kind, parts, ok := l.parseToken(token)
 	if !found || !ok || kind != requiredKind {
 		return false
 	}
-	age := now.Unix() - int64(number(parts[len(parts)-1]))
+	age := now.Unix() - int64(parseNumber(parts[len(parts)-1]))
 	return age >= 0 && age < tiktokAccessTTL
 }
 
@@ -119,7 +119,7 @@ func (s *Sandbox) TikTokAccount() string { return s.tiktokAccount().handle }
 func (s *Sandbox) tiktokAccount() identity {
 	for n := uint32(findLimit); ; n++ {
 		if s.world.accountCategory(link.TikTok, n) == AccountNormal {
-			return s.world.byNumber(link.TikTok, n)
+			return s.world.accountByNumber(link.TikTok, n)
 		}
 	}
 }
@@ -137,23 +137,23 @@ type tiktokMethod struct {
 // tiktokMethods has the methods of TikTok's APIs by path.
 var tiktokMethods = map[string]tiktokMethod{
 	"v2/user/info/": {
-		source: sourceTikTokDisplay, name: "user.info", token: "act", get: true, answer: (*Sandbox).tiktokUser,
+		source: sourceTikTokDisplay, name: "user.info", token: "act", get: true, answer: (*Sandbox).serveDisplayUserInfo,
 		fields: []string{
 			"open_id", "union_id", "avatar_url", "avatar_url_100", "avatar_large_url", "display_name", "bio_description", "profile_deep_link", "is_verified", "username",
 			"follower_count", "following_count", "likes_count", "video_count",
 		},
 	},
-	"v2/video/query/": {source: sourceTikTokDisplay, name: "video.query", token: "act", fields: tiktokVideoFields, answer: (*Sandbox).tiktokQuery},
-	"v2/video/list/":  {source: sourceTikTokDisplay, name: "video.list", token: "act", fields: tiktokVideoFields, answer: (*Sandbox).tiktokList},
+	"v2/video/query/": {source: sourceTikTokDisplay, name: "video.query", token: "act", fields: tiktokVideoFields, answer: (*Sandbox).serveDisplayVideoQuery},
+	"v2/video/list/":  {source: sourceTikTokDisplay, name: "video.list", token: "act", fields: tiktokVideoFields, answer: (*Sandbox).serveDisplayVideoList},
 	"v2/research/video/query/": {
-		source: sourceTikTokResearch, name: "research.video.query", token: "clt", answer: (*Sandbox).researchVideos,
+		source: sourceTikTokResearch, name: "research.video.query", token: "clt", answer: (*Sandbox).serveResearchVideoQuery,
 		fields: []string{
 			"id", "video_description", "create_time", "region_code", "share_count", "view_count", "like_count", "comment_count", "music_id", "hashtag_names", "username",
 			"effect_ids", "playlist_id", "voice_to_text", "is_stem_verified", "favorites_count", "video_duration",
 		},
 	},
 	"v2/research/user/info/": {
-		source: sourceTikTokResearch, name: "research.user.info", token: "clt", answer: (*Sandbox).researchUser,
+		source: sourceTikTokResearch, name: "research.user.info", token: "clt", answer: (*Sandbox).serveResearchUserInfo,
 		fields: []string{
 			"display_name", "bio_description", "avatar_url", "is_verified", "follower_count", "following_count", "likes_count", "video_count", "bio_url",
 		},
@@ -169,38 +169,38 @@ func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path strin
 	}
 	m, ok := tiktokMethods[path]
 	if !ok { // TikTok treats a path without the final slash as unknown
-		write(w, r, tiktokError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)"))
+		writeReply(w, r, tiktokError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)"))
 		return
 	}
 	c := &call{r: r, now: s.clock(), source: m.source, method: m.name}
-	s.serve(w, c, tiktokErrors(), func(c *call) reply { return s.tiktok(c, m) })
+	s.serve(w, c, tiktokFaultReplies(), func(c *call) reply { return s.serveTikTokMethod(c, m) })
 }
 
-// tiktok checks the token, the quota and the fields of a request, and then answers it with m.answer.
-func (s *Sandbox) tiktok(c *call, m tiktokMethod) reply {
+// serveTikTokMethod checks the token, the quota and the fields of a request, and then answers it with m.answer.
+func (s *Sandbox) serveTikTokMethod(c *call, m tiktokMethod) reply {
 	if method := map[bool]string{true: http.MethodGet, false: http.MethodPost}[m.get]; c.r.Method != method {
 		rep := tiktokError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)")
 		rep.refused = true
 		return rep
 	}
-	if !s.logins.authorized(c.r, m.token, c.now) {
+	if !s.logins.isAuthorized(c.r, m.token, c.now) {
 		rep := tiktokError(http.StatusUnauthorized, "access_token_invalid", "The access token is invalid or not found in the request.")
 		rep.refused = true
 		return rep
 	}
 	if m.source == sourceTikTokResearch && !s.quota.chargeResearch(c.now) {
-		return tiktokErrors().quotaSpent()
+		return tiktokFaultReplies().quotaSpent()
 	}
 	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); !m.get && (err != nil || kind != "application/json") {
-		return tiktokBad("Content-Type must be application/json")
+		return tiktokInvalidRequest("Content-Type must be application/json")
 	}
 	fields := splitList(c.r.URL.Query().Get("fields"))
 	if len(fields) == 0 {
-		return tiktokBad("fields is required")
+		return tiktokInvalidRequest("fields is required")
 	}
 	for _, f := range fields {
 		if !slices.Contains(m.fields, f) {
-			return tiktokBad("invalid fields: " + f)
+			return tiktokInvalidRequest("invalid fields: " + f)
 		}
 	}
 	return m.answer(s, c, func(field string) bool { return slices.Contains(fields, field) })
@@ -212,15 +212,15 @@ func (s *Sandbox) serveTikTokToken(w http.ResponseWriter, r *http.Request) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case r.Method != http.MethodPost:
-		write(w, r, tiktokTokenError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)"))
+		writeReply(w, r, tiktokTokenError(http.StatusNotFound, "unsupported_path", "Unsupported path(Janus)"))
 		return
 	case err != nil || kind != "application/x-www-form-urlencoded":
-		write(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_request", "Only `application/x-www-form-urlencoded` is supported as Content-Type."))
+		writeReply(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_request", "Only `application/x-www-form-urlencoded` is supported as Content-Type."))
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	if r.ParseForm() != nil {
-		write(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_request", "The request parameters are malformed."))
+		writeReply(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_request", "The request parameters are malformed."))
 		return
 	}
 	grant := r.PostForm.Get("grant_type")
@@ -228,26 +228,26 @@ func (s *Sandbox) serveTikTokToken(w http.ResponseWriter, r *http.Request) {
 	if grant == "client_credentials" {
 		c.source, key, secret = sourceTikTokResearch, TikTokResearchClientKey, TikTokResearchClientSecret
 	}
-	s.calls.add(c)
+	s.calls.record(c)
 	if r.PostForm.Get("client_key") != key || r.PostForm.Get("client_secret") != secret {
-		write(w, r, tiktokTokenError(http.StatusUnauthorized, "invalid_client", "Client key or secret is incorrect."))
+		writeReply(w, r, tiktokTokenError(http.StatusUnauthorized, "invalid_client", "Client key or secret is incorrect."))
 		return
 	}
 	switch grant {
 	case "client_credentials":
-		write(w, r, reply{status: http.StatusOK, body: object{
-			"access_token": s.logins.access("clt", "research", c.now), "expires_in": tiktokAccessTTL, "token_type": "Bearer",
+		writeReply(w, r, reply{status: http.StatusOK, body: object{
+			"access_token": s.logins.newAccessToken("clt", "research", c.now), "expires_in": tiktokAccessTTL, "token_type": "Bearer",
 		}})
 	case "refresh_token":
-		if body, ok := s.logins.exchange(r.PostForm.Get("refresh_token"), c.now); ok {
-			write(w, r, reply{status: http.StatusOK, body: body})
+		if body, ok := s.logins.exchangeToken(r.PostForm.Get("refresh_token"), c.now); ok {
+			writeReply(w, r, reply{status: http.StatusOK, body: body})
 			return
 		}
-		write(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_grant", "Refresh token is invalid or expired."))
+		writeReply(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_grant", "Refresh token is invalid or expired."))
 	case "authorization_code":
-		write(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_grant", "Authorization code is expired."))
+		writeReply(w, r, tiktokTokenError(http.StatusBadRequest, "invalid_grant", "Authorization code is expired."))
 	default:
-		write(w, r, tiktokTokenError(http.StatusBadRequest, "unsupported_grant_type", "The grant type is not supported."))
+		writeReply(w, r, tiktokTokenError(http.StatusBadRequest, "unsupported_grant_type", "The grant type is not supported."))
 	}
 }
 
@@ -259,8 +259,8 @@ func tiktokTokenError(status int, name, description string) reply {
 // tiktokLogID is the log_id in all answers of TikTok's APIs.
 const tiktokLogID = "202611211530000102231234560A0B0C0D"
 
-// tiktokOK returns a successful reply of TikTok's APIs.
-func tiktokOK(data object) reply {
+// tiktokSuccess returns a successful reply of TikTok's APIs.
+func tiktokSuccess(data object) reply {
 	return reply{status: http.StatusOK, body: object{"data": data, "error": object{"code": "ok", "message": "", "log_id": tiktokLogID}}}
 }
 
@@ -269,13 +269,13 @@ func tiktokError(status int, code, message string) reply {
 	return reply{status: status, body: object{"data": object{}, "error": object{"code": code, "message": message, "log_id": tiktokLogID}}}
 }
 
-// tiktokBad returns TikTok's error for a request with invalid parameters.
-func tiktokBad(message string) reply {
+// tiktokInvalidRequest returns TikTok's error for a request with invalid parameters.
+func tiktokInvalidRequest(message string) reply {
 	return tiktokError(http.StatusBadRequest, "invalid_params", message)
 }
 
-// tiktokErrors returns the answers of TikTok's APIs to calls with a fault.
-func tiktokErrors() errorReplies {
+// tiktokFaultReplies returns the answers of TikTok's APIs to calls with a fault.
+func tiktokFaultReplies() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {
 			return tiktokError(http.StatusTooManyRequests, "rate_limit_exceeded", "The API rate limit was exceeded. Please try again later.")
@@ -301,9 +301,9 @@ func selectMembers(members object, wants func(string) bool) object {
 	return out
 }
 
-// countOrNil returns *n, or nil without a type if n is nil. An interface that contains a nil pointer is not nil, so selectMembers would not
+// untypedCount returns *n, or nil without a type if n is nil. An interface that contains a nil pointer is not nil, so selectMembers would not
 // recognise a nil pointer n as nil.
-func countOrNil(n *int64) any {
+func untypedCount(n *int64) any {
 	if n == nil {
 		return nil
 	}

@@ -21,59 +21,59 @@ const (
 	shortPages = 0.15
 )
 
-// tiktokUser answers user/info with the logged-in account.
-func (s *Sandbox) tiktokUser(c *call, wants func(string) bool) reply {
+// serveDisplayUserInfo answers user/info with the logged-in account.
+func (s *Sandbox) serveDisplayUserInfo(c *call, wants func(string) bool) reply {
 	i := s.tiktokAccount()
 	t := s.world.account(i, c.now)
 	c.ids = []string{i.handle}
-	return tiktokOK(object{"user": selectMembers(object{
+	return tiktokSuccess(object{"user": selectMembers(object{
 		"open_id": tiktokOpenID, "union_id": "c9c60f44-a68e-4f5d-84dd-ce22faeb0ba1", "display_name": t.Name, "username": t.Handle, "bio_description": t.Bio,
 		"avatar_url": "https://p19-sign.tiktokcdn-us.com/sandbox/" + t.ID + ".webp", "profile_deep_link": "https://vm.tiktok.com/sandbox", "is_verified": false,
-		"follower_count": countOrNil(t.Followers), "following_count": t.Following, "likes_count": t.Likes, "video_count": t.Videos,
+		"follower_count": untypedCount(t.Followers), "following_count": t.Following, "likes_count": t.Likes, "video_count": t.Videos,
 	}, wants)})
 }
 
-// tiktokQuery answers video/query with those of the requested videos that belong to the logged-in account. It leaves out other videos
+// serveDisplayVideoQuery answers video/query with those of the requested videos that belong to the logged-in account. It leaves out other videos
 // without an error.
-func (s *Sandbox) tiktokQuery(c *call, wants func(string) bool) reply {
+func (s *Sandbox) serveDisplayVideoQuery(c *call, wants func(string) bool) reply {
 	var in struct {
 		Filters struct {
 			VideoIDs []string `json:"video_ids"`
 		} `json:"filters"`
 	}
 	if err := strictJSON(c.r.Body, &in); err != nil {
-		return tiktokBad("the request body is malformed: " + err.Error())
+		return tiktokInvalidRequest("the request body is malformed: " + err.Error())
 	}
 	c.ids = in.Filters.VideoIDs
 	if n := len(c.ids); n == 0 || n > maxTikTokIDs {
-		return tiktokBad(fmt.Sprintf("filters.video_ids has %d ids; it must have 1 to %d", n, maxTikTokIDs))
+		return tiktokInvalidRequest(fmt.Sprintf("filters.video_ids has %d ids; it must have 1 to %d", n, maxTikTokIDs))
 	}
 	own := s.tiktokAccount()
 	videos := []object{}
 	for _, id := range c.ids {
-		if t, ok := s.visible(link.TikTok, id, c.now); ok && t.Account.ID == own.id {
-			videos = append(videos, tiktokDisplayed(t, wants))
+		if t, ok := s.visibleVideo(link.TikTok, id, c.now); ok && t.Account.ID == own.id {
+			videos = append(videos, displayVideo(t, wants))
 		}
 	}
-	return tiktokOK(object{"videos": videos})
+	return tiktokSuccess(object{"videos": videos})
 }
 
-// tiktokList answers video/list with a page of the videos of the logged-in account, newest first. The cursor in the request is a Unix time
+// serveDisplayVideoList answers video/list with a page of the videos of the logged-in account, newest first. The cursor in the request is a Unix time
 // in milliseconds. The page has only videos that are older.
-func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
+func (s *Sandbox) serveDisplayVideoList(c *call, wants func(string) bool) reply {
 	var in struct {
 		Cursor   *int64 `json:"cursor"`
 		MaxCount *int   `json:"max_count"`
 	}
 	if err := strictJSON(c.r.Body, &in); err != nil {
-		return tiktokBad("the request body is malformed: " + err.Error())
+		return tiktokInvalidRequest("the request body is malformed: " + err.Error())
 	}
 	size := tiktokPage
 	if in.MaxCount != nil {
 		size = *in.MaxCount
 	}
 	if size < 1 || size > maxTikTokPage {
-		return tiktokBad(fmt.Sprintf("max_count is %d; it must be from 1 to %d", size, maxTikTokPage))
+		return tiktokInvalidRequest(fmt.Sprintf("max_count is %d; it must be from 1 to %d", size, maxTikTokPage))
 	}
 	own := s.tiktokAccount()
 	c.ids = []string{own.handle}
@@ -81,8 +81,8 @@ func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 	if in.Cursor != nil {
 		cursor = *in.Cursor
 	}
-	if d := (rng{hash(s.world.seed, "page", own.id, fmt.Sprint(cursor))}); d.unit() < shortPages {
-		size = d.below(size)
+	if d := (rng{hash(s.world.seed, "page", own.id, fmt.Sprint(cursor))}); d.fraction() < shortPages {
+		size = d.intBelow(size)
 	}
 	videos, more, next := []object{}, false, cursor-1 // the next cursor of an empty page is one millisecond before the requested cursor
 	for _, id := range s.world.listedVideos(own, c.now) {
@@ -95,13 +95,13 @@ func (s *Sandbox) tiktokList(c *call, wants func(string) bool) reply {
 			more = true
 			break
 		}
-		videos, next = append(videos, tiktokDisplayed(t, wants)), at
+		videos, next = append(videos, displayVideo(t, wants)), at
 	}
-	return tiktokOK(object{"videos": videos, "cursor": next, "has_more": more})
+	return tiktokSuccess(object{"videos": videos, "cursor": next, "has_more": more})
 }
 
-// tiktokDisplayed returns a video in the format of the Display API.
-func tiktokDisplayed(t VideoTruth, wants func(string) bool) object {
+// displayVideo returns a video in the format of the Display API.
+func displayVideo(t VideoTruth, wants func(string) bool) object {
 	title := t.Title
 	if runes := []rune(title); len(runes) > 150 {
 		title = string(runes[:150])
@@ -111,6 +111,6 @@ func tiktokDisplayed(t VideoTruth, wants func(string) bool) object {
 		"share_url":       t.Link + "?utm_campaign=tt4d_open_api&utm_source=" + TikTokClientKey,
 		"cover_image_url": t.ThumbnailURL(), "embed_link": "https://www.tiktok.com/player/v1/" + t.ID,
 		"embed_html": `<blockquote class="tiktok-embed" data-video-id="` + t.ID + `"></blockquote>`,
-		"view_count": t.Views, "like_count": countOrNil(t.Likes), "comment_count": countOrNil(t.Comments), "share_count": countOrNil(t.Shares),
+		"view_count": t.Views, "like_count": untypedCount(t.Likes), "comment_count": untypedCount(t.Comments), "share_count": untypedCount(t.Shares),
 	}, wants)
 }

@@ -40,9 +40,9 @@ type researchQuery struct {
 	size      int       // page size: *MaxCount, or researchPage if MaxCount is nil
 }
 
-// check returns TikTok's error message for an invalid query, or "" if the query is valid. It sets the fields from, to and size of the
+// validate returns TikTok's error message for an invalid query, or "" if the query is valid. It sets the fields from, to and size of the
 // query.
-func (q *researchQuery) check() string {
+func (q *researchQuery) validate() string {
 	var err error
 	if q.from, err = time.Parse("20060102", q.StartDate); err != nil {
 		return "start_date is invalid"
@@ -77,15 +77,15 @@ func (q *researchQuery) check() string {
 	return ""
 }
 
-// candidates returns the sorted ids of all videos that satisfy at least one condition of the query. A condition on a handle selects the
+// candidateIDs returns the sorted ids of all videos that satisfy at least one condition of the query. A condition on a handle selects the
 // videos that are in the account's list at the time at.
-func (s *Sandbox) candidates(q researchQuery, at time.Time) []string {
+func (s *Sandbox) candidateIDs(q researchQuery, at time.Time) []string {
 	var ids []string
 	for _, c := range q.Query.And {
 		for _, value := range c.Values {
 			if c.Field == "video_id" {
 				ids = append(ids, value)
-			} else if owner, ok := s.world.byHandle(link.TikTok, value); ok {
+			} else if owner, ok := s.world.accountByHandle(link.TikTok, value); ok {
 				ids = append(ids, s.world.listedVideos(owner, at)...)
 			}
 		}
@@ -108,61 +108,61 @@ func (q *researchQuery) matches(t VideoTruth) bool {
 	return !t.UploadedAt.Before(q.from) && t.UploadedAt.Before(q.to.Add(24*time.Hour))
 }
 
-// researchVideos answers research/video/query.
-func (s *Sandbox) researchVideos(c *call, wants func(string) bool) reply {
+// serveResearchVideoQuery answers research/video/query.
+func (s *Sandbox) serveResearchVideoQuery(c *call, wants func(string) bool) reply {
 	var q researchQuery
 	if err := strictJSON(c.r.Body, &q); err != nil {
-		return tiktokBad("the request body is malformed: " + err.Error())
+		return tiktokInvalidRequest("the request body is malformed: " + err.Error())
 	}
-	if wrong := q.check(); wrong != "" {
-		return tiktokBad(wrong)
+	if wrong := q.validate(); wrong != "" {
+		return tiktokInvalidRequest(wrong)
 	}
 	for _, condition := range q.Query.And {
 		c.ids = append(c.ids, condition.Values...)
 	}
 	at := c.now.Add(-ResearchLag)
 	var rows []object
-	for _, id := range s.candidates(q, at) {
-		if t, ok := s.visible(link.TikTok, id, at); ok && !t.UploadedAt.After(at) && q.matches(t) {
-			rows = append(rows, researched(t, wants))
+	for _, id := range s.candidateIDs(q, at) {
+		if t, ok := s.visibleVideo(link.TikTok, id, at); ok && !t.UploadedAt.After(at) && q.matches(t) {
+			rows = append(rows, researchVideo(t, wants))
 		}
 	}
 	start := min(q.Cursor, len(rows))
 	end := min(start+min(q.size, researchMost), len(rows))
-	return tiktokOK(object{
+	return tiktokSuccess(object{
 		"videos": append([]object{}, rows[start:end]...), "cursor": end, "has_more": end < len(rows), "search_id": tiktokLogID,
 	})
 }
 
-// researched returns a video in the format of the Research API. Its ids are JSON numbers.
-func researched(t VideoTruth, wants func(string) bool) object {
+// researchVideo returns a video in the format of the Research API. Its ids are JSON numbers.
+func researchVideo(t VideoTruth, wants func(string) bool) object {
 	return selectMembers(object{
 		"id": json.Number(t.ID), "create_time": t.UploadedAt.Unix(), "username": t.Account.Handle, "video_description": t.Title, "region_code": "US",
-		"view_count": t.Views, "like_count": countOrNil(t.Likes), "comment_count": countOrNil(t.Comments), "share_count": countOrNil(t.Shares),
-		"favorites_count": countOrNil(t.Bookmarks), "video_duration": int64(t.LengthSeconds), "music_id": json.Number(t.Song.ID), "hashtag_names": tags(t.Title),
+		"view_count": t.Views, "like_count": untypedCount(t.Likes), "comment_count": untypedCount(t.Comments), "share_count": untypedCount(t.Shares),
+		"favorites_count": untypedCount(t.Bookmarks), "video_duration": int64(t.LengthSeconds), "music_id": json.Number(t.Song.ID), "hashtag_names": hashtagsIn(t.Title),
 		"effect_ids": []string{}, "voice_to_text": "", "is_stem_verified": false,
 	}, wants)
 }
 
-// researchUser answers research/user/info.
-func (s *Sandbox) researchUser(c *call, wants func(string) bool) reply {
+// serveResearchUserInfo answers research/user/info.
+func (s *Sandbox) serveResearchUserInfo(c *call, wants func(string) bool) reply {
 	var in struct {
 		Username string `json:"username"`
 	}
 	if err := strictJSON(c.r.Body, &in); err != nil {
-		return tiktokBad("the request body is malformed: " + err.Error())
+		return tiktokInvalidRequest("the request body is malformed: " + err.Error())
 	}
 	c.ids = []string{in.Username}
-	i, ok := s.world.byHandle(link.TikTok, in.Username)
+	i, ok := s.world.accountByHandle(link.TikTok, in.Username)
 	if !ok {
-		return tiktokBad("username is invalid")
+		return tiktokInvalidRequest("username is invalid")
 	}
 	t := s.world.account(i, c.now.Add(-ResearchLag))
 	if t.State != Public {
 		return tiktokError(http.StatusBadRequest, "invalid_params", "username is invalid: cannot find the user")
 	}
-	return tiktokOK(selectMembers(object{
+	return tiktokSuccess(selectMembers(object{
 		"display_name": t.Name, "bio_description": t.Bio, "avatar_url": "https://p19-sign.tiktokcdn-us.com/sandbox/" + t.ID + ".webp", "is_verified": false,
-		"follower_count": countOrNil(t.Followers), "following_count": t.Following, "likes_count": t.Likes, "video_count": t.Videos, "bio_url": t.BioLink,
+		"follower_count": untypedCount(t.Followers), "following_count": t.Following, "likes_count": t.Likes, "video_count": t.Videos, "bio_url": t.BioLink,
 	}, wants))
 }

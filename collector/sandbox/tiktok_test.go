@@ -14,29 +14,29 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-func (r testServer) tiktokToken(t *testing.T, pairs ...string) answer {
+func (r testServer) requestTikTokToken(t *testing.T, pairs ...string) answer {
 	t.Helper()
 	return r.do(t, http.MethodPost, "/tiktok/v2/oauth/token/", query(pairs...), "Content-Type", "application/x-www-form-urlencoded")
 }
 
-func (r testServer) exchange(t *testing.T, refresh string) answer {
+func (r testServer) exchangeToken(t *testing.T, refresh string) answer {
 	t.Helper()
-	return r.tiktokToken(t, "client_key", TikTokClientKey, "client_secret", TikTokClientSecret, "grant_type", "refresh_token", "refresh_token", refresh)
+	return r.requestTikTokToken(t, "client_key", TikTokClientKey, "client_secret", TikTokClientSecret, "grant_type", "refresh_token", "refresh_token", refresh)
 }
 
 // login returns an access token of the account that has logged in to the Display API.
 func (r testServer) login(t *testing.T) string {
 	t.Helper()
-	return r.exchange(t, TikTokRefreshToken).json(t)["access_token"].(string)
+	return r.exchangeToken(t, TikTokRefreshToken).decodeJSON(t)["access_token"].(string)
 }
 
 func (r testServer) researchToken(t *testing.T) string {
 	t.Helper()
-	a := r.tiktokToken(t, "client_key", TikTokResearchClientKey, "client_secret", TikTokResearchClientSecret, "grant_type", "client_credentials")
-	return a.json(t)["access_token"].(string)
+	a := r.requestTikTokToken(t, "client_key", TikTokResearchClientKey, "client_secret", TikTokResearchClientSecret, "grant_type", "client_credentials")
+	return a.decodeJSON(t)["access_token"].(string)
 }
 
-func (r testServer) tiktok(t *testing.T, token, path, body string) answer {
+func (r testServer) postTikTok(t *testing.T, token, path, body string) answer {
 	t.Helper()
 	method := http.MethodPost
 	if body == "" {
@@ -48,39 +48,39 @@ func (r testServer) tiktok(t *testing.T, token, path, body string) answer {
 func TestTikTok_acceptsEachRefreshTokenOnlyOnce(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	first := r.exchange(t, TikTokRefreshToken)
+	first := r.exchangeToken(t, TikTokRefreshToken)
 	require.Equal(t, http.StatusOK, first.StatusCode)
-	require.Equal(t, json.Number("7200"), first.json(t)["expires_in"])
-	second := first.json(t)["refresh_token"].(string)
-	third := r.exchange(t, second).json(t)["refresh_token"].(string)
-	old := r.exchange(t, second)
+	require.Equal(t, json.Number("7200"), first.decodeJSON(t)["expires_in"])
+	second := first.decodeJSON(t)["refresh_token"].(string)
+	third := r.exchangeToken(t, second).decodeJSON(t)["refresh_token"].(string)
+	old := r.exchangeToken(t, second)
 	require.Equal(t, http.StatusBadRequest, old.StatusCode)
-	require.Equal(t, "invalid_grant", old.json(t)["error"], "the error must be a string at the top level")
-	require.Equal(t, http.StatusOK, r.exchange(t, third).StatusCode)
-	require.Equal(t, http.StatusOK, r.exchange(t, TikTokRefreshToken).StatusCode, "TikTokRefreshToken starts another login")
+	require.Equal(t, "invalid_grant", old.decodeJSON(t)["error"], "the error must be a string at the top level")
+	require.Equal(t, http.StatusOK, r.exchangeToken(t, third).StatusCode)
+	require.Equal(t, http.StatusOK, r.exchangeToken(t, TikTokRefreshToken).StatusCode, "TikTokRefreshToken starts another login")
 
 	again := newTestServer(t) // simulates a restart of the sandbox
-	require.Equal(t, http.StatusOK, again.exchange(t, third).StatusCode)
-	require.Equal(t, "invalid_grant", r.exchange(t, strings.Replace(third, "rft.", "act.", 1)).json(t)["error"])
-	require.Equal(t, "invalid_client", r.tiktokToken(t, "client_key", TikTokClientKey, "client_secret", "x", "grant_type", "refresh_token", "refresh_token", third).json(t)["error"])
-	require.Equal(t, "unsupported_grant_type", r.tiktokToken(t, "client_key", TikTokClientKey, "client_secret", TikTokClientSecret, "grant_type", "password").json(t)["error"])
+	require.Equal(t, http.StatusOK, again.exchangeToken(t, third).StatusCode)
+	require.Equal(t, "invalid_grant", r.exchangeToken(t, strings.Replace(third, "rft.", "act.", 1)).decodeJSON(t)["error"])
+	require.Equal(t, "invalid_client", r.requestTikTokToken(t, "client_key", TikTokClientKey, "client_secret", "x", "grant_type", "refresh_token", "refresh_token", third).decodeJSON(t)["error"])
+	require.Equal(t, "unsupported_grant_type", r.requestTikTokToken(t, "client_key", TikTokClientKey, "client_secret", TikTokClientSecret, "grant_type", "password").decodeJSON(t)["error"])
 	a := r.do(t, http.MethodPost, "/tiktok/v2/oauth/token/", `{}`, "Content-Type", "application/json")
-	require.Equal(t, "invalid_request", a.json(t)["error"])
+	require.Equal(t, "invalid_request", a.decodeJSON(t)["error"])
 }
 
 func TestTikTok_refusesAccessTokenAfterTwoHours(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	user, client := r.login(t), r.researchToken(t)
-	request := func(token string) int { return r.tiktok(t, token, "user/info/?fields=open_id", "").StatusCode }
+	request := func(token string) int { return r.postTikTok(t, token, "user/info/?fields=open_id", "").StatusCode }
 	require.Equal(t, http.StatusOK, request(user))
 	require.Equal(t, http.StatusUnauthorized, request(client), "a token of the Research API must be refused by the Display API")
 	require.Equal(t, http.StatusUnauthorized, request(user+"0"))
 	later := testNow.Add(2 * time.Hour).Format(time.RFC3339)
 	require.Equal(t, http.StatusOK, r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+later+`"}`).StatusCode)
-	a := r.tiktok(t, user, "user/info/?fields=open_id", "")
+	a := r.postTikTok(t, user, "user/info/?fields=open_id", "")
 	require.Equal(t, http.StatusUnauthorized, a.StatusCode)
-	require.Equal(t, "access_token_invalid", at(t, a.json(t), "error", "code"))
+	require.Equal(t, "access_token_invalid", valueAt(t, a.decodeJSON(t), "error", "code"))
 	require.Equal(t, http.StatusOK, request(r.login(t)))
 }
 
@@ -108,25 +108,25 @@ func TestTikTok_refusesInvalidRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := r.tiktok(t, c.token, c.path, c.body)
+			a := r.postTikTok(t, c.token, c.path, c.body)
 			require.Equal(t, http.StatusBadRequest, a.StatusCode, a.text)
-			require.Equal(t, "invalid_params", at(t, a.json(t), "error", "code"))
-			require.Contains(t, at(t, a.json(t), "error", "message"), c.says)
+			require.Equal(t, "invalid_params", valueAt(t, a.decodeJSON(t), "error", "code"))
+			require.Contains(t, valueAt(t, a.decodeJSON(t), "error", "message"), c.says)
 		})
 	}
 	a := r.do(t, http.MethodPost, "/tiktok/v2/video/query/?fields=id", `{"filters":{"video_ids":["1"]}}`, "Authorization", "Bearer "+user, "Content-Type", "text/plain")
-	require.Equal(t, "invalid_params", at(t, a.json(t), "error", "code"))
-	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "user/info?fields=open_id", "").StatusCode, "a path without the final slash must not be found")
-	require.Equal(t, http.StatusNotFound, r.tiktok(t, user, "video/query/?fields=id", "").StatusCode, "GET")
+	require.Equal(t, "invalid_params", valueAt(t, a.decodeJSON(t), "error", "code"))
+	require.Equal(t, http.StatusNotFound, r.postTikTok(t, user, "user/info?fields=open_id", "").StatusCode, "a path without the final slash must not be found")
+	require.Equal(t, http.StatusNotFound, r.postTikTok(t, user, "video/query/?fields=id", "").StatusCode, "GET")
 }
 
 func TestTikTokDisplay_returnsOnlyVideosOfLoggedInAccount(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	own, stranger := r.World().Uploads(link.TikTok, r.TikTokAccount(), testNow)[0], r.World().Find(link.TikTok, Normal)
-	a := r.tiktok(t, r.login(t), "video/query/?fields=id,view_count", `{"filters":{"video_ids":["`+stranger+`","`+own+`"]}}`).json(t)
-	require.Equal(t, "ok", at(t, a, "error", "code"))
-	videos := at(t, a, "data", "videos").([]any)
+	own, other := r.World().Uploads(link.TikTok, r.TikTokAccount(), testNow)[0], r.World().Find(link.TikTok, Normal)
+	a := r.postTikTok(t, r.login(t), "video/query/?fields=id,view_count", `{"filters":{"video_ids":["`+other+`","`+own+`"]}}`).decodeJSON(t)
+	require.Equal(t, "ok", valueAt(t, a, "error", "code"))
+	videos := valueAt(t, a, "data", "videos").([]any)
 	require.Len(t, videos, 1)
 	truth, _ := r.World().Video(link.TikTok, own, testNow)
 	require.Equal(t, object{"id": own, "view_count": json.Number(fmt.Sprint(truth.Views))}, videos[0], "only the requested fields must be returned")
@@ -137,14 +137,14 @@ func TestTikTok_limitsResearchRequestsPerDay(t *testing.T) {
 	r := newTestServer(t)
 	token := r.researchToken(t)
 	request := func() answer {
-		return r.tiktok(t, token, "research/user/info/?fields="+url.QueryEscape("display_name"), `{"username":"`+r.World().Handle(link.TikTok, 7)+`"}`)
+		return r.postTikTok(t, token, "research/user/info/?fields="+url.QueryEscape("display_name"), `{"username":"`+r.World().Handle(link.TikTok, 7)+`"}`)
 	}
 	for range researchQuota {
 		require.Equal(t, http.StatusOK, request().StatusCode)
 	}
 	a := request()
 	require.Equal(t, http.StatusTooManyRequests, a.StatusCode)
-	require.Equal(t, "daily_quota_limit_exceeded", at(t, a.json(t), "error", "code"))
+	require.Equal(t, "daily_quota_limit_exceeded", valueAt(t, a.decodeJSON(t), "error", "code"))
 	r.do(t, http.MethodPut, "/_control/clock", `{"now":"`+testNow.Add(24*time.Hour).Format(time.RFC3339)+`"}`)
 	token = r.researchToken(t)
 	require.Equal(t, http.StatusOK, request().StatusCode)

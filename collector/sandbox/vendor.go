@@ -31,7 +31,7 @@ var errLink = errors.New("the link does not lead to a video of the requested pla
 func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error) {
 	l, err := link.Parse(raw)
 	if err == nil && l.Kind == link.Short {
-		l, err = link.Parse(s.shortTarget(l.Platform, l.ID).location)
+		l, err = link.Parse(s.shortLinkTarget(l.Platform, l.ID).location)
 	}
 	if err != nil || l.Platform != p || l.Kind != link.Video {
 		return "", errLink
@@ -47,14 +47,14 @@ func (s *Sandbox) linkedAccount(p link.Platform, raw string) (identity, bool) {
 		return identity{}, false
 	}
 	if l.Handle == "" {
-		return s.world.byID(p, l.ID)
+		return s.world.accountByID(p, l.ID)
 	}
 	return s.world.accountByRef(p, l.Handle)
 }
 
-// window returns a part of a list: up to size ids, beginning at the index start. The result next is the index of the first id after the
+// listPart returns a part of a list: up to size ids, beginning at the index start. The result next is the index of the first id after the
 // part, or 0 if the list ends with the part.
-func window(ids []string, start, size int) (part []string, next int) {
+func listPart(ids []string, start, size int) (part []string, next int) {
 	start = min(max(start, 0), len(ids))
 	end := min(start+max(size, 0), len(ids))
 	if end < len(ids) {
@@ -63,8 +63,8 @@ func window(ids []string, start, size int) (part []string, next int) {
 	return ids[start:end], next
 }
 
-// number parses a number in a request, such as a cursor. It returns 0 if the text is not a number.
-func number(s string) int {
+// parseNumber parses a number in a request, such as a cursor. It returns 0 if the text is not a number.
+func parseNumber(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		return 0
@@ -72,9 +72,9 @@ func number(s string) int {
 	return n
 }
 
-// objects returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid. The function
+// encodeVideos returns the JSON objects of the videos with the given ids, in the same order. It leaves out ids that are not valid. The function
 // encode returns the JSON object of one video.
-func (s *Sandbox) objects(c *call, p link.Platform, ids []string, encode func(VideoTruth) object) []object {
+func (s *Sandbox) encodeVideos(c *call, p link.Platform, ids []string, encode func(VideoTruth) object) []object {
 	out := []object{}
 	for _, id := range ids {
 		if t, ok := s.world.Video(p, id, c.now); ok {

@@ -23,9 +23,9 @@ type apifyActor struct {
 func apifyActors(name string) (apifyActor, bool) {
 	switch name {
 	case "clockworks~tiktok-scraper", "clockworks~free-tiktok-scraper", "clockworks~tiktok-video-scraper", "clockworks~tiktok-profile-scraper":
-		return apifyActor{link.TikTok, (*Sandbox).apifyTikTok}, true
+		return apifyActor{link.TikTok, (*Sandbox).runApifyTikTok}, true
 	case "apify~instagram-scraper":
-		return apifyActor{link.Instagram, (*Sandbox).apifyInstagram}, true
+		return apifyActor{link.Instagram, (*Sandbox).runApifyInstagram}, true
 	}
 	return apifyActor{}, false
 }
@@ -43,29 +43,29 @@ func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 	name, verb, _ := strings.Cut(strings.TrimPrefix(path, "acts/"), "/")
 	actor, known := apifyActors(name)
 	c.platform, c.method = string(actor.platform), name
-	s.serve(w, c, apifyErrors(), func(c *call) reply {
+	s.serve(w, c, apifyFaultReplies(), func(c *call) reply {
 		token := c.r.URL.Query().Get("token")
 		if bearer, ok := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer "); ok {
 			token = bearer
 		}
 		switch {
 		case token == "":
-			return refused(apifyError(http.StatusUnauthorized, "token-not-provided", "Authentication token was not provided"))
+			return markRefused(apifyError(http.StatusUnauthorized, "token-not-provided", "Authentication token was not provided"))
 		case token != VendorKey:
-			return refused(apifyError(http.StatusUnauthorized, "user-or-token-not-found", "User was not found or authentication token is not valid"))
+			return markRefused(apifyError(http.StatusUnauthorized, "user-or-token-not-found", "User was not found or authentication token is not valid"))
 		case verb != "run-sync-get-dataset-items":
-			return refused(apifyError(http.StatusNotFound, "page-not-found", "We have bad news: there is no API endpoint at this URL."))
+			return markRefused(apifyError(http.StatusNotFound, "page-not-found", "We have bad news: there is no API endpoint at this URL."))
 		case c.r.Method != http.MethodPost:
-			return refused(apifyError(http.StatusMethodNotAllowed, "method-not-allowed", "This API endpoint supports only the POST method.")).with("Allow", http.MethodPost)
+			return markRefused(apifyError(http.StatusMethodNotAllowed, "method-not-allowed", "This API endpoint supports only the POST method.")).withHeader("Allow", http.MethodPost)
 		case !known:
-			return refused(apifyError(http.StatusNotFound, "record-not-found", "Actor was not found"))
+			return markRefused(apifyError(http.StatusNotFound, "record-not-found", "Actor was not found"))
 		}
-		return s.apifyRun(c, actor)
+		return s.runApifyActor(c, actor)
 	})
 }
 
-// apifyRun runs an actor with the input in the request and returns its results.
-func (s *Sandbox) apifyRun(c *call, actor apifyActor) reply {
+// runApifyActor runs an actor with the input in the request and returns its results.
+func (s *Sandbox) runApifyActor(c *call, actor apifyActor) reply {
 	var in apifyInput
 	kind, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	raw, err := io.ReadAll(io.LimitReader(c.r.Body, 1<<20))
@@ -81,16 +81,16 @@ func (s *Sandbox) apifyRun(c *call, actor apifyActor) reply {
 	}
 	total := strconv.Itoa(len(items))
 	return reply{status: http.StatusCreated, body: items}.
-		with("X-Apify-Pagination-Total", total).with("X-Apify-Pagination-Count", total).
-		with("X-Apify-Pagination-Offset", "0").with("X-Apify-Pagination-Limit", total)
+		withHeader("X-Apify-Pagination-Total", total).withHeader("X-Apify-Pagination-Count", total).
+		withHeader("X-Apify-Pagination-Offset", "0").withHeader("X-Apify-Pagination-Limit", total)
 }
 
-// apifyTikTok runs the TikTok actors: it returns an item for each video link, and items for the newest videos of each profile.
-func (s *Sandbox) apifyTikTok(c *call, in apifyInput) ([]object, bool) {
+// runApifyTikTok runs the TikTok actors: it returns an item for each video link, and items for the newest videos of each profile.
+func (s *Sandbox) runApifyTikTok(c *call, in apifyInput) ([]object, bool) {
 	c.ids = append(append(c.ids, in.PostURLs...), in.Profiles...)
 	items := []object{}
 	for _, raw := range in.PostURLs {
-		items = append(items, s.apifyTikTokPost(c, raw))
+		items = append(items, s.apifyTikTokItem(c, raw))
 	}
 	perPage := 1
 	if in.ResultsPerPage != nil {
@@ -102,21 +102,21 @@ func (s *Sandbox) apifyTikTok(c *call, in apifyInput) ([]object, bool) {
 			items = append(items, object{"input": handle, "error": "This profile does not exist or is private.", "errorCode": "PROFILE_NOT_FOUND"})
 			continue
 		}
-		ids, _ := window(s.world.listedVideos(t.self, c.now), 0, perPage)
-		items = append(items, s.objects(c, link.TikTok, ids, func(v VideoTruth) object { return tiktokClockworks(v, t) })...)
+		ids, _ := listPart(s.world.listedVideos(t.self, c.now), 0, perPage)
+		items = append(items, s.encodeVideos(c, link.TikTok, ids, func(v VideoTruth) object { return clockworksItem(v, t) })...)
 	}
 	return items, len(c.ids) > 0
 }
 
-// apifyTikTokPost returns the item for the link of a video, or an item with an error if the video is not available.
-func (s *Sandbox) apifyTikTokPost(c *call, raw string) object {
+// apifyTikTokItem returns the item for the link of a video, or an item with an error if the video is not available.
+func (s *Sandbox) apifyTikTokItem(c *call, raw string) object {
 	id, err := s.linkedVideo(link.TikTok, raw)
 	t, ok := s.world.Video(link.TikTok, id, c.now)
 	item := object{"url": raw}
 	switch {
 	case err == nil && ok && t.State == Public:
 		author, _ := s.world.Account(link.TikTok, t.Account.Handle, c.now)
-		item = tiktokClockworks(t, author)
+		item = clockworksItem(t, author)
 	case err == nil && ok && t.State == Restricted:
 		item["error"], item["errorCode"] = "Post is sensitive content", "POST_SENSITIVE"
 	default:
@@ -126,8 +126,8 @@ func (s *Sandbox) apifyTikTokPost(c *call, raw string) object {
 	return item
 }
 
-// apifyInstagram runs apify~instagram-scraper: it returns an item for each link.
-func (s *Sandbox) apifyInstagram(c *call, in apifyInput) ([]object, bool) {
+// runApifyInstagram runs apify~instagram-scraper: it returns an item for each link.
+func (s *Sandbox) runApifyInstagram(c *call, in apifyInput) ([]object, bool) {
 	c.ids = append(c.ids, in.DirectURLs...)
 	items := []object{}
 	for _, raw := range in.DirectURLs {
@@ -137,7 +137,7 @@ func (s *Sandbox) apifyInstagram(c *call, in apifyInput) ([]object, bool) {
 			items = append(items, object{"url": raw, "inputUrl": raw, "error": "not_found", "errorDescription": "Post does not exist"})
 			continue
 		}
-		item := instagramItem(t)
+		item := apifyInstagramItem(t)
 		item["inputUrl"] = raw
 		items = append(items, item)
 	}
@@ -149,8 +149,8 @@ func apifyError(status int, kind, message string) reply {
 	return reply{status: status, body: object{"error": object{"type": kind, "message": message}}}
 }
 
-// apifyErrors returns the answers of Apify to calls with a fault.
-func apifyErrors() errorReplies {
+// apifyFaultReplies returns the answers of Apify to calls with a fault.
+func apifyFaultReplies() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {
 			return apifyError(http.StatusTooManyRequests, "rate-limit-exceeded", "You have exceeded the rate limit of 60 requests per second")

@@ -21,17 +21,17 @@ type ensembleMethod struct {
 // ensembleMethods are the paths of EnsembleData below its base URL. EnsembleData does not sell Facebook. The paths below /facebook/ exist
 // only in the sandbox. They have the same parameters as the paths below /tt/ and return objects in the format of ScrapeCreators.
 var ensembleMethods = map[string]ensembleMethod{
-	"tt/post/info":                 {link.TikTok, []string{"url"}, (*Sandbox).ensembleTikTok},
-	"tt/post/multi-info":           {link.TikTok, []string{"ids"}, (*Sandbox).ensembleTikToks},
-	"tt/user/info":                 {link.TikTok, []string{"username"}, (*Sandbox).ensembleTikTokUser},
-	"tt/user/posts":                {link.TikTok, []string{"username", "depth"}, (*Sandbox).ensembleTikTokPosts},
-	"instagram/post/details":       {link.Instagram, []string{"code"}, (*Sandbox).ensembleInstagram},
-	"instagram/user/info":          {link.Instagram, []string{"username"}, (*Sandbox).ensembleInstagramUser},
-	"instagram/user/detailed-info": {link.Instagram, []string{"username"}, (*Sandbox).ensembleInstagramProfile},
-	"instagram/user/reels":         {link.Instagram, []string{"user_id", "depth"}, (*Sandbox).ensembleInstagramReels},
-	"facebook/post/info":           {link.Facebook, []string{"url"}, (*Sandbox).ensembleFacebook},
-	"facebook/user/info":           {link.Facebook, []string{"username"}, (*Sandbox).ensembleFacebookUser},
-	"facebook/user/reels":          {link.Facebook, []string{"username", "depth"}, (*Sandbox).ensembleFacebookReels},
+	"tt/post/info":                 {link.TikTok, []string{"url"}, (*Sandbox).serveEnsembleTikTokPost},
+	"tt/post/multi-info":           {link.TikTok, []string{"ids"}, (*Sandbox).serveEnsembleTikTokPosts},
+	"tt/user/info":                 {link.TikTok, []string{"username"}, (*Sandbox).serveEnsembleTikTokProfile},
+	"tt/user/posts":                {link.TikTok, []string{"username", "depth"}, (*Sandbox).serveEnsembleTikTokVideoList},
+	"instagram/post/details":       {link.Instagram, []string{"code"}, (*Sandbox).serveEnsembleInstagramPost},
+	"instagram/user/info":          {link.Instagram, []string{"username"}, (*Sandbox).serveEnsembleInstagramUser},
+	"instagram/user/detailed-info": {link.Instagram, []string{"username"}, (*Sandbox).serveEnsembleInstagramProfile},
+	"instagram/user/reels":         {link.Instagram, []string{"user_id", "depth"}, (*Sandbox).serveEnsembleInstagramReels},
+	"facebook/post/info":           {link.Facebook, []string{"url"}, (*Sandbox).serveEnsembleFacebookPost},
+	"facebook/user/info":           {link.Facebook, []string{"username"}, (*Sandbox).serveEnsembleFacebookProfile},
+	"facebook/user/reels":          {link.Facebook, []string{"username", "depth"}, (*Sandbox).serveEnsembleFacebookReels},
 }
 
 // These are HTTP status codes that only EnsembleData uses, and limits of its API.
@@ -52,39 +52,33 @@ const (
 func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string) {
 	m, known := ensembleMethods[path]
 	c.platform = string(m.platform)
-	s.serve(w, c, ensembleErrors(), func(c *call) reply {
+	s.serve(w, c, ensembleFaultReplies(), func(c *call) reply {
 		// EnsembleData accepts an unencoded semicolon as part of a value. url.ParseQuery would return an error for it.
 		q, err := url.ParseQuery(strings.ReplaceAll(c.r.URL.RawQuery, ";", "%3B"))
 		switch {
 		case !known:
-			return refused(ensembleError(http.StatusNotFound, "Not Found"))
+			return markRefused(ensembleError(http.StatusNotFound, "Not Found"))
 		case c.r.Method != http.MethodGet:
-			return refused(ensembleError(http.StatusMethodNotAllowed, "Method Not Allowed")).with("Allow", http.MethodGet)
+			return markRefused(ensembleError(http.StatusMethodNotAllowed, "Method Not Allowed")).withHeader("Allow", http.MethodGet)
 		case q.Get("token") != VendorKey:
-			return refused(ensembleError(statusBadToken, "Token not found"))
+			return markRefused(ensembleError(statusBadToken, "Token not found"))
 		case err != nil:
 			return ensembleError(http.StatusBadRequest, "Malformed query")
 		}
 		for _, name := range m.required {
 			if q.Get(name) == "" {
-				return ensembleInvalid(name, "field required", "value_error.missing")
+				return ensembleInvalidParameter(name, "field required", "value_error.missing")
 			}
 		}
 		if _, err := strconv.Atoi(q.Get("depth")); q.Has("depth") && err != nil {
-			return ensembleInvalid("depth", "value is not a valid integer", "type_error.integer")
+			return ensembleInvalidParameter("depth", "value is not a valid integer", "type_error.integer")
 		}
 		return m.answer(s, c, q)
 	})
 }
 
-// refused marks a reply as the refusal of a request without a valid credential or path. Faults are not applied to such replies.
-func refused(r reply) reply {
-	r.refused = true
-	return r
-}
-
-// ensembleInvalid returns the error of EnsembleData's web framework for an invalid parameter. The member detail of this error is a list.
-func ensembleInvalid(name, message, kind string) reply {
+// ensembleInvalidParameter returns the error of EnsembleData's web framework for an invalid parameter. The member detail of this error is a list.
+func ensembleInvalidParameter(name, message, kind string) reply {
 	rep := ensembleError(http.StatusUnprocessableEntity, "")
 	rep.body = object{"detail": []object{{"loc": []string{"query", name}, "msg": message, "type": kind}}}
 	return rep
@@ -92,17 +86,17 @@ func ensembleInvalid(name, message, kind string) reply {
 
 // ensembleError returns a reply with an error in EnsembleData's format.
 func ensembleError(status int, detail string) reply {
-	return reply{status: status, body: object{"detail": detail}}.with("units_charged", "0")
+	return reply{status: status, body: object{"detail": detail}}.withHeader("units_charged", "0")
 }
 
-// ensembleOK returns a successful reply in EnsembleData's format. The parameter units is the price of the call.
-func ensembleOK(data any, units int) reply {
-	return reply{status: http.StatusOK, body: object{"data": data}}.with("units_charged", strconv.Itoa(units))
+// ensembleSuccess returns a successful reply in EnsembleData's format. The parameter units is the price of the call.
+func ensembleSuccess(data any, units int) reply {
+	return reply{status: http.StatusOK, body: object{"data": data}}.withHeader("units_charged", strconv.Itoa(units))
 }
 
-// ensembleUnavailable returns nil if a video is public, and otherwise EnsembleData's error. If the parameter ok is false, there is no such
+// ensembleVideoError returns nil if a video is public, and otherwise EnsembleData's error. If the parameter ok is false, there is no such
 // video.
-func ensembleUnavailable(t VideoTruth, ok bool) *reply {
+func ensembleVideoError(t VideoTruth, ok bool) *reply {
 	var rep reply
 	switch {
 	case !ok || t.State == Deleted:
@@ -117,8 +111,8 @@ func ensembleUnavailable(t VideoTruth, ok bool) *reply {
 	return &rep
 }
 
-// ensembleTikTok answers tt/post/info.
-func (s *Sandbox) ensembleTikTok(c *call, q url.Values) reply {
+// serveEnsembleTikTokPost answers tt/post/info.
+func (s *Sandbox) serveEnsembleTikTokPost(c *call, q url.Values) reply {
 	id, err := s.linkedVideo(link.TikTok, q.Get("url"))
 	c.ids = []string{q.Get("url")}
 	if err != nil {
@@ -126,21 +120,21 @@ func (s *Sandbox) ensembleTikTok(c *call, q url.Values) reply {
 	}
 	c.ids = []string{id}
 	t, ok := s.world.Video(link.TikTok, id, c.now)
-	if bad := ensembleUnavailable(t, ok); bad != nil {
+	if bad := ensembleVideoError(t, ok); bad != nil {
 		return *bad
 	}
-	return ensembleOK([]object{s.tiktokObject(c, t)}, 1)
+	return ensembleSuccess([]object{s.tiktokVideoWithFollowers(c, t)}, 1)
 }
 
-// tiktokObject returns a video in the format of TikTok's mobile API, including the number of followers of its author.
-func (s *Sandbox) tiktokObject(c *call, t VideoTruth) object {
+// tiktokVideoWithFollowers returns a video in the format of TikTok's mobile API, including the number of followers of its author.
+func (s *Sandbox) tiktokVideoWithFollowers(c *call, t VideoTruth) object {
 	author, _ := s.world.Account(link.TikTok, t.Account.Handle, c.now)
-	return s.tiktokMobile(t, author)
+	return s.tiktokMobileVideo(t, author)
 }
 
-// ensembleTikToks answers tt/post/multi-info with the requested videos. Like the real API, it leaves out unavailable videos without an
+// serveEnsembleTikTokPosts answers tt/post/multi-info with the requested videos. Like the real API, it leaves out unavailable videos without an
 // error.
-func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
+func (s *Sandbox) serveEnsembleTikTokPosts(c *call, q url.Values) reply {
 	for id := range strings.SplitSeq(q.Get("ids"), ";") {
 		if id = strings.TrimSpace(id); id != "" {
 			c.ids = append(c.ids, id)
@@ -152,16 +146,16 @@ func (s *Sandbox) ensembleTikToks(c *call, q url.Values) reply {
 	found, seen := []object{}, map[string]bool{}
 	for _, id := range c.ids {
 		t, ok := s.world.Video(link.TikTok, id, c.now)
-		if !seen[id] && ensembleUnavailable(t, ok) == nil {
-			found = append(found, s.tiktokObject(c, t))
+		if !seen[id] && ensembleVideoError(t, ok) == nil {
+			found = append(found, s.tiktokVideoWithFollowers(c, t))
 		}
 		seen[id] = true
 	}
-	return ensembleOK(found, 1)
+	return ensembleSuccess(found, 1)
 }
 
-// ensembleUser returns the account with the given username, or an error. A private account is returned, because its profile is public.
-func (s *Sandbox) ensembleUser(c *call, p link.Platform, username string) (AccountTruth, *reply) {
+// ensembleAccount returns the account with the given username, or an error. A private account is returned, because its profile is public.
+func (s *Sandbox) ensembleAccount(c *call, p link.Platform, username string) (AccountTruth, *reply) {
 	c.ids = []string{username}
 	t, ok := s.world.Account(p, username, c.now)
 	if !ok || t.State == Deleted {
@@ -171,109 +165,109 @@ func (s *Sandbox) ensembleUser(c *call, p link.Platform, username string) (Accou
 	return t, nil
 }
 
-// ensembleTikTokUser answers tt/user/info.
-func (s *Sandbox) ensembleTikTokUser(c *call, q url.Values) reply {
-	t, bad := s.ensembleUser(c, link.TikTok, q.Get("username"))
+// serveEnsembleTikTokProfile answers tt/user/info.
+func (s *Sandbox) serveEnsembleTikTokProfile(c *call, q url.Values) reply {
+	t, bad := s.ensembleAccount(c, link.TikTok, q.Get("username"))
 	if bad != nil {
 		return *bad
 	}
-	return ensembleOK(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
+	return ensembleSuccess(object{"user": tiktokWebUser(t), "stats": tiktokWebStats(t)}, 1)
 }
 
-// ensemblePage returns the video ids on one page of an account's list. It has up to depth times ensembleChunk ids, where depth is a query
+// ensembleListPage returns the video ids on one page of an account's list. It has up to depth times ensembleChunk ids, where depth is a query
 // parameter. The parameter cursor is the name of the query parameter with the index at which the page begins. The result next is the index
 // at which the next page begins, or 0 if this page is the last. The result units is the price of the call.
-func (s *Sandbox) ensemblePage(c *call, q url.Values, t AccountTruth, cursor string) (ids []string, next, units int, bad *reply) {
+func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursor string) (ids []string, next, units int, bad *reply) {
 	if t.State == Private {
 		rep := ensembleError(statusPrivate, "Private user")
 		return nil, 0, 0, &rep
 	}
-	depth := number(q.Get("depth"))
+	depth := parseNumber(q.Get("depth"))
 	if depth < 1 || depth > ensembleMaxLength {
-		rep := ensembleInvalid("depth", fmt.Sprintf("ensure this value is between 1 and %d", ensembleMaxLength), "value_error.number")
+		rep := ensembleInvalidParameter("depth", fmt.Sprintf("ensure this value is between 1 and %d", ensembleMaxLength), "value_error.number")
 		return nil, 0, 0, &rep
 	}
-	ids, next = window(s.world.listedVideos(t.self, c.now), number(q.Get(cursor)), depth*ensembleChunk)
+	ids, next = listPart(s.world.listedVideos(t.self, c.now), parseNumber(q.Get(cursor)), depth*ensembleChunk)
 	return ids, next, depth, nil
 }
 
-// ensembleTikTokPosts answers tt/user/posts. The answer is {"data": list, "nextCursor": cursor}. All other methods with a list return
+// serveEnsembleTikTokVideoList answers tt/user/posts. The answer is {"data": list, "nextCursor": cursor}. All other methods with a list return
 // {"data": {"reels": list, "nextCursor": cursor}}.
-func (s *Sandbox) ensembleTikTokPosts(c *call, q url.Values) reply {
-	t, bad := s.ensembleUser(c, link.TikTok, q.Get("username"))
+func (s *Sandbox) serveEnsembleTikTokVideoList(c *call, q url.Values) reply {
+	t, bad := s.ensembleAccount(c, link.TikTok, q.Get("username"))
 	if bad != nil {
 		return *bad
 	}
-	ids, next, units, bad := s.ensemblePage(c, q, t, "start_cursor")
+	ids, next, units, bad := s.ensembleListPage(c, q, t, "start_cursor")
 	if bad != nil {
 		return *bad
 	}
-	rep := ensembleOK(s.objects(c, link.TikTok, ids, func(v VideoTruth) object { return s.tiktokMobile(v, t) }), units)
+	rep := ensembleSuccess(s.encodeVideos(c, link.TikTok, ids, func(v VideoTruth) object { return s.tiktokMobileVideo(v, t) }), units)
 	if next > 0 {
 		rep.body.(object)["nextCursor"] = next
 	}
 	return rep
 }
 
-// ensembleInstagram answers instagram/post/details. Posts with hidden likes have the format of Instagram's app. All others have the format
+// serveEnsembleInstagramPost answers instagram/post/details. Posts with hidden likes have the format of Instagram's app. All others have the format
 // of Instagram's site.
-func (s *Sandbox) ensembleInstagram(c *call, q url.Values) reply {
+func (s *Sandbox) serveEnsembleInstagramPost(c *call, q url.Values) reply {
 	c.ids = []string{q.Get("code")}
 	if !validID(link.Instagram, q.Get("code")) {
 		return ensembleError(statusBadLink, "Invalid shortcode")
 	}
 	t, ok := s.world.Video(link.Instagram, q.Get("code"), c.now)
-	if bad := ensembleUnavailable(t, ok); bad != nil {
+	if bad := ensembleVideoError(t, ok); bad != nil {
 		return *bad
 	}
 	if t.HiddenStats {
-		return ensembleOK(instagramApp(t), 1)
+		return ensembleSuccess(instagramAppReel(t), 1)
 	}
-	return ensembleOK(instagramWeb(t), 1)
+	return ensembleSuccess(instagramSitePost(t), 1)
 }
 
-// ensembleInstagramUser answers instagram/user/info, which has no counts.
-func (s *Sandbox) ensembleInstagramUser(c *call, q url.Values) reply {
-	t, bad := s.ensembleUser(c, link.Instagram, q.Get("username"))
+// serveEnsembleInstagramUser answers instagram/user/info, which has no counts.
+func (s *Sandbox) serveEnsembleInstagramUser(c *call, q url.Values) reply {
+	t, bad := s.ensembleAccount(c, link.Instagram, q.Get("username"))
 	if bad != nil {
 		return *bad
 	}
-	return ensembleOK(instagramBrief(t), 1)
+	return ensembleSuccess(instagramSearchUser(t), 1)
 }
 
-// ensembleInstagramProfile answers instagram/user/detailed-info, which has the counts.
-func (s *Sandbox) ensembleInstagramProfile(c *call, q url.Values) reply {
-	t, bad := s.ensembleUser(c, link.Instagram, q.Get("username"))
+// serveEnsembleInstagramProfile answers instagram/user/detailed-info, which has the counts.
+func (s *Sandbox) serveEnsembleInstagramProfile(c *call, q url.Values) reply {
+	t, bad := s.ensembleAccount(c, link.Instagram, q.Get("username"))
 	if bad != nil {
 		return *bad
 	}
-	return ensembleOK(instagramProfile(t), 1)
+	return ensembleSuccess(instagramProfile(t), 1)
 }
 
-// ensembleInstagramReels answers instagram/user/reels. The parameter user_id must be a numeric account id, not a username.
-func (s *Sandbox) ensembleInstagramReels(c *call, q url.Values) reply {
+// serveEnsembleInstagramReels answers instagram/user/reels. The parameter user_id must be a numeric account id, not a username.
+func (s *Sandbox) serveEnsembleInstagramReels(c *call, q url.Values) reply {
 	c.ids = []string{q.Get("user_id")}
-	i, ok := s.world.byID(link.Instagram, q.Get("user_id"))
+	i, ok := s.world.accountByID(link.Instagram, q.Get("user_id"))
 	if !ok {
-		return ensembleInvalid("user_id", "value is not a valid integer", "type_error.integer")
+		return ensembleInvalidParameter("user_id", "value is not a valid integer", "type_error.integer")
 	}
 	t := s.world.account(i, c.now)
 	if t.State == Deleted {
 		return ensembleError(statusNoUser, "User not found")
 	}
-	ids, next, units, bad := s.ensemblePage(c, q, t, "start_cursor")
+	ids, next, units, bad := s.ensembleListPage(c, q, t, "start_cursor")
 	if bad != nil {
 		return *bad
 	}
-	data := object{"reels": s.objects(c, link.Instagram, ids, func(v VideoTruth) object { return object{"media": instagramApp(v)} })}
+	data := object{"reels": s.encodeVideos(c, link.Instagram, ids, func(v VideoTruth) object { return object{"media": instagramAppReel(v)} })}
 	if next > 0 {
 		data["nextCursor"] = strconv.Itoa(next)
 	}
-	return ensembleOK(data, units)
+	return ensembleSuccess(data, units)
 }
 
-// ensembleFacebook answers facebook/post/info.
-func (s *Sandbox) ensembleFacebook(c *call, q url.Values) reply {
+// serveEnsembleFacebookPost answers facebook/post/info.
+func (s *Sandbox) serveEnsembleFacebookPost(c *call, q url.Values) reply {
 	id, err := s.linkedVideo(link.Facebook, q.Get("url"))
 	c.ids = []string{q.Get("url")}
 	if err != nil {
@@ -281,40 +275,40 @@ func (s *Sandbox) ensembleFacebook(c *call, q url.Values) reply {
 	}
 	c.ids = []string{id}
 	t, ok := s.world.Video(link.Facebook, id, c.now)
-	if bad := ensembleUnavailable(t, ok); bad != nil {
+	if bad := ensembleVideoError(t, ok); bad != nil {
 		return *bad
 	}
-	return ensembleOK(facebookPost(t), 1)
+	return ensembleSuccess(facebookPost(t), 1)
 }
 
-// ensembleFacebookUser answers facebook/user/info.
-func (s *Sandbox) ensembleFacebookUser(c *call, q url.Values) reply {
-	t, bad := s.ensembleUser(c, link.Facebook, q.Get("username"))
+// serveEnsembleFacebookProfile answers facebook/user/info.
+func (s *Sandbox) serveEnsembleFacebookProfile(c *call, q url.Values) reply {
+	t, bad := s.ensembleAccount(c, link.Facebook, q.Get("username"))
 	if bad != nil {
 		return *bad
 	}
-	return ensembleOK(facebookProfile(t), 1)
+	return ensembleSuccess(facebookProfile(t), 1)
 }
 
-// ensembleFacebookReels answers facebook/user/reels.
-func (s *Sandbox) ensembleFacebookReels(c *call, q url.Values) reply {
-	t, bad := s.ensembleUser(c, link.Facebook, q.Get("username"))
+// serveEnsembleFacebookReels answers facebook/user/reels.
+func (s *Sandbox) serveEnsembleFacebookReels(c *call, q url.Values) reply {
+	t, bad := s.ensembleAccount(c, link.Facebook, q.Get("username"))
 	if bad != nil {
 		return *bad
 	}
-	ids, next, units, bad := s.ensemblePage(c, q, t, "start_cursor")
+	ids, next, units, bad := s.ensembleListPage(c, q, t, "start_cursor")
 	if bad != nil {
 		return *bad
 	}
-	data := object{"reels": s.objects(c, link.Facebook, ids, facebookReel)}
+	data := object{"reels": s.encodeVideos(c, link.Facebook, ids, facebookReel)}
 	if next > 0 {
 		data["nextCursor"] = strconv.Itoa(next)
 	}
-	return ensembleOK(data, units)
+	return ensembleSuccess(data, units)
 }
 
-// ensembleErrors returns the answers of EnsembleData to calls with a fault.
-func ensembleErrors() errorReplies {
+// ensembleFaultReplies returns the answers of EnsembleData to calls with a fault.
+func ensembleFaultReplies() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply { return ensembleError(http.StatusTooManyRequests, "Too many requests") },
 		quotaSpent: func() reply {

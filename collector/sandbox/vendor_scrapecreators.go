@@ -18,16 +18,16 @@ type creatorsMethod struct {
 
 // creatorsMethods has the methods of ScrapeCreators' API by path.
 var creatorsMethods = map[string]creatorsMethod{
-	"v2/tiktok/video":           {link.TikTok, []string{"url"}, (*Sandbox).creatorsTikTok},
-	"v1/tiktok/profile":         {link.TikTok, []string{"handle"}, (*Sandbox).creatorsTikTokProfile},
-	"v3/tiktok/profile/videos":  {link.TikTok, []string{"handle"}, (*Sandbox).creatorsTikTokVideos},
-	"v1/instagram/post":         {link.Instagram, []string{"url"}, (*Sandbox).creatorsInstagram},
-	"v1/instagram/profile":      {link.Instagram, []string{"handle"}, (*Sandbox).creatorsInstagramProfile},
-	"v1/instagram/user/reels":   {link.Instagram, []string{"handle", "user_id"}, (*Sandbox).creatorsInstagramReels},
-	"v1/facebook/post":          {link.Facebook, []string{"url"}, (*Sandbox).creatorsFacebook},
-	"v1/facebook/profile":       {link.Facebook, []string{"url"}, (*Sandbox).creatorsFacebookProfile},
-	"v1/facebook/profile/reels": {link.Facebook, []string{"url"}, (*Sandbox).creatorsFacebookReels},
-	"v1/youtube/video":          {link.YouTube, []string{"url"}, (*Sandbox).creatorsYouTube},
+	"v2/tiktok/video":           {link.TikTok, []string{"url"}, (*Sandbox).serveScrapeCreatorsTikTokVideo},
+	"v1/tiktok/profile":         {link.TikTok, []string{"handle"}, (*Sandbox).serveScrapeCreatorsTikTokProfile},
+	"v3/tiktok/profile/videos":  {link.TikTok, []string{"handle"}, (*Sandbox).serveScrapeCreatorsTikTokVideos},
+	"v1/instagram/post":         {link.Instagram, []string{"url"}, (*Sandbox).serveScrapeCreatorsInstagramPost},
+	"v1/instagram/profile":      {link.Instagram, []string{"handle"}, (*Sandbox).serveScrapeCreatorsInstagramProfile},
+	"v1/instagram/user/reels":   {link.Instagram, []string{"handle", "user_id"}, (*Sandbox).serveScrapeCreatorsInstagramReels},
+	"v1/facebook/post":          {link.Facebook, []string{"url"}, (*Sandbox).serveScrapeCreatorsFacebookPost},
+	"v1/facebook/profile":       {link.Facebook, []string{"url"}, (*Sandbox).serveScrapeCreatorsFacebookProfile},
+	"v1/facebook/profile/reels": {link.Facebook, []string{"url"}, (*Sandbox).serveScrapeCreatorsFacebookReels},
+	"v1/youtube/video":          {link.YouTube, []string{"url"}, (*Sandbox).serveScrapeCreatorsYouTubeVideo},
 }
 
 const (
@@ -44,17 +44,17 @@ func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path strin
 	if m.platform != link.YouTube { // "youtube" is the name of YouTube's own API in the call log, so a vendor's call must not use it
 		c.platform = string(m.platform)
 	}
-	s.serve(w, c, creatorsErrors(), func(c *call) reply {
+	s.serve(w, c, scrapeCreatorsFaultReplies(), func(c *call) reply {
 		q, err := url.ParseQuery(c.r.URL.RawQuery)
 		switch {
 		case !known || c.r.Method != http.MethodGet:
-			return refused(creatorsError(http.StatusNotFound, "Route not found"))
+			return markRefused(scrapeCreatorsError(http.StatusNotFound, "Route not found"))
 		case c.r.Header.Get("x-api-key") == "":
-			return refused(creatorsError(http.StatusUnauthorized, "Missing API key"))
+			return markRefused(scrapeCreatorsError(http.StatusUnauthorized, "Missing API key"))
 		case c.r.Header.Get("x-api-key") != VendorKey:
-			return refused(creatorsError(http.StatusUnauthorized, "Invalid API key"))
+			return markRefused(scrapeCreatorsError(http.StatusUnauthorized, "Invalid API key"))
 		case err != nil:
-			return creatorsError(http.StatusBadRequest, "Malformed query")
+			return scrapeCreatorsError(http.StatusBadRequest, "Malformed query")
 		}
 		for _, name := range m.oneOf {
 			if given := q.Get(name); given != "" {
@@ -62,58 +62,58 @@ func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path strin
 				return m.answer(s, c, q)
 			}
 		}
-		return creatorsError(http.StatusBadRequest, m.oneOf[0]+" is required")
+		return scrapeCreatorsError(http.StatusBadRequest, m.oneOf[0]+" is required")
 	})
 }
 
-// creatorsError returns a reply with an error in ScrapeCreators' format.
-func creatorsError(status int, message string) reply {
+// scrapeCreatorsError returns a reply with an error in ScrapeCreators' format.
+func scrapeCreatorsError(status int, message string) reply {
 	return reply{status: status, body: object{"success": false, "error": message, "message": message}}
 }
 
-// creatorsOK returns a successful reply of ScrapeCreators with additional members.
-func creatorsOK(members object) reply {
+// scrapeCreatorsSuccess returns a successful reply of ScrapeCreators with additional members.
+func scrapeCreatorsSuccess(members object) reply {
 	body := object{"success": true, "credits_remaining": 1_000_000}
 	maps.Copy(body, members)
 	return reply{status: http.StatusOK, body: body}
 }
 
-// creatorsVideo returns the video to which the query parameter "url" leads, or an error reply if the video is not available. The error
+// scrapeCreatorsVideo returns the video to which the query parameter "url" leads, or an error reply if the video is not available. The error
 // reply for a private or age-restricted video has status 200 and the member "success" with the value false.
-func (s *Sandbox) creatorsVideo(c *call, p link.Platform, q url.Values) (VideoTruth, *reply) {
+func (s *Sandbox) scrapeCreatorsVideo(c *call, p link.Platform, q url.Values) (VideoTruth, *reply) {
 	var rep reply
 	id, err := s.linkedVideo(p, q.Get("url"))
 	if err != nil {
-		rep = creatorsError(http.StatusBadRequest, "Invalid url")
+		rep = scrapeCreatorsError(http.StatusBadRequest, "Invalid url")
 		return VideoTruth{}, &rep
 	}
 	c.ids = []string{id}
 	t, ok := s.world.Video(p, id, c.now)
 	switch {
 	case !ok || t.State == Deleted:
-		rep = creatorsError(http.StatusNotFound, "Video not found")
+		rep = scrapeCreatorsError(http.StatusNotFound, "Video not found")
 	case t.State == Private:
-		rep = creatorsError(http.StatusOK, "This video is private")
+		rep = scrapeCreatorsError(http.StatusOK, "This video is private")
 	case t.State == Restricted && p != link.YouTube:
-		rep = creatorsError(http.StatusOK, "This video is age restricted")
+		rep = scrapeCreatorsError(http.StatusOK, "This video is age restricted")
 	default:
 		return t, nil
 	}
 	return t, &rep
 }
 
-// creatorsTikTok answers v2/tiktok/video.
-func (s *Sandbox) creatorsTikTok(c *call, q url.Values) reply {
-	t, bad := s.creatorsVideo(c, link.TikTok, q)
+// serveScrapeCreatorsTikTokVideo answers v2/tiktok/video.
+func (s *Sandbox) serveScrapeCreatorsTikTokVideo(c *call, q url.Values) reply {
+	t, bad := s.scrapeCreatorsVideo(c, link.TikTok, q)
 	if bad != nil {
 		return *bad
 	}
-	return creatorsOK(object{"aweme_detail": creatorsAweme(s.tiktokObject(c, t), t), "status_code": 0})
+	return scrapeCreatorsSuccess(object{"aweme_detail": toScrapeCreatorsFormat(s.tiktokVideoWithFollowers(c, t), t), "status_code": 0})
 }
 
-// creatorsAweme changes the TikTok video in aweme from the format of TikTok's mobile API to the format of ScrapeCreators, and returns it.
+// toScrapeCreatorsFormat changes the TikTok video in aweme from the format of TikTok's mobile API to the format of ScrapeCreators, and returns it.
 // The formats differ in the members for ads and products.
-func creatorsAweme(aweme object, t VideoTruth) object {
+func toScrapeCreatorsFormat(aweme object, t VideoTruth) object {
 	delete(aweme, "is_ads")
 	aweme["anchors"] = nil
 	aweme["is_ad"], aweme["is_eligible_for_commission"], aweme["shop_product_url"] = t.ShopAd, t.ShopAd, nil
@@ -123,27 +123,27 @@ func creatorsAweme(aweme object, t VideoTruth) object {
 	return aweme
 }
 
-// creatorsInstagram answers v1/instagram/post.
-func (s *Sandbox) creatorsInstagram(c *call, q url.Values) reply {
-	t, bad := s.creatorsVideo(c, link.Instagram, q)
+// serveScrapeCreatorsInstagramPost answers v1/instagram/post.
+func (s *Sandbox) serveScrapeCreatorsInstagramPost(c *call, q url.Values) reply {
+	t, bad := s.scrapeCreatorsVideo(c, link.Instagram, q)
 	if bad != nil {
 		return *bad
 	}
-	return creatorsOK(object{"data": object{"xdt_shortcode_media": instagramWeb(t)}, "status": "ok"})
+	return scrapeCreatorsSuccess(object{"data": object{"xdt_shortcode_media": instagramSitePost(t)}, "status": "ok"})
 }
 
-// creatorsFacebook answers v1/facebook/post.
-func (s *Sandbox) creatorsFacebook(c *call, q url.Values) reply {
-	t, bad := s.creatorsVideo(c, link.Facebook, q)
+// serveScrapeCreatorsFacebookPost answers v1/facebook/post.
+func (s *Sandbox) serveScrapeCreatorsFacebookPost(c *call, q url.Values) reply {
+	t, bad := s.scrapeCreatorsVideo(c, link.Facebook, q)
 	if bad != nil {
 		return *bad
 	}
-	return creatorsOK(facebookPost(t))
+	return scrapeCreatorsSuccess(facebookPost(t))
 }
 
-// creatorsYouTube answers v1/youtube/video. If the creator hides the likes, likeCountInt is null.
-func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
-	t, bad := s.creatorsVideo(c, link.YouTube, q)
+// serveScrapeCreatorsYouTubeVideo answers v1/youtube/video. If the creator hides the likes, likeCountInt is null.
+func (s *Sandbox) serveScrapeCreatorsYouTubeVideo(c *call, q url.Values) reply {
+	t, bad := s.scrapeCreatorsVideo(c, link.YouTube, q)
 	if bad != nil {
 		return *bad
 	}
@@ -156,16 +156,16 @@ func (s *Sandbox) creatorsYouTube(c *call, q url.Values) reply {
 	if t.Comments != nil {
 		members["commentCountInt"] = *t.Comments
 	}
-	return creatorsOK(members)
+	return scrapeCreatorsSuccess(members)
 }
 
-// creatorsAccount returns nil if an account is available, and otherwise ScrapeCreators' error. If the parameter ok is false, there is no
+// scrapeCreatorsAccountError returns nil if an account is available, and otherwise ScrapeCreators' error. If the parameter ok is false, there is no
 // such account. If list is true, the request is for the account's videos, which are not available if the account is private.
-func creatorsAccount(t AccountTruth, ok, list bool) *reply {
+func scrapeCreatorsAccountError(t AccountTruth, ok, list bool) *reply {
 	var rep reply
 	switch {
 	case !ok || t.State == Deleted:
-		rep = creatorsError(http.StatusNotFound, "User not found")
+		rep = scrapeCreatorsError(http.StatusNotFound, "User not found")
 	case list && t.State == Private:
 		rep = reply{status: http.StatusOK, body: object{"success": false, "message": "This account is private"}} // unlike ScrapeCreators' other errors, this error has no member "error"
 	default:
@@ -174,106 +174,106 @@ func creatorsAccount(t AccountTruth, ok, list bool) *reply {
 	return &rep
 }
 
-// creatorsTikTokProfile answers v1/tiktok/profile.
-func (s *Sandbox) creatorsTikTokProfile(c *call, q url.Values) reply {
+// serveScrapeCreatorsTikTokProfile answers v1/tiktok/profile.
+func (s *Sandbox) serveScrapeCreatorsTikTokProfile(c *call, q url.Values) reply {
 	t, ok := s.world.Account(link.TikTok, q.Get("handle"), c.now)
-	if bad := creatorsAccount(t, ok, false); bad != nil {
+	if bad := scrapeCreatorsAccountError(t, ok, false); bad != nil {
 		return *bad
 	}
 	stats, text := tiktokWebStats(t), object{}
 	for name := range stats {
 		text[name] = "0"
 	}
-	text["followerCount"], text["followingCount"] = decimal(*t.Followers), decimal(t.Following)
-	text["heart"], text["heartCount"], text["videoCount"] = decimal(t.Likes), decimal(t.Likes), decimal(t.Videos)
-	return creatorsOK(object{"user": tiktokWebUser(t), "stats": stats, "statsV2": text})
+	text["followerCount"], text["followingCount"] = decimalText(*t.Followers), decimalText(t.Following)
+	text["heart"], text["heartCount"], text["videoCount"] = decimalText(t.Likes), decimalText(t.Likes), decimalText(t.Videos)
+	return scrapeCreatorsSuccess(object{"user": tiktokWebUser(t), "stats": stats, "statsV2": text})
 }
 
-// creatorsTikTokVideos answers v3/tiktok/profile/videos.
-func (s *Sandbox) creatorsTikTokVideos(c *call, q url.Values) reply {
+// serveScrapeCreatorsTikTokVideos answers v3/tiktok/profile/videos.
+func (s *Sandbox) serveScrapeCreatorsTikTokVideos(c *call, q url.Values) reply {
 	t, ok := s.world.Account(link.TikTok, q.Get("handle"), c.now)
-	if bad := creatorsAccount(t, ok, true); bad != nil {
+	if bad := scrapeCreatorsAccountError(t, ok, true); bad != nil {
 		return *bad
 	}
-	ids, next := window(s.world.listedVideos(t.self, c.now), number(q.Get("max_cursor")), creatorsShort)
+	ids, next := listPart(s.world.listedVideos(t.self, c.now), parseNumber(q.Get("max_cursor")), creatorsShort)
 	more := 0
 	if next > 0 {
 		more = 1
 	}
-	list := s.objects(c, link.TikTok, ids, func(v VideoTruth) object { return creatorsAweme(s.tiktokMobile(v, t), v) })
-	return creatorsOK(object{"aweme_list": list, "max_cursor": next, "has_more": more, "status_code": 0})
+	list := s.encodeVideos(c, link.TikTok, ids, func(v VideoTruth) object { return toScrapeCreatorsFormat(s.tiktokMobileVideo(v, t), v) })
+	return scrapeCreatorsSuccess(object{"aweme_list": list, "max_cursor": next, "has_more": more, "status_code": 0})
 }
 
-// creatorsInstagramProfile answers v1/instagram/profile.
-func (s *Sandbox) creatorsInstagramProfile(c *call, q url.Values) reply {
+// serveScrapeCreatorsInstagramProfile answers v1/instagram/profile.
+func (s *Sandbox) serveScrapeCreatorsInstagramProfile(c *call, q url.Values) reply {
 	t, ok := s.world.Account(link.Instagram, q.Get("handle"), c.now)
-	if bad := creatorsAccount(t, ok, false); bad != nil {
+	if bad := scrapeCreatorsAccountError(t, ok, false); bad != nil {
 		return *bad
 	}
-	return creatorsOK(object{"data": object{"user": instagramProfile(t)}, "status": "ok"})
+	return scrapeCreatorsSuccess(object{"data": object{"user": instagramProfile(t)}, "status": "ok"})
 }
 
-// creatorsInstagramReels answers v1/instagram/user/reels.
-func (s *Sandbox) creatorsInstagramReels(c *call, q url.Values) reply {
-	i, ok := s.world.byID(link.Instagram, q.Get("user_id"))
+// serveScrapeCreatorsInstagramReels answers v1/instagram/user/reels.
+func (s *Sandbox) serveScrapeCreatorsInstagramReels(c *call, q url.Values) reply {
+	i, ok := s.world.accountByID(link.Instagram, q.Get("user_id"))
 	if !q.Has("user_id") {
-		i, ok = s.world.byHandle(link.Instagram, q.Get("handle"))
+		i, ok = s.world.accountByHandle(link.Instagram, q.Get("handle"))
 	}
 	if !ok {
-		return creatorsError(http.StatusNotFound, "User not found")
+		return scrapeCreatorsError(http.StatusNotFound, "User not found")
 	}
 	t := s.world.account(i, c.now)
-	if bad := creatorsAccount(t, true, true); bad != nil {
+	if bad := scrapeCreatorsAccountError(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := window(s.world.listedVideos(i, c.now), number(q.Get("max_id")), creatorsPage)
+	ids, next := listPart(s.world.listedVideos(i, c.now), parseNumber(q.Get("max_id")), creatorsPage)
 	paging := object{"more_available": next > 0}
 	if next > 0 {
 		paging["max_id"] = strconv.Itoa(next)
 	}
-	items := s.objects(c, link.Instagram, ids, func(v VideoTruth) object { return object{"media": instagramApp(v)} })
-	return creatorsOK(object{"items": items, "paging_info": paging})
+	items := s.encodeVideos(c, link.Instagram, ids, func(v VideoTruth) object { return object{"media": instagramAppReel(v)} })
+	return scrapeCreatorsSuccess(object{"items": items, "paging_info": paging})
 }
 
-// creatorsFacebookProfile answers v1/facebook/profile.
-func (s *Sandbox) creatorsFacebookProfile(c *call, q url.Values) reply {
+// serveScrapeCreatorsFacebookProfile answers v1/facebook/profile.
+func (s *Sandbox) serveScrapeCreatorsFacebookProfile(c *call, q url.Values) reply {
 	i, ok := s.linkedAccount(link.Facebook, q.Get("url"))
 	if !ok {
-		return creatorsError(http.StatusBadRequest, "Invalid url")
+		return scrapeCreatorsError(http.StatusBadRequest, "Invalid url")
 	}
 	t := s.world.account(i, c.now)
-	if bad := creatorsAccount(t, true, false); bad != nil {
+	if bad := scrapeCreatorsAccountError(t, true, false); bad != nil {
 		return *bad
 	}
-	return creatorsOK(facebookProfile(t))
+	return scrapeCreatorsSuccess(facebookProfile(t))
 }
 
-// creatorsFacebookReels answers v1/facebook/profile/reels.
-func (s *Sandbox) creatorsFacebookReels(c *call, q url.Values) reply {
+// serveScrapeCreatorsFacebookReels answers v1/facebook/profile/reels.
+func (s *Sandbox) serveScrapeCreatorsFacebookReels(c *call, q url.Values) reply {
 	i, ok := s.linkedAccount(link.Facebook, q.Get("url"))
 	if !ok {
-		return creatorsError(http.StatusBadRequest, "Invalid url")
+		return scrapeCreatorsError(http.StatusBadRequest, "Invalid url")
 	}
 	t := s.world.account(i, c.now)
-	if bad := creatorsAccount(t, true, true); bad != nil {
+	if bad := scrapeCreatorsAccountError(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := window(s.world.listedVideos(i, c.now), number(q.Get("cursor")), creatorsPage)
-	members := object{"reels": s.objects(c, link.Facebook, ids, facebookReel)}
+	ids, next := listPart(s.world.listedVideos(i, c.now), parseNumber(q.Get("cursor")), creatorsPage)
+	members := object{"reels": s.encodeVideos(c, link.Facebook, ids, facebookReel)}
 	if next > 0 {
 		members["cursor"] = strconv.Itoa(next)
 	}
-	return creatorsOK(members)
+	return scrapeCreatorsSuccess(members)
 }
 
-// creatorsErrors returns the answers of ScrapeCreators to calls with a fault.
-func creatorsErrors() errorReplies {
+// scrapeCreatorsFaultReplies returns the answers of ScrapeCreators to calls with a fault.
+func scrapeCreatorsFaultReplies() errorReplies {
 	return errorReplies{
-		rateLimited: func() reply { return creatorsError(http.StatusTooManyRequests, "Rate limit exceeded") },
+		rateLimited: func() reply { return scrapeCreatorsError(http.StatusTooManyRequests, "Rate limit exceeded") },
 		quotaSpent: func() reply {
-			return creatorsError(http.StatusPaymentRequired, "You are out of credits")
+			return scrapeCreatorsError(http.StatusPaymentRequired, "You are out of credits")
 		},
-		serverError: func() reply { return creatorsError(http.StatusInternalServerError, "Internal server error") },
+		serverError: func() reply { return scrapeCreatorsError(http.StatusInternalServerError, "Internal server error") },
 		hostile:     hostileJSON,
 	}
 }

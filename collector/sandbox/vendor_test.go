@@ -18,22 +18,22 @@ const scoutVideo = "https://www.tiktok.com/@scout2015/video/6718335390845095173"
 // requireAweme requires that got has the data in truth. The parameter got is an aweme, which is TikTok's JSON object for a video.
 func requireAweme(t *testing.T, truth VideoTruth, got any) {
 	t.Helper()
-	number := func(n int64) json.Number { return json.Number(decimal(n)) }
-	require.Equal(t, truth.ID, at(t, got, "aweme_id"))
-	require.Equal(t, truth.Title, at(t, got, "desc"))
-	require.Equal(t, number(truth.UploadedAt.Unix()), at(t, got, "create_time"))
-	require.Equal(t, number(truth.Views), at(t, got, "statistics", "play_count"))
-	require.Equal(t, number(*truth.Likes), at(t, got, "statistics", "digg_count"))
-	require.Equal(t, number(*truth.Comments), at(t, got, "statistics", "comment_count"))
-	require.Equal(t, number(*truth.Shares), at(t, got, "statistics", "share_count"))
-	require.Equal(t, number(*truth.Bookmarks), at(t, got, "statistics", "collect_count"))
-	require.Equal(t, truth.Account.Handle, at(t, got, "author", "unique_id"))
-	require.Equal(t, truth.Account.ID, at(t, got, "author", "uid"))
-	require.Equal(t, truth.Account.SecUID, at(t, got, "author", "sec_uid"))
+	number := func(n int64) json.Number { return json.Number(decimalText(n)) }
+	require.Equal(t, truth.ID, valueAt(t, got, "aweme_id"))
+	require.Equal(t, truth.Title, valueAt(t, got, "desc"))
+	require.Equal(t, number(truth.UploadedAt.Unix()), valueAt(t, got, "create_time"))
+	require.Equal(t, number(truth.Views), valueAt(t, got, "statistics", "play_count"))
+	require.Equal(t, number(*truth.Likes), valueAt(t, got, "statistics", "digg_count"))
+	require.Equal(t, number(*truth.Comments), valueAt(t, got, "statistics", "comment_count"))
+	require.Equal(t, number(*truth.Shares), valueAt(t, got, "statistics", "share_count"))
+	require.Equal(t, number(*truth.Bookmarks), valueAt(t, got, "statistics", "collect_count"))
+	require.Equal(t, truth.Account.Handle, valueAt(t, got, "author", "unique_id"))
+	require.Equal(t, truth.Account.ID, valueAt(t, got, "author", "uid"))
+	require.Equal(t, truth.Account.SecUID, valueAt(t, got, "author", "sec_uid"))
 	require.Len(t, truth.Account.SecUID, 76)
-	require.Equal(t, truth.Song.ID, at(t, got, "music", "mid"))
-	require.Equal(t, truth.Song.Title, at(t, got, "music", "title"))
-	ms, err := at(t, got, "video", "duration").(json.Number).Int64()
+	require.Equal(t, truth.Song.ID, valueAt(t, got, "music", "mid"))
+	require.Equal(t, truth.Song.Title, valueAt(t, got, "music", "title"))
+	ms, err := valueAt(t, got, "video", "duration").(json.Number).Int64()
 	require.NoError(t, err)
 	require.InDelta(t, truth.LengthSeconds*1000, float64(ms), 0.6)
 }
@@ -43,18 +43,18 @@ func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 	r := newTestServer(t)
 	t.Run("returns the author in the link", func(t *testing.T) {
 		t.Parallel()
-		a := r.ensemble(t, "tt/post/info", "url", scoutVideo+"?lang=en")
+		a := r.getEnsembleData(t, "tt/post/info", "url", scoutVideo+"?lang=en")
 		require.Equal(t, "1", a.Header.Get("units_charged"))
 		truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
 		require.Equal(t, "scout2015", truth.Account.Handle)
-		requireAweme(t, truth, at(t, a.json(t), "data", 0))
+		requireAweme(t, truth, valueAt(t, a.decodeJSON(t), "data", 0))
 		// The sandbox has stored the author from this link, so a call with only the video id returns the same author.
-		requireAweme(t, truth, at(t, r.ensemble(t, "tt/post/multi-info", "ids", "6718335390845095173").json(t), "data", 0))
+		requireAweme(t, truth, valueAt(t, r.getEnsembleData(t, "tt/post/multi-info", "ids", "6718335390845095173").decodeJSON(t), "data", 0))
 	})
 	t.Run("leaves out unavailable videos of a batch", func(t *testing.T) {
 		t.Parallel()
 		restricted := r.World().Find(link.TikTok, AgeRestricted)
-		list := at(t, r.ensemble(t, "tt/post/multi-info", "ids", "7106594312292453675;"+restricted+";7106594312292453675;123;7004270927972852994").json(t), "data").([]any)
+		list := valueAt(t, r.getEnsembleData(t, "tt/post/multi-info", "ids", "7106594312292453675;"+restricted+";7106594312292453675;123;7004270927972852994").decodeJSON(t), "data").([]any)
 		require.Len(t, list, 2)
 		truth, _ := r.World().Video(link.TikTok, "7004270927972852994", testNow)
 		requireAweme(t, truth, list[1])
@@ -62,28 +62,28 @@ func TestEnsembleData_returnsTikTokVideos(t *testing.T) {
 	t.Run("accepts a batch with unencoded semicolons", func(t *testing.T) {
 		t.Parallel()
 		a := r.do(t, http.MethodGet, "/vendor/tt/post/multi-info?ids=7106594312292453675;7004270927972852994&token="+VendorKey, "")
-		require.Len(t, at(t, a.json(t), "data"), 2)
+		require.Len(t, valueAt(t, a.decodeJSON(t), "data"), 2)
 	})
 	t.Run("returns the product of a shop ad", func(t *testing.T) {
 		t.Parallel()
 		id := r.World().Find(link.TikTok, ShopAd)
 		truth, _ := r.World().Video(link.TikTok, id, testNow)
-		item := at(t, r.ensemble(t, "tt/post/multi-info", "ids", id).json(t), "data", 0)
-		require.Equal(t, true, at(t, item, "is_ads"))
-		require.Equal(t, "anchor_complex_shop", at(t, item, "anchors", 0, "component_key"))
-		inner := decoded([]byte(at(t, item, "anchors", 0, "extra").(string)))
-		require.Equal(t, truth.ShopProductID, at(t, inner, 0, "id"))
+		item := valueAt(t, r.getEnsembleData(t, "tt/post/multi-info", "ids", id).decodeJSON(t), "data", 0)
+		require.Equal(t, true, valueAt(t, item, "is_ads"))
+		require.Equal(t, "anchor_complex_shop", valueAt(t, item, "anchors", 0, "component_key"))
+		inner := decodeJSON([]byte(valueAt(t, item, "anchors", 0, "extra").(string)))
+		require.Equal(t, truth.ShopProductID, valueAt(t, inner, 0, "id"))
 	})
 	t.Run("returns a slideshow with length 0", func(t *testing.T) {
 		t.Parallel()
-		item := at(t, r.ensemble(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, Photo)).json(t), "data", 0)
-		require.Equal(t, json.Number("0"), at(t, item, "video", "duration"))
+		item := valueAt(t, r.getEnsembleData(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, Photo)).decodeJSON(t), "data", 0)
+		require.Equal(t, json.Number("0"), valueAt(t, item, "video", "duration"))
 	})
 	t.Run("returns a video with comments turned off", func(t *testing.T) {
 		t.Parallel()
-		item := at(t, r.ensemble(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, CommentsOff)).json(t), "data", 0)
-		require.Equal(t, json.Number("0"), at(t, item, "statistics", "comment_count"))
-		require.Equal(t, false, at(t, item, "status", "allow_comment"))
+		item := valueAt(t, r.getEnsembleData(t, "tt/post/multi-info", "ids", r.World().Find(link.TikTok, CommentsOff)).decodeJSON(t), "data", 0)
+		require.Equal(t, json.Number("0"), valueAt(t, item, "statistics", "comment_count"))
+		require.Equal(t, false, valueAt(t, item, "status", "allow_comment"))
 	})
 }
 
@@ -109,8 +109,8 @@ func TestEnsembleData_returnsDocumentedStatusCodes(t *testing.T) {
 		{"a link of another platform", "tt/post/info", []string{"url", "https://youtu.be/dQw4w9WgXcQ"}, 462},
 		{"a link to an account", "tt/post/info", []string{"url", "https://www.tiktok.com/@zachking"}, 462},
 		{"too many ids", "tt/post/multi-info", []string{"ids", strings.Repeat("7106594312292453675;", 101)}, 464},
-		{"a deleted video", "tt/post/info", []string{"url", tiktok(TurnsDeleted)}, 404},
-		{"a private video", "tt/post/info", []string{"url", tiktok(TurnsPrivate)}, 472},
+		{"a deleted video", "tt/post/info", []string{"url", tiktok(BecomesDeleted)}, 404},
+		{"a private video", "tt/post/info", []string{"url", tiktok(BecomesPrivate)}, 472},
 		{"an age-restricted video", "tt/post/info", []string{"url", tiktok(AgeRestricted)}, 471},
 		{"an unknown user", "tt/user/info", []string{"username", handle(AccountGone)}, 473},
 		{"an unknown user", "tt/user/info", []string{"username", "not a user"}, 473},
@@ -124,10 +124,10 @@ func TestEnsembleData_returnsDocumentedStatusCodes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			a := r.ensemble(t, c.path, c.pairs...)
+			a := r.getEnsembleData(t, c.path, c.pairs...)
 			require.Equal(t, c.status, a.StatusCode, a.text)
 			if c.status != http.StatusOK {
-				require.NotEmpty(t, a.json(t)["detail"])
+				require.NotEmpty(t, a.decodeJSON(t)["detail"])
 			}
 		})
 	}
@@ -147,37 +147,37 @@ func TestEnsembleData_returnsVideosOfAccounts(t *testing.T) {
 	t.Run("returns lists of TikTok accounts", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Account(link.TikTok, "zachking", testNow)
-		profile := r.ensemble(t, "tt/user/info", "username", "zachking").json(t)
-		require.Equal(t, truth.ID, at(t, profile, "data", "user", "id"))
-		require.Equal(t, json.Number(decimal(*truth.Followers)), at(t, profile, "data", "stats", "followerCount"))
+		profile := r.getEnsembleData(t, "tt/user/info", "username", "zachking").decodeJSON(t)
+		require.Equal(t, truth.ID, valueAt(t, profile, "data", "user", "id"))
+		require.Equal(t, json.Number(decimalText(*truth.Followers)), valueAt(t, profile, "data", "stats", "followerCount"))
 		var ids []string
 		cursor := "0"
 		for cursor != "" {
-			a := r.ensemble(t, "tt/user/posts", "username", "zachking", "depth", "1", "start_cursor", cursor)
-			for _, item := range a.json(t)["data"].([]any) {
-				require.Equal(t, "zachking", at(t, item, "author", "unique_id"))
-				ids = append(ids, at(t, item, "aweme_id").(string))
+			a := r.getEnsembleData(t, "tt/user/posts", "username", "zachking", "depth", "1", "start_cursor", cursor)
+			for _, item := range a.decodeJSON(t)["data"].([]any) {
+				require.Equal(t, "zachking", valueAt(t, item, "author", "unique_id"))
+				ids = append(ids, valueAt(t, item, "aweme_id").(string))
 			}
 			cursor = ""
-			if next, ok := a.json(t)["nextCursor"]; ok {
+			if next, ok := a.decodeJSON(t)["nextCursor"]; ok {
 				cursor = next.(json.Number).String()
 			}
 		}
 		require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow), ids)
-		require.Equal(t, "6", r.ensemble(t, "tt/user/posts", "username", "zachking", "depth", "6").Header.Get("units_charged"))
+		require.Equal(t, "6", r.getEnsembleData(t, "tt/user/posts", "username", "zachking", "depth", "6").Header.Get("units_charged"))
 	})
 	t.Run("returns lists of Instagram accounts", func(t *testing.T) {
 		t.Parallel()
-		brief := r.ensemble(t, "instagram/user/info", "username", "nike").json(t)
-		profile := r.ensemble(t, "instagram/user/detailed-info", "username", "nike").json(t)
+		brief := r.getEnsembleData(t, "instagram/user/info", "username", "nike").decodeJSON(t)
+		profile := r.getEnsembleData(t, "instagram/user/detailed-info", "username", "nike").decodeJSON(t)
 		truth, _ := r.World().Account(link.Instagram, "nike", testNow)
-		require.Equal(t, truth.ID, at(t, brief, "data", "pk"))
-		require.Equal(t, json.Number(decimal(*truth.Followers)), at(t, profile, "data", "edge_followed_by", "count"))
-		reels := r.ensemble(t, "instagram/user/reels", "user_id", truth.ID, "depth", "20").json(t)
+		require.Equal(t, truth.ID, valueAt(t, brief, "data", "pk"))
+		require.Equal(t, json.Number(decimalText(*truth.Followers)), valueAt(t, profile, "data", "edge_followed_by", "count"))
+		reels := r.getEnsembleData(t, "instagram/user/reels", "user_id", truth.ID, "depth", "20").decodeJSON(t)
 		var ids []string
-		for _, reel := range at(t, reels, "data", "reels").([]any) {
-			require.Equal(t, "nike", at(t, reel, "media", "user", "username"))
-			ids = append(ids, at(t, reel, "media", "code").(string))
+		for _, reel := range valueAt(t, reels, "data", "reels").([]any) {
+			require.Equal(t, "nike", valueAt(t, reel, "media", "user", "username"))
+			ids = append(ids, valueAt(t, reel, "media", "code").(string))
 		}
 		require.Equal(t, r.World().Uploads(link.Instagram, "nike", testNow), ids)
 	})
@@ -185,12 +185,12 @@ func TestEnsembleData_returnsVideosOfAccounts(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Account(link.Facebook, "nasa", testNow)
 		for _, username := range []string{"nasa", "nasa~" + truth.ID, truth.ID} {
-			profile := r.ensemble(t, "facebook/user/info", "username", username).json(t)
-			require.Equal(t, truth.ID, at(t, profile, "data", "id"))
-			require.Equal(t, "nasa", at(t, profile, "data", "username"))
+			profile := r.getEnsembleData(t, "facebook/user/info", "username", username).decodeJSON(t)
+			require.Equal(t, truth.ID, valueAt(t, profile, "data", "id"))
+			require.Equal(t, "nasa", valueAt(t, profile, "data", "username"))
 		}
-		reels := r.ensemble(t, "facebook/user/reels", "username", "nasa", "depth", "20").json(t)
-		require.Len(t, at(t, reels, "data", "reels"), int(truth.Videos))
+		reels := r.getEnsembleData(t, "facebook/user/reels", "username", "nasa", "depth", "20").decodeJSON(t)
+		require.Len(t, valueAt(t, reels, "data", "reels"), int(truth.Videos))
 	})
 }
 
@@ -198,31 +198,31 @@ func TestEnsembleData_returnsInstagramPosts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	truth, _ := r.World().Video(link.Instagram, "DOq6eV6iIgD", testNow)
-	post := r.ensemble(t, "instagram/post/details", "code", "DOq6eV6iIgD").json(t)["data"]
-	require.Equal(t, "DOq6eV6iIgD", at(t, post, "shortcode"))
-	require.Equal(t, json.Number(decimal(truth.Views)), at(t, post, "video_play_count"))
-	require.Equal(t, json.Number(decimal(*truth.Likes)), at(t, post, "edge_media_preview_like", "count"))
-	require.Equal(t, json.Number(decimal(*truth.Comments)), at(t, post, "edge_media_to_comment", "count"))
-	require.Equal(t, truth.Title, at(t, post, "edge_media_to_caption", "edges", 0, "node", "text"))
-	require.Equal(t, json.Number(decimal(truth.UploadedAt.Unix())), at(t, post, "taken_at_timestamp"))
-	require.Equal(t, truth.Account.Handle, at(t, post, "owner", "username"))
+	post := r.getEnsembleData(t, "instagram/post/details", "code", "DOq6eV6iIgD").decodeJSON(t)["data"]
+	require.Equal(t, "DOq6eV6iIgD", valueAt(t, post, "shortcode"))
+	require.Equal(t, json.Number(decimalText(truth.Views)), valueAt(t, post, "video_play_count"))
+	require.Equal(t, json.Number(decimalText(*truth.Likes)), valueAt(t, post, "edge_media_preview_like", "count"))
+	require.Equal(t, json.Number(decimalText(*truth.Comments)), valueAt(t, post, "edge_media_to_comment", "count"))
+	require.Equal(t, truth.Title, valueAt(t, post, "edge_media_to_caption", "edges", 0, "node", "text"))
+	require.Equal(t, json.Number(decimalText(truth.UploadedAt.Unix())), valueAt(t, post, "taken_at_timestamp"))
+	require.Equal(t, truth.Account.Handle, valueAt(t, post, "owner", "username"))
 	code := r.World().Find(link.Instagram, HiddenLikes)
-	hidden := r.creators(t, "v1/instagram/post", "url", "https://www.instagram.com/reel/"+code+"/").json(t)
-	require.Equal(t, json.Number("-1"), at(t, hidden, "data", "xdt_shortcode_media", "edge_media_preview_like", "count"))
-	require.Equal(t, true, at(t, hidden, "data", "xdt_shortcode_media", "like_and_view_counts_disabled"))
+	hidden := r.getScrapeCreators(t, "v1/instagram/post", "url", "https://www.instagram.com/reel/"+code+"/").decodeJSON(t)
+	require.Equal(t, json.Number("-1"), valueAt(t, hidden, "data", "xdt_shortcode_media", "edge_media_preview_like", "count"))
+	require.Equal(t, true, valueAt(t, hidden, "data", "xdt_shortcode_media", "like_and_view_counts_disabled"))
 }
 
 func TestEnsembleData_returnsInstagramPostsInFormatOfApp(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	truth, _ := r.World().Video(link.Instagram, r.World().Find(link.Instagram, HiddenLikes), testNow)
-	post := r.ensemble(t, "instagram/post/details", "code", truth.ID).json(t)["data"]
-	require.Equal(t, truth.ID, at(t, post, "code"))
-	require.Equal(t, json.Number(decimal(truth.Views+truth.Views/4)), at(t, post, "play_count"), "play_count must include plays on Facebook")
-	require.Equal(t, json.Number(decimal(truth.Views/4)), at(t, post, "fb_play_count"))
-	require.Equal(t, json.Number("3"), at(t, post, "like_count"), "like_count must be 3 if the likes are hidden")
-	require.Equal(t, true, at(t, post, "like_and_view_counts_disabled"))
-	clips := at(t, post, "clips_metadata").(map[string]any)
+	post := r.getEnsembleData(t, "instagram/post/details", "code", truth.ID).decodeJSON(t)["data"]
+	require.Equal(t, truth.ID, valueAt(t, post, "code"))
+	require.Equal(t, json.Number(decimalText(truth.Views+truth.Views/4)), valueAt(t, post, "play_count"), "play_count must include plays on Facebook")
+	require.Equal(t, json.Number(decimalText(truth.Views/4)), valueAt(t, post, "fb_play_count"))
+	require.Equal(t, json.Number("3"), valueAt(t, post, "like_count"), "like_count must be 3 if the likes are hidden")
+	require.Equal(t, true, valueAt(t, post, "like_and_view_counts_disabled"))
+	clips := valueAt(t, post, "clips_metadata").(map[string]any)
 	titles := 0
 	for _, path := range [][]string{{"music_info", "music_asset_info", "title"}, {"original_sound_info", "original_audio_title"}} {
 		if clips[path[0]] == nil {
@@ -230,7 +230,7 @@ func TestEnsembleData_returnsInstagramPostsInFormatOfApp(t *testing.T) {
 		}
 		var found any = clips
 		for _, key := range path {
-			found = at(t, found, key)
+			found = valueAt(t, found, key)
 		}
 		require.Equal(t, truth.Song.Title, found)
 		titles++
@@ -243,34 +243,34 @@ func TestScrapeCreators_returnsVideosOfEveryPlatform(t *testing.T) {
 	r := newTestServer(t)
 	t.Run("returns TikTok videos by link and by short link", func(t *testing.T) {
 		t.Parallel()
-		a := r.creators(t, "v2/tiktok/video", "url", scoutVideo).json(t)
+		a := r.getScrapeCreators(t, "v2/tiktok/video", "url", scoutVideo).decodeJSON(t)
 		require.Equal(t, true, a["success"])
 		truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
 		requireAweme(t, truth, a["aweme_detail"])
-		short := r.creators(t, "v2/tiktok/video", "url", "https://vm.tiktok.com/ZMVidetest/").json(t)
-		require.Contains(t, r.shortTarget(link.TikTok, "ZMVidetest").location, at(t, short, "aweme_detail", "aweme_id"))
+		short := r.getScrapeCreators(t, "v2/tiktok/video", "url", "https://vm.tiktok.com/ZMVidetest/").decodeJSON(t)
+		require.Contains(t, r.shortLinkTarget(link.TikTok, "ZMVidetest").location, valueAt(t, short, "aweme_detail", "aweme_id"))
 	})
 	t.Run("returns Instagram videos", func(t *testing.T) {
 		t.Parallel()
-		a := r.creators(t, "v1/instagram/post", "url", "https://www.instagram.com/somebody/reel/DOq6eV6iIgD/").json(t)
-		require.Equal(t, "DOq6eV6iIgD", at(t, a, "data", "xdt_shortcode_media", "shortcode"))
-		require.Equal(t, "somebody", at(t, a, "data", "xdt_shortcode_media", "owner", "username"))
+		a := r.getScrapeCreators(t, "v1/instagram/post", "url", "https://www.instagram.com/somebody/reel/DOq6eV6iIgD/").decodeJSON(t)
+		require.Equal(t, "DOq6eV6iIgD", valueAt(t, a, "data", "xdt_shortcode_media", "shortcode"))
+		require.Equal(t, "somebody", valueAt(t, a, "data", "xdt_shortcode_media", "owner", "username"))
 	})
 	t.Run("returns Facebook videos", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Video(link.Facebook, "1535656380759655", testNow)
-		a := r.creators(t, "v1/facebook/post", "url", "https://www.facebook.com/reel/1535656380759655").json(t)
-		require.Equal(t, json.Number(decimal(truth.Views)), a["view_count"])
-		require.Equal(t, json.Number(decimal(*truth.Shares)), a["share_count"])
-		require.Equal(t, truth.Account.ID, at(t, a, "author", "id"))
-		hidden := r.creators(t, "v1/facebook/post", "url", "https://www.facebook.com/reel/"+r.World().Find(link.Facebook, HiddenLikes)).json(t)
+		a := r.getScrapeCreators(t, "v1/facebook/post", "url", "https://www.facebook.com/reel/1535656380759655").decodeJSON(t)
+		require.Equal(t, json.Number(decimalText(truth.Views)), a["view_count"])
+		require.Equal(t, json.Number(decimalText(*truth.Shares)), a["share_count"])
+		require.Equal(t, truth.Account.ID, valueAt(t, a, "author", "id"))
+		hidden := r.getScrapeCreators(t, "v1/facebook/post", "url", "https://www.facebook.com/reel/"+r.World().Find(link.Facebook, HiddenLikes)).decodeJSON(t)
 		require.Nil(t, hidden["like_count"])
 	})
 	t.Run("returns YouTube videos", func(t *testing.T) {
 		t.Parallel()
 		truth, _ := r.World().Video(link.YouTube, "dQw4w9WgXcQ", testNow)
-		a := r.creators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ").json(t)
-		require.Equal(t, json.Number(decimal(truth.Views)), a["viewCountInt"])
+		a := r.getScrapeCreators(t, "v1/youtube/video", "url", "https://youtu.be/dQw4w9WgXcQ").decodeJSON(t)
+		require.Equal(t, json.Number(decimalText(truth.Views)), a["viewCountInt"])
 	})
 }
 
@@ -289,18 +289,18 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 		{"an unknown path", "v1/tiktok", nil, 404},
 		{"a missing parameter", "v2/tiktok/video", nil, 400},
 		{"a bad link", "v2/tiktok/video", []string{"url", "x"}, 400},
-		{"a deleted video", "v2/tiktok/video", []string{"url", tiktok(TurnsDeleted)}, 404},
-		{"a private video", "v2/tiktok/video", []string{"url", tiktok(TurnsPrivate)}, 200},
+		{"a deleted video", "v2/tiktok/video", []string{"url", tiktok(BecomesDeleted)}, 404},
+		{"a private video", "v2/tiktok/video", []string{"url", tiktok(BecomesPrivate)}, 200},
 		{"an age-restricted video", "v2/tiktok/video", []string{"url", tiktok(AgeRestricted)}, 200},
 		{"an unknown user", "v1/tiktok/profile", []string{"handle", r.World().FindAccount(link.TikTok, AccountGone)}, 404},
 		{"the list of a private user", "v3/tiktok/profile/videos", []string{"handle", r.World().FindAccount(link.TikTok, AccountPrivate)}, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			a := r.creators(t, c.path, c.pairs...)
+			a := r.getScrapeCreators(t, c.path, c.pairs...)
 			require.Equal(t, c.status, a.StatusCode, a.text)
-			require.Equal(t, false, a.json(t)["success"])
-			require.NotEmpty(t, a.json(t)["message"])
+			require.Equal(t, false, a.decodeJSON(t)["success"])
+			require.NotEmpty(t, a.decodeJSON(t)["message"])
 		})
 	}
 	require.Equal(t, 401, r.do(t, http.MethodGet, "/vendor/v2/tiktok/video?url=x", "").StatusCode)
@@ -310,12 +310,12 @@ func TestScrapeCreators_returnsDocumentedStatusCodes(t *testing.T) {
 func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	// pages requests all pages of a list and returns all ids. The function step requests the page at a cursor. It returns the ids on this
+	// pages requests all pages of a list and returns all ids. The function requestPage requests the page at a cursor. It returns the ids on this
 	// page and the next cursor, which is "" after the last page.
-	pages := func(step func(cursor string) ([]string, string)) []string {
+	pages := func(requestPage func(cursor string) ([]string, string)) []string {
 		var all []string
 		for cursor := ""; ; {
-			ids, next := step(cursor)
+			ids, next := requestPage(cursor)
 			all = append(all, ids...)
 			if next == "" {
 				return all
@@ -326,12 +326,12 @@ func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 	idsOf := func(list any, path ...any) []string {
 		var ids []string
 		for _, item := range list.([]any) {
-			ids = append(ids, at(t, item, path...).(string))
+			ids = append(ids, valueAt(t, item, path...).(string))
 		}
 		return ids
 	}
 	require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow), pages(func(cursor string) ([]string, string) {
-		a := r.creators(t, "v3/tiktok/profile/videos", "handle", "zachking", "max_cursor", cursor).json(t)
+		a := r.getScrapeCreators(t, "v3/tiktok/profile/videos", "handle", "zachking", "max_cursor", cursor).decodeJSON(t)
 		next := ""
 		if a["has_more"] == json.Number("1") {
 			next = a["max_cursor"].(json.Number).String()
@@ -339,43 +339,43 @@ func TestScrapeCreators_returnsVideosOfAccounts(t *testing.T) {
 		return idsOf(a["aweme_list"], "aweme_id"), next
 	}))
 	require.Equal(t, r.World().Uploads(link.Instagram, "nike", testNow), pages(func(cursor string) ([]string, string) {
-		a := r.creators(t, "v1/instagram/user/reels", "handle", "nike", "max_id", cursor).json(t)
-		next, _ := at(t, a, "paging_info", "max_id").(string)
+		a := r.getScrapeCreators(t, "v1/instagram/user/reels", "handle", "nike", "max_id", cursor).decodeJSON(t)
+		next, _ := valueAt(t, a, "paging_info", "max_id").(string)
 		return idsOf(a["items"], "media", "code"), next
 	}))
 	require.Equal(t, r.World().Uploads(link.Facebook, "nasa", testNow), pages(func(cursor string) ([]string, string) {
-		a := r.creators(t, "v1/facebook/profile/reels", "url", "https://www.facebook.com/nasa", "cursor", cursor).json(t)
+		a := r.getScrapeCreators(t, "v1/facebook/profile/reels", "url", "https://www.facebook.com/nasa", "cursor", cursor).decodeJSON(t)
 		next, _ := a["cursor"].(string)
 		return idsOf(a["reels"], "video_id"), next
 	}))
-	require.Equal(t, "zachking", at(t, r.creators(t, "v1/tiktok/profile", "handle", "zachking").json(t), "user", "uniqueId"))
-	require.Equal(t, "nike", at(t, r.creators(t, "v1/instagram/profile", "handle", "nike").json(t), "data", "user", "username"))
-	require.Equal(t, "nasa", at(t, r.creators(t, "v1/facebook/profile", "url", "https://www.facebook.com/nasa/").json(t), "username"))
+	require.Equal(t, "zachking", valueAt(t, r.getScrapeCreators(t, "v1/tiktok/profile", "handle", "zachking").decodeJSON(t), "user", "uniqueId"))
+	require.Equal(t, "nike", valueAt(t, r.getScrapeCreators(t, "v1/instagram/profile", "handle", "nike").decodeJSON(t), "data", "user", "username"))
+	require.Equal(t, "nasa", valueAt(t, r.getScrapeCreators(t, "v1/facebook/profile", "url", "https://www.facebook.com/nasa/").decodeJSON(t), "username"))
 }
 
 func TestApify_returnsTikTokVideos(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	gone := "https://www.tiktok.com/@x/video/" + r.World().Find(link.TikTok, AgeRestricted)
-	a := r.apify(t, fmt.Sprintf(`{"postURLs":[%q,%q],"profiles":["zachking"],"resultsPerPage":3,"shouldDownloadVideos":false}`, scoutVideo, gone))
+	a := r.runApify(t, fmt.Sprintf(`{"postURLs":[%q,%q],"profiles":["zachking"],"resultsPerPage":3,"shouldDownloadVideos":false}`, scoutVideo, gone))
 	require.Equal(t, http.StatusCreated, a.StatusCode)
 	require.Equal(t, "5", a.Header.Get("X-Apify-Pagination-Total"))
-	items := decoded([]byte(a.text)).([]any)
+	items := decodeJSON([]byte(a.text)).([]any)
 	require.Len(t, items, 5)
 	truth, _ := r.World().Video(link.TikTok, "6718335390845095173", testNow)
-	require.Equal(t, truth.ID, at(t, items, 0, "id"))
-	require.Equal(t, truth.Title, at(t, items, 0, "text"))
-	require.Equal(t, json.Number(decimal(Rounded(truth.Views))), at(t, items, 0, "playCount"))
+	require.Equal(t, truth.ID, valueAt(t, items, 0, "id"))
+	require.Equal(t, truth.Title, valueAt(t, items, 0, "text"))
+	require.Equal(t, json.Number(decimalText(Rounded(truth.Views))), valueAt(t, items, 0, "playCount"))
 	require.NotEqual(t, Rounded(truth.Views), truth.Views)
-	require.Equal(t, json.Number(decimal(Rounded(*truth.Bookmarks))), at(t, items, 0, "collectCount"))
-	require.Equal(t, "scout2015", at(t, items, 0, "authorMeta", "name"))
-	require.Equal(t, truth.Song.Title, at(t, items, 0, "musicMeta", "musicName"))
-	uploaded, err := time.Parse(time.RFC3339, at(t, items, 0, "createTimeISO").(string))
+	require.Equal(t, json.Number(decimalText(Rounded(*truth.Bookmarks))), valueAt(t, items, 0, "collectCount"))
+	require.Equal(t, "scout2015", valueAt(t, items, 0, "authorMeta", "name"))
+	require.Equal(t, truth.Song.Title, valueAt(t, items, 0, "musicMeta", "musicName"))
+	uploaded, err := time.Parse(time.RFC3339, valueAt(t, items, 0, "createTimeISO").(string))
 	require.NoError(t, err)
 	require.True(t, truth.UploadedAt.Equal(uploaded))
-	require.Equal(t, gone, at(t, items, 1, "url"))
-	require.NotEmpty(t, at(t, items, 1, "error"))
-	require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow)[0], at(t, items, 2, "id"))
+	require.Equal(t, gone, valueAt(t, items, 1, "url"))
+	require.NotEmpty(t, valueAt(t, items, 1, "error"))
+	require.Equal(t, r.World().Uploads(link.TikTok, "zachking", testNow)[0], valueAt(t, items, 2, "id"))
 }
 
 func TestApify_returnsInstagramPosts(t *testing.T) {
@@ -387,13 +387,13 @@ func TestApify_returnsInstagramPosts(t *testing.T) {
 		fmt.Sprintf(`{"directUrls":["https://www.instagram.com/reel/DOq6eV6iIgD/",%q,%q],"resultsType":"posts"}`, hidden, restricted),
 		"Authorization", "Bearer "+VendorKey, "Content-Type", "application/json")
 	require.Equal(t, http.StatusCreated, a.StatusCode, a.text)
-	items := decoded([]byte(a.text))
+	items := decodeJSON([]byte(a.text))
 	truth, _ := r.World().Video(link.Instagram, "DOq6eV6iIgD", testNow)
-	require.Equal(t, "DOq6eV6iIgD", at(t, items, 0, "shortCode"))
-	require.Equal(t, json.Number(decimal(truth.Views)), at(t, items, 0, "videoPlayCount"))
-	require.Equal(t, json.Number(decimal(*truth.Likes)), at(t, items, 0, "likesCount"))
-	require.Equal(t, json.Number("-1"), at(t, items, 1, "likesCount"))
-	require.Equal(t, "not_found", at(t, items, 2, "error"))
+	require.Equal(t, "DOq6eV6iIgD", valueAt(t, items, 0, "shortCode"))
+	require.Equal(t, json.Number(decimalText(truth.Views)), valueAt(t, items, 0, "videoPlayCount"))
+	require.Equal(t, json.Number(decimalText(*truth.Likes)), valueAt(t, items, 0, "likesCount"))
+	require.Equal(t, json.Number("-1"), valueAt(t, items, 1, "likesCount"))
+	require.Equal(t, "not_found", valueAt(t, items, 2, "error"))
 }
 
 func TestApify_refusesInvalidRequests(t *testing.T) {
@@ -420,8 +420,8 @@ func TestApify_refusesInvalidRequests(t *testing.T) {
 			a := r.do(t, c.method, c.path, c.body, c.headers...)
 			require.Equal(t, c.status, a.StatusCode, a.text)
 			if c.status >= 400 {
-				require.NotEmpty(t, at(t, a.json(t), "error", "type"))
-				require.NotEmpty(t, at(t, a.json(t), "error", "message"))
+				require.NotEmpty(t, valueAt(t, a.decodeJSON(t), "error", "type"))
+				require.NotEmpty(t, valueAt(t, a.decodeJSON(t), "error", "message"))
 			}
 		})
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// instagramWeb returns a post in the format of Instagram's site, which names it "xdt_shortcode_media". video_play_count is the number of
+// instagramSitePost returns a post in the format of Instagram's site, which names it "xdt_shortcode_media". video_play_count is the number of
 // views. video_view_count is an older count of views of at least three seconds. In the sandbox, video_view_count is three quarters of the
 // views. If the creator hides the likes, the number of likes is -1, and like_and_view_counts_disabled is true.
-func instagramWeb(t VideoTruth) object {
+func instagramSitePost(t VideoTruth) object {
 	likes := int64(-1)
 	if t.Likes != nil {
 		likes = *t.Likes
@@ -27,11 +27,11 @@ func instagramWeb(t VideoTruth) object {
 	return media
 }
 
-// instagramApp returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels and for some posts. play_count
+// instagramAppReel returns a reel in the format of Instagram's mobile app, which vendors use in lists of reels and for some posts. play_count
 // is the number of plays on Instagram and Facebook together. fb_play_count is the number of plays on Facebook. ig_play_count is the number
 // of plays on Instagram, which half of the posts lack. If the creator hides the likes, like_count is always 3, and
 // like_and_view_counts_disabled is true.
-func instagramApp(t VideoTruth) object {
+func instagramAppReel(t VideoTruth) object {
 	onFacebook := t.Views / 4
 	media := object{
 		"pk": mediaID(t.ID), "id": mediaID(t.ID) + "_" + t.Account.ID, "code": t.ID, "media_type": 2, "product_type": "clips",
@@ -58,11 +58,11 @@ func instagramApp(t VideoTruth) object {
 	return media
 }
 
-// instagramItem returns a post in the format of Apify's instagram-scraper. If the creator hides the likes, likesCount is -1.
-func instagramItem(t VideoTruth) object {
+// apifyInstagramItem returns a post in the format of Apify's instagram-scraper. If the creator hides the likes, likesCount is -1.
+func apifyInstagramItem(t VideoTruth) object {
 	item := object{
 		"id": mediaID(t.ID), "type": "Video", "productType": "clips", "shortCode": t.ID, "url": "https://www.instagram.com/p/" + t.ID + "/", "caption": t.Title,
-		"hashtags": tags(t.Title), "likesCount": -1, "commentsCount": t.Comments, "videoPlayCount": t.Views, "videoViewCount": 1 + t.Views*3/4,
+		"hashtags": hashtagsIn(t.Title), "likesCount": -1, "commentsCount": t.Comments, "videoPlayCount": t.Views, "videoViewCount": 1 + t.Views*3/4,
 		"timestamp": isoTime(t.UploadedAt), "videoDuration": t.LengthSeconds, "displayUrl": t.ThumbnailURL(), "ownerId": t.Account.ID, "ownerUsername": t.Account.Handle, "ownerFullName": t.Account.Name,
 		"isSponsored": false, "isCommentsDisabled": t.Category == CommentsOff,
 		"musicInfo": object{"artist_name": t.Song.Artist, "song_name": t.Song.Title, "audio_id": t.Song.ID, "uses_original_audio": false},
@@ -79,8 +79,8 @@ func mediaID(code string) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// instagramBrief returns an account in the format of Instagram's search results, which has no counts.
-func instagramBrief(t AccountTruth) object {
+// instagramSearchUser returns an account in the format of Instagram's search results, which has no counts.
+func instagramSearchUser(t AccountTruth) object {
 	return object{"pk": t.ID, "id": t.ID, "username": t.Handle, "full_name": t.Name, "is_private": t.State == Private, "is_verified": false}
 }
 

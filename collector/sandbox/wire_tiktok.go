@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// tiktokMobile returns a video in the format of TikTok's mobile API, which vendors return unchanged.
-func (s *Sandbox) tiktokMobile(t VideoTruth, author AccountTruth) object {
+// tiktokMobileVideo returns a video in the format of TikTok's mobile API, which vendors return unchanged.
+func (s *Sandbox) tiktokMobileVideo(t VideoTruth, author AccountTruth) object {
 	awemeType := 0
 	if t.Category == Photo {
 		awemeType = 150
 	}
 	extra := []object{}
-	for _, tag := range tags(t.Title) {
+	for _, tag := range hashtagsIn(t.Title) {
 		extra = append(extra, object{"hashtag_name": tag, "type": 1, "is_commerce": false})
 	}
 	aweme := object{
@@ -101,9 +101,9 @@ func roundedOrNil(n *int64) any {
 	return Rounded(*n)
 }
 
-// tiktokClockworks returns an item of the TikTok actors that clockworks offers on Apify. The counts are rounded. The song of a slideshow has
+// clockworksItem returns an item of the TikTok actors that clockworks offers on Apify. The counts are rounded. The song of a slideshow has
 // the id "0".
-func tiktokClockworks(t VideoTruth, author AccountTruth) object {
+func clockworksItem(t VideoTruth, author AccountTruth) object {
 	musicID := t.Song.ID
 	if t.Category == Photo {
 		musicID = "0"
@@ -124,7 +124,7 @@ func tiktokClockworks(t VideoTruth, author AccountTruth) object {
 		"mentions":  []string{},
 	}
 	names := []object{}
-	for _, tag := range tags(t.Title) {
+	for _, tag := range hashtagsIn(t.Title) {
 		names = append(names, object{"name": tag})
 	}
 	item["hashtags"] = names

@@ -64,7 +64,7 @@ type VideoTruth struct {
 	Link          string        `json:"link"`
 	Category      Category      `json:"category"`
 	State         State         `json:"state"`
-	TurnsAt       *time.Time    `json:"turns_at"` // time at which the video becomes private, is deleted or loses views; nil if its category has no such change
+	ChangesAt     *time.Time    `json:"changes_at"` // time at which the video becomes private, is deleted or loses views; nil if its category has no such change
 	Account       AccountName   `json:"account"`
 	Title         string        `json:"title"`
 	UploadedAt    time.Time     `json:"uploaded_at"`    // upload time in UTC, in whole seconds
@@ -104,15 +104,15 @@ type Point struct {
 
 // video has the data of a video that do not depend on the time.
 type video struct {
-	platform link.Platform
-	id       string
-	account  uint32 // account number that is derived from the id
-	uploaded int64  // upload time as a Unix time in seconds
-	category Category
-	turnsAt  int64   // Unix time in seconds of the change in the categories TurnsPrivate, TurnsDeleted and Falling; set for all categories
-	fall     float64 // fraction of the views that a video of the category Falling loses at turnsAt
-	state    State   // Deleted if the account is deleted; Private if the account or the shortcode is private; otherwise Public
-	curve    curve
+	platform  link.Platform
+	id        string
+	account   uint32 // account number that is derived from the id
+	uploaded  int64  // upload time as a Unix time in seconds
+	category  Category
+	changesAt int64   // Unix time in seconds of the change in the categories BecomesPrivate, BecomesDeleted and Falling; set for all categories
+	fall      float64 // fraction of the views that a video of the category Falling loses at changesAt
+	state     State   // Deleted if the account is deleted; Private if the account or the shortcode is private; otherwise Public
+	curve     curve
 }
 
 // video returns the data of a video that do not depend on the time. If the id contains no upload time, or one that is later than the time
@@ -121,7 +121,7 @@ func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
 	}
-	by := w.origin(p, id, at)
+	by := w.originOf(p, id, at)
 	v := &video{platform: p, id: id, account: by.account, uploaded: by.uploaded, state: Public}
 	key := publicShortcode(id)
 	if p != link.Instagram {
@@ -129,12 +129,12 @@ func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	}
 	if v.uploaded == 0 {
 		d := rng{hash(w.seed, "uploaded", string(p), key)}
-		v.uploaded = anchorFor(at) - int64(d.between(3600, anchorInterval-day))
+		v.uploaded = anchorFor(at) - int64(d.floatBetween(3600, anchorInterval-day))
 	}
-	v.category = pickCategory(shares(p), rng{hash(w.seed, "category", string(p), key)}, Normal)
+	v.category = pickCategory(videoShares(p), rng{hash(w.seed, "category", string(p), key)}, Normal)
 	d := rng{hash(w.seed, "turn", string(p), key)}
-	v.turnsAt = v.uploaded + int64(d.between(10, 300)*day)
-	v.fall = d.between(0.12, 0.35)
+	v.changesAt = v.uploaded + int64(d.floatBetween(10, 300)*day)
+	v.fall = d.floatBetween(0.12, 0.35)
 	switch w.accountCategory(p, by.account) {
 	case AccountGone:
 		v.state = Deleted
@@ -144,7 +144,7 @@ func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
 	if key != id && v.state == Public {
 		v.state = Private
 	}
-	v.curve = w.curve(p, key, by.account, v.category)
+	v.curve = w.growthCurve(p, key, by.account, v.category)
 	return v, true
 }
 
@@ -155,9 +155,9 @@ func (v *video) stateAt(at time.Time) State {
 		return v.state
 	case v.category == AgeRestricted:
 		return Restricted
-	case v.category == TurnsDeleted && at.Unix() >= v.turnsAt:
+	case v.category == BecomesDeleted && at.Unix() >= v.changesAt:
 		return Deleted
-	case v.category == TurnsPrivate && at.Unix() >= v.turnsAt:
+	case v.category == BecomesPrivate && at.Unix() >= v.changesAt:
 		return Private
 	}
 	return Public
@@ -169,22 +169,22 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	if !ok {
 		return VideoTruth{}, false
 	}
-	owner := w.owner(p, id, origin{account: v.account})
+	owner := w.author(p, id, origin{account: v.account})
 	d := rng{hash(w.seed, "facts", string(p), id)}
 	t := VideoTruth{
 		Platform: p, ID: id, Category: v.category, State: v.stateAt(at), Account: w.accountName(owner),
 		UploadedAt: time.Unix(v.uploaded, 0).UTC(),
 		NotSafe:    v.category == AgeRestricted, HiddenStats: v.category == HiddenLikes,
-		Counts: v.counts(at.Unix()),
+		Counts: v.countsAt(at.Unix()),
 	}
-	t.Title = w.title(p, &d)
-	t.LengthSeconds = length(p, v.category, &d)
-	t.Song = w.song(p, owner, &d)
+	t.Title = w.randomTitle(p, &d)
+	t.LengthSeconds = randomLength(p, v.category, &d)
+	t.Song = w.randomSong(p, owner, &d)
 	t.Link = videoLink(p, id, owner, v.category)
 	switch v.category {
-	case TurnsPrivate, TurnsDeleted, Falling:
-		turns := time.Unix(v.turnsAt, 0).UTC()
-		t.TurnsAt = &turns
+	case BecomesPrivate, BecomesDeleted, Falling:
+		change := time.Unix(v.changesAt, 0).UTC()
+		t.ChangesAt = &change
 	case ShopAd:
 		t.ShopAd, t.ShopProductID = true, strconv.FormatUint(1_729_000_000_000_000_000+d.next()%999_999_999_999_999, 10)
 	}
@@ -208,7 +208,7 @@ func (w *World) HistoryTruth(p link.Platform, id string, first, last time.Time) 
 		}
 		state := v.stateAt(at)
 		if at.Unix() >= v.uploaded && (state == Public || state == Restricted) {
-			points = append(points, Point{at, v.counts(at.Unix())})
+			points = append(points, Point{at, v.countsAt(at.Unix())})
 		}
 	}
 	return points
@@ -229,26 +229,26 @@ func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth
 func (w *World) accountByRef(p link.Platform, ref string) (identity, bool) {
 	if p == link.YouTube && channelPattern.MatchString(ref) ||
 		(p == link.Instagram || p == link.Facebook) && digits.MatchString(ref) {
-		return w.byID(p, ref)
+		return w.accountByID(p, ref)
 	}
-	return w.byHandle(p, ref)
+	return w.accountByHandle(p, ref)
 }
 
 // account returns the generated data of an account at the given time.
 func (w *World) account(i identity, at time.Time) AccountTruth {
-	s := w.schedule(i.platform, i.number, at)
+	s := w.uploadSchedule(i.platform, i.number, at)
 	d := rng{w.accountKey("profile", i.platform, i.number)}
 	scale := rng{w.accountKey("scale", i.platform, i.number)}
 	t := AccountTruth{
 		AccountName: w.accountName(i), Platform: i.platform, Link: accountLink(i), State: Public, self: i,
 		Category: w.accountCategory(i.platform, i.number),
-		JoinedAt: time.Unix(s.start-int64(d.between(1, 700)*day), 0).UTC(),
-		Bio:      pick(&d, bios), Following: int64(d.logBetween(10, 2000)),
+		JoinedAt: time.Unix(s.start-int64(d.floatBetween(1, 700)*day), 0).UTC(),
+		Bio:      pick(&d, bios), Following: int64(d.logUniform(10, 2000)),
 	}
-	if d.unit() < 0.4 {
+	if d.fraction() < 0.4 {
 		t.BioLink = "https://example.com/" + i.handle
 	}
-	final := scale.logBetween(1_500, 300_000) * d.logBetween(2, 40)
+	final := scale.logUniform(1_500, 300_000) * d.logUniform(2, 40)
 	age := float64(max(at.Unix()-t.JoinedAt.Unix(), 0) / 60 * 60)
 	followers := 10 + int64(final*(1-math.Pow(1+age/(200*day), -0.8)))
 	if i.platform == link.YouTube {
@@ -263,12 +263,12 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 	case FollowersHidden:
 		t.Followers = nil
 	}
-	for _, id := range w.uploads(i, at) {
+	for _, id := range w.uploadedIDs(i, at) {
 		v, _ := w.video(i.platform, id, at)
 		if state := v.stateAt(at); state == Private || state == Deleted {
 			continue
 		}
-		c := v.counts(at.Unix())
+		c := v.countsAt(at.Unix())
 		t.Videos++
 		t.Views += c.Views
 		if c.Likes != nil {
@@ -291,7 +291,7 @@ func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
 // listedVideos returns the ids of the videos in an account's list, newest first: all uploads that are neither deleted nor private.
 func (w *World) listedVideos(i identity, at time.Time) []string {
 	var list []string
-	for _, id := range w.uploads(i, at) {
+	for _, id := range w.uploadedIDs(i, at) {
 		v, _ := w.video(i.platform, id, at)
 		if state := v.stateAt(at); state == Public || state == Restricted {
 			list = append(list, id)
@@ -312,10 +312,10 @@ func (w *World) Find(p link.Platform, c Category) string {
 		if w.accountCategory(p, number) != AccountNormal {
 			continue
 		}
-		for _, id := range w.uploads(w.byNumber(p, number), at) {
+		for _, id := range w.uploadedIDs(w.accountByNumber(p, number), at) {
 			v, _ := w.video(p, id, at)
-			turns := c == TurnsPrivate || c == TurnsDeleted || c == Falling
-			if v.category == c && (!turns || v.turnsAt >= epoch+92*day) {
+			changes := c == BecomesPrivate || c == BecomesDeleted || c == Falling
+			if v.category == c && (!changes || v.changesAt >= epoch+92*day) {
 				return id
 			}
 		}
@@ -331,7 +331,7 @@ func (w *World) FindAccount(p link.Platform, c AccountCategory) string {
 	}
 	for number := uint32(1); number < findLimit; number++ {
 		if w.accountCategory(p, number) == c {
-			return w.byNumber(p, number).handle
+			return w.accountByNumber(p, number).handle
 		}
 	}
 	return ""
@@ -352,24 +352,24 @@ func (w *World) accountName(i identity) AccountName {
 // displayName returns a name such as "Mellow Baker" for a generated handle, and the capitalised handle for any other handle.
 func displayName(i identity) string {
 	if number, ok := numberOfHandle(i.platform, i.handle); ok && number == i.number {
-		return capital(adjectives[number>>26]) + " " + capital(nouns[number>>20&63])
+		return capitalise(adjectives[number>>26]) + " " + capitalise(nouns[number>>20&63])
 	}
-	return capital(i.handle)
+	return capitalise(i.handle)
 }
 
-// capital returns a text with its first letter in upper case.
-func capital(s string) string {
+// capitalise returns a text with its first letter in upper case.
+func capitalise(s string) string {
 	_, first := utf8.DecodeRuneInString(s)
 	return strings.ToUpper(s[:first]) + s[first:]
 }
 
-// title returns a random title: a caption, sometimes an emoji, and one to three hashtags. YouTube titles have at most 100 characters.
-func (w *World) title(p link.Platform, d *rng) string {
+// randomTitle returns a random title: a caption, sometimes an emoji, and one to three hashtags. YouTube titles have at most 100 characters.
+func (w *World) randomTitle(p link.Platform, d *rng) string {
 	title := pick(d, captions)
-	if d.unit() < 0.45 {
+	if d.fraction() < 0.45 {
 		title += " " + pick(d, emoji)
 	}
-	for range 1 + d.below(3) {
+	for range 1 + d.intBelow(3) {
 		title += " #" + pick(d, hashtags)
 	}
 	if p == link.YouTube && utf8.RuneCountInString(title) > 100 {
@@ -378,11 +378,11 @@ func (w *World) title(p link.Platform, d *rng) string {
 	return title
 }
 
-// length returns the random length of a video in seconds.
-func length(p link.Platform, c Category, d *rng) float64 {
-	seconds := d.logBetween(6, 90)
-	if kind := d.unit(); p == link.YouTube && kind < 0.15 {
-		seconds = d.logBetween(200, 3*3600)
+// randomLength returns the random length of a video in seconds.
+func randomLength(p link.Platform, c Category, d *rng) float64 {
+	seconds := d.logUniform(6, 90)
+	if kind := d.fraction(); p == link.YouTube && kind < 0.15 {
+		seconds = d.logUniform(200, 3*3600)
 	} else if kind > 0.99 {
 		seconds = 600
 	}
@@ -395,17 +395,17 @@ func length(p link.Platform, c Category, d *rng) float64 {
 	return math.Floor(seconds*1000) / 1000
 }
 
-// song returns the random song of a video: either an original sound of the author or a song of the list songs. It returns nil on YouTube.
-func (w *World) song(p link.Platform, owner identity, d *rng) *Song {
+// randomSong returns the random song of a video: either an original sound of the author or a song of the list songs. It returns nil on YouTube.
+func (w *World) randomSong(p link.Platform, owner identity, d *rng) *Song {
 	if p == link.YouTube {
 		return nil
 	}
 	var s Song
-	if d.unit() < 0.4 {
+	if d.fraction() < 0.4 {
 		own := rng{w.accountKey("song", p, owner.number)}
 		s = Song{ID: songID(p, own.next()), Title: "original sound - " + owner.handle, Artist: displayName(owner)}
 	} else {
-		index := d.below(len(songs))
+		index := d.intBelow(len(songs))
 		s = Song{ID: songID(p, hash(w.seed, "song", strconv.Itoa(index))), Title: songs[index][0], Artist: songs[index][1]}
 	}
 	if p == link.TikTok {

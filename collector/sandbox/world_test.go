@@ -226,14 +226,14 @@ func TestWorld_accountsUploadNewVideosRegularly(t *testing.T) {
 	w := newWorld(0)
 	for _, p := range link.Platforms {
 		for number := range uint32(300) {
-			i := w.byNumber(p, number)
+			i := w.accountByNumber(p, number)
 			if w.accountCategory(p, number) != AccountNormal {
 				continue
 			}
-			now := len(w.uploads(i, time.Unix(epoch, 0)))
+			now := len(w.uploadedIDs(i, time.Unix(epoch, 0)))
 			require.GreaterOrEqual(t, now, 5)
 			require.LessOrEqual(t, now, 51)
-			later := len(w.uploads(i, time.Unix(epoch+60*day, 0)))
+			later := len(w.uploadedIDs(i, time.Unix(epoch+60*day, 0)))
 			require.GreaterOrEqual(t, later, now+2)
 			require.LessOrEqual(t, later, now+41)
 		}
@@ -246,16 +246,16 @@ func TestWorld_findsAccountByHandleAndID(t *testing.T) {
 		w := newWorld(0)
 		p := anyPlatform().Draw(t, "platform")
 		number := rapid.Uint32().Draw(t, "number")
-		i := w.byNumber(p, number)
+		i := w.accountByNumber(p, number)
 		require.Equal(t, i.handle, w.Handle(p, number))
-		again, ok := w.byHandle(p, "@"+strings.ToUpper(i.handle))
+		again, ok := w.accountByHandle(p, "@"+strings.ToUpper(i.handle))
 		require.True(t, ok)
 		require.Equal(t, i, again)
-		again, ok = w.byID(p, i.id)
+		again, ok = w.accountByID(p, i.id)
 		require.True(t, ok)
 		require.Equal(t, i, again)
 		if p == link.Facebook {
-			again, ok = w.byHandle(p, i.handle+"~"+i.id)
+			again, ok = w.accountByHandle(p, i.handle+"~"+i.id)
 			require.True(t, ok)
 			require.Equal(t, i, again)
 		}
@@ -333,17 +333,17 @@ func TestWorld_findReturnsVideoAndAccountOfEveryCategory(t *testing.T) {
 				require.Regexp(t, `^1729[0-9]{15}$`, v.ShopProductID)
 			case Photo, Live:
 				require.Zero(t, v.LengthSeconds)
-			case TurnsPrivate, TurnsDeleted:
-				require.NotNil(t, v.TurnsAt)
-				was, _ := w.Video(p, id, v.TurnsAt.Add(-time.Second))
+			case BecomesPrivate, BecomesDeleted:
+				require.NotNil(t, v.ChangesAt)
+				was, _ := w.Video(p, id, v.ChangesAt.Add(-time.Second))
 				require.Equal(t, Public, was.State)
-				is, _ := w.Video(p, id, *v.TurnsAt)
-				require.Equal(t, map[Category]State{TurnsPrivate: Private, TurnsDeleted: Deleted}[c], is.State)
+				is, _ := w.Video(p, id, *v.ChangesAt)
+				require.Equal(t, map[Category]State{BecomesPrivate: Private, BecomesDeleted: Deleted}[c], is.State)
 			case Falling:
-				was, _ := w.Video(p, id, v.TurnsAt.Add(-time.Second))
-				is, _ := w.Video(p, id, *v.TurnsAt)
+				was, _ := w.Video(p, id, v.ChangesAt.Add(-time.Second))
+				is, _ := w.Video(p, id, *v.ChangesAt)
 				require.Less(t, is.Views, was.Views)
-				later, _ := w.Video(p, id, v.TurnsAt.AddDate(0, 0, 30))
+				later, _ := w.Video(p, id, v.ChangesAt.AddDate(0, 0, 30))
 				require.GreaterOrEqual(t, later.Views, is.Views)
 			}
 		}
@@ -365,9 +365,9 @@ func TestWorld_viralVideoGetsMoreViewsThanMostVideosOfAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	v, _ := w.video(link.TikTok, w.Find(link.TikTok, Viral), testNow)
-	i := w.byNumber(link.TikTok, v.account)
+	i := w.accountByNumber(link.TikTok, v.account)
 	higher := 0
-	others := w.uploads(i, testNow)
+	others := w.uploadedIDs(i, testNow)
 	for _, id := range others {
 		other, _ := w.video(link.TikTok, id, testNow)
 		if other.curve.final < v.curve.final/5 {
@@ -405,10 +405,10 @@ func TestWorld_historyHasCountsAtEndOfEachDay(t *testing.T) {
 	})
 	t.Run("history ends when the video is no longer available", func(t *testing.T) {
 		t.Parallel()
-		v, _ := w.Video(link.TikTok, w.Find(link.TikTok, TurnsDeleted), testNow)
-		points := w.HistoryTruth(link.TikTok, v.ID, v.UploadedAt, v.TurnsAt.AddDate(0, 0, 10))
+		v, _ := w.Video(link.TikTok, w.Find(link.TikTok, BecomesDeleted), testNow)
+		points := w.HistoryTruth(link.TikTok, v.ID, v.UploadedAt, v.ChangesAt.AddDate(0, 0, 10))
 		require.NotEmpty(t, points)
-		require.True(t, points[len(points)-1].At.Before(*v.TurnsAt))
+		require.True(t, points[len(points)-1].At.Before(*v.ChangesAt))
 		require.Nil(t, w.HistoryTruth(link.TikTok, "x", testNow, testNow))
 	})
 }
@@ -421,7 +421,7 @@ func TestWorld_titlesHaveHashtagsAndEmoji(t *testing.T) {
 		v, _ := w.Video(link.YouTube, exampleID(link.YouTube, i), testNow)
 		require.True(t, utf8.ValidString(v.Title))
 		require.LessOrEqual(t, utf8.RuneCountInString(v.Title), 100)
-		require.NotEmpty(t, tags(v.Title))
+		require.NotEmpty(t, hashtagsIn(v.Title))
 		for _, r := range v.Title {
 			if r > 0xffff {
 				wide++

@@ -34,13 +34,13 @@ var youtubeMethods = map[string]youtubeMethod{
 			"statistics", "status", "topicDetails",
 		},
 		owner:  []string{"fileDetails", "processingDetails", "suggestions"},
-		answer: (*Sandbox).youtubeVideos,
+		answer: (*Sandbox).serveYouTubeVideos,
 	},
 	"videos:batchGetStats": {
 		name: "videos.batchGetStats", bucket: bucketStats,
 		params: []string{"onBehalfOfContentOwner"},
 		parts:  []string{"contentDetails", "id", "snippet", "statistics"},
-		answer: (*Sandbox).youtubeStats,
+		answer: (*Sandbox).serveYouTubeStats,
 	},
 	"channels": {
 		name: "channels.list", bucket: bucketCommon,
@@ -51,13 +51,13 @@ var youtubeMethods = map[string]youtubeMethod{
 			"brandingSettings", "contentDetails", "id", "localizations", "snippet", "statistics", "status", "topicDetails",
 		},
 		owner:  []string{"auditDetails", "contentOwnerDetails"},
-		answer: (*Sandbox).youtubeChannels,
+		answer: (*Sandbox).serveYouTubeChannels,
 	},
 	"playlistItems": {
 		name: "playlistItems.list", bucket: bucketCommon,
 		params: []string{"maxResults", "onBehalfOfContentOwner", "pageToken", "playlistId", "videoId"},
 		parts:  []string{"contentDetails", "id", "snippet", "status"},
-		answer: (*Sandbox).youtubePlaylistItems,
+		answer: (*Sandbox).serveYouTubePlaylistItems,
 	},
 }
 
@@ -83,16 +83,16 @@ func (q youtubeRequest) wants(part string) bool { return slices.Contains(q.parts
 func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path string) {
 	name, _ := strings.CutPrefix(strings.TrimPrefix(path, "youtube/"), "v3/")
 	c := &call{r: r, now: s.clock(), source: sourceYouTube, method: path}
-	s.serve(w, c, youtubeErrors(), func(c *call) reply {
-		rep := s.youtube(c, name)
+	s.serve(w, c, youtubeFaultReplies(), func(c *call) reply {
+		rep := s.serveYouTubeMethod(c, name)
 		rep.pretty = c.r.URL.Query().Get("prettyPrint") != "false"
 		return rep
 	})
 }
 
-// youtube checks the key of a request, charges one quota unit, checks the parameters, and answers the request. The parameter name is the
+// serveYouTubeMethod checks the key of a request, charges one quota unit, checks the parameters, and answers the request. The parameter name is the
 // method's name in the path.
-func (s *Sandbox) youtube(c *call, name string) reply {
+func (s *Sandbox) serveYouTubeMethod(c *call, name string) reply {
 	m, ok := youtubeMethods[name]
 	if !ok || c.r.Method != http.MethodGet {
 		rep := googleError(http.StatusNotFound, "Method not found.", "notFound", "global", "", "", "NOT_FOUND")
@@ -101,28 +101,28 @@ func (s *Sandbox) youtube(c *call, name string) reply {
 	}
 	c.method = m.name
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
-	if rep, ok := youtubeKey(c.r, values); !ok {
+	if rep, ok := checkYouTubeKey(c.r, values); !ok {
 		return rep
 	}
 	for _, list := range values["id"] {
 		c.ids = append(c.ids, splitList(list)...)
 	}
 	// Every request with a valid key costs one unit, even if the request fails.
-	if !s.quota.charge(m.bucket, c.now) {
-		return youtubeErrors().quotaSpent()
+	if !s.quota.chargeYouTube(m.bucket, c.now) {
+		return youtubeFaultReplies().quotaSpent()
 	}
 	if err != nil {
 		return googleError(http.StatusBadRequest, "Request contains an invalid argument.", "badRequest", "global", "", "", "INVALID_ARGUMENT")
 	}
-	req, rep, ok := m.check(values, c.ids)
+	req, rep, ok := m.checkRequest(values, c.ids)
 	if !ok {
 		return rep
 	}
 	return finishYouTube(c.r, values, m.answer(s, c, req))
 }
 
-// youtubeKey returns true if a request has the valid API key, and otherwise false and Google's error.
-func youtubeKey(r *http.Request, values url.Values) (reply, bool) {
+// checkYouTubeKey returns true if a request has the valid API key, and otherwise false and Google's error.
+func checkYouTubeKey(r *http.Request, values url.Values) (reply, bool) {
 	key := values.Get("key")
 	if key == "" {
 		key = r.Header.Get("X-Goog-Api-Key")
@@ -149,15 +149,15 @@ func youtubeKey(r *http.Request, values url.Values) (reply, bool) {
 	return rep, false
 }
 
-// check returns the parsed parameters of a valid request and true, or YouTube's error and false. It refuses unknown and repeated
+// checkRequest returns the parsed parameters of a valid request and true, or YouTube's error and false. It refuses unknown and repeated
 // parameters, numbers out of range, unknown parts, and too many ids.
-func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, reply, bool) {
+func (m youtubeMethod) checkRequest(values url.Values, ids []string) (youtubeRequest, reply, bool) {
 	req := youtubeRequest{values: values}
 	fail := func(rep reply) (youtubeRequest, reply, bool) { return req, rep, false }
 	for _, name := range sortedKeys(values) {
 		known := slices.Contains(m.params, name) || slices.Contains(systemParams, name)
 		if name != "part" && name != "id" && (!known || len(values[name]) > 1) {
-			return fail(youtubeBad("unexpectedParameter", "The request specifies an unexpected parameter.", name, "parameter"))
+			return fail(youtubeInvalidRequest("unexpectedParameter", "The request specifies an unexpected parameter.", name, "parameter"))
 		}
 	}
 	if alt := values.Get("alt"); alt != "" && alt != "json" {
@@ -177,7 +177,7 @@ func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, r
 		req.parts = append(req.parts, splitList(list)...)
 	}
 	if len(req.parts) == 0 {
-		return fail(youtubeBad("missingRequiredParameter", "Required parameter: part", "part", "parameter"))
+		return fail(youtubeInvalidRequest("missingRequiredParameter", "Required parameter: part", "part", "parameter"))
 	}
 	for _, part := range req.parts {
 		if slices.Contains(m.owner, part) {
@@ -193,7 +193,7 @@ func (m youtubeMethod) check(values url.Values, ids []string) (youtubeRequest, r
 		}
 	}
 	if len(ids) > maxYouTubeIDs {
-		return fail(youtubeBad("invalidFilters", "The request specifies an invalid filter parameter.", "parameters.", "other"))
+		return fail(youtubeInvalidRequest("invalidFilters", "The request specifies an invalid filter parameter.", "parameters.", "other"))
 	}
 	return req, reply{}, true
 }
@@ -211,10 +211,10 @@ func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	case 1:
 		return given[0], nil
 	case 0:
-		rep := youtubeBad("missingRequiredParameter", "No filter selected. Expected one of: "+strings.Join(filters, ", "), "parameters.", "other")
+		rep := youtubeInvalidRequest("missingRequiredParameter", "No filter selected. Expected one of: "+strings.Join(filters, ", "), "parameters.", "other")
 		return "", &rep
 	}
-	rep := youtubeBad("incompatibleParameters", "Incompatible parameters specified in the request: "+strings.Join(given, ", "), "parameters.", "other")
+	rep := youtubeInvalidRequest("incompatibleParameters", "Incompatible parameters specified in the request: "+strings.Join(given, ", "), "parameters.", "other")
 	return "", &rep
 }
 
@@ -230,13 +230,13 @@ func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
 		if err != nil {
 			return googleError(http.StatusBadRequest, err.Error(), "invalidParameter", "global", "fields", "parameter", "")
 		}
-		rep.body = fields.apply(decoded(rep.bytes()))
+		rep.body = fields.selectFrom(decodeJSON(rep.encodeBody()))
 	}
 	tag := `"` + etag(rep.body) + `"`
 	if r.Header.Get("If-None-Match") == tag {
-		return reply{status: http.StatusNotModified}.with("ETag", tag)
+		return reply{status: http.StatusNotModified}.withHeader("ETag", tag)
 	}
-	return rep.with("ETag", tag).with("Cache-Control", "private")
+	return rep.withHeader("ETag", tag).withHeader("Cache-Control", "private")
 }
 
 // etag returns the ETag of a JSON value: a hash of its encoding.
@@ -267,8 +267,8 @@ func sortedKeys(values url.Values) []string {
 	return keys
 }
 
-// youtubeBad returns YouTube's error for a request with invalid parameters.
-func youtubeBad(reason, message, location, locationType string) reply {
+// youtubeInvalidRequest returns YouTube's error for a request with invalid parameters.
+func youtubeInvalidRequest(reason, message, location, locationType string) reply {
 	return googleError(http.StatusBadRequest, message, reason, "youtube.parameter", location, locationType, "")
 }
 
@@ -286,8 +286,8 @@ func googleError(code int, message, reason, domain, location, locationType, stat
 	return reply{status: code, body: object{"error": e}}
 }
 
-// youtubeErrors returns the answers of YouTube's API to calls with a fault.
-func youtubeErrors() errorReplies {
+// youtubeFaultReplies returns the answers of YouTube's API to calls with a fault.
+func youtubeFaultReplies() errorReplies {
 	return errorReplies{
 		rateLimited: func() reply {
 			return googleError(http.StatusTooManyRequests, "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user' of service 'youtube.googleapis.com'.",

@@ -12,8 +12,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// youtubeChannels answers channels.list.
-func (s *Sandbox) youtubeChannels(c *call, q youtubeRequest) reply {
+// serveYouTubeChannels answers channels.list.
+func (s *Sandbox) serveYouTubeChannels(c *call, q youtubeRequest) reply {
 	filter, bad := oneFilter(q.values, "id", "forHandle", "forUsername", "managedByMe", "mine", "mySubscribers", "categoryId")
 	if bad != nil {
 		return *bad
@@ -27,13 +27,13 @@ func (s *Sandbox) youtubeChannels(c *call, q youtubeRequest) reply {
 	switch filter {
 	case "id":
 		for _, id := range q.ids {
-			add(s.world.byID(link.YouTube, id))
+			add(s.world.accountByID(link.YouTube, id))
 		}
 	case "forHandle", "forUsername":
 		name := q.values.Get(filter)
 		c.ids = append(c.ids, name)
 		if filter == "forHandle" || !strings.HasPrefix(name, "@") {
-			add(s.world.byHandle(link.YouTube, name))
+			add(s.world.accountByHandle(link.YouTube, name))
 		}
 	case "categoryId":
 		return googleError(http.StatusNotFound, "The category identified in the request cannot be found.", "categoryNotFound", "youtube.channel", "categoryId", "parameter", "")
@@ -72,9 +72,9 @@ func youtubeChannel(t AccountTruth, q youtubeRequest) object {
 		item["contentDetails"] = object{"relatedPlaylists": object{"likes": "", "uploads": "UU" + strings.TrimPrefix(t.ID, "UC")}}
 	}
 	if q.wants("statistics") {
-		statistics := object{"viewCount": decimal(t.Views), "hiddenSubscriberCount": t.Followers == nil, "videoCount": decimal(t.Videos)}
+		statistics := object{"viewCount": decimalText(t.Views), "hiddenSubscriberCount": t.Followers == nil, "videoCount": decimalText(t.Videos)}
 		if t.Followers != nil {
-			statistics["subscriberCount"] = decimal(*t.Followers)
+			statistics["subscriberCount"] = decimalText(*t.Followers)
 		}
 		item["statistics"] = statistics
 	}
@@ -91,8 +91,8 @@ func youtubeChannel(t AccountTruth, q youtubeRequest) object {
 	return item
 }
 
-// youtubePlaylistItems answers playlistItems.list. The only playlists are the lists of uploads of channels.
-func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
+// serveYouTubePlaylistItems answers playlistItems.list. The only playlists are the lists of uploads of channels.
+func (s *Sandbox) serveYouTubePlaylistItems(c *call, q youtubeRequest) reply {
 	filter, bad := oneFilter(q.values, "id", "playlistId")
 	if bad != nil {
 		return *bad
@@ -106,7 +106,7 @@ func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
 		return googleError(http.StatusForbidden, "The request is not properly authorized to retrieve the requested playlist items.", "playlistItemsNotAccessible", "youtube.playlistItem", "", "", "")
 	}
 	suffix, isUploads := strings.CutPrefix(playlist, "UU")
-	owner, ok := s.world.byID(link.YouTube, "UC"+suffix)
+	owner, ok := s.world.accountByID(link.YouTube, "UC"+suffix)
 	var ids []string
 	if ok && isUploads && s.world.account(owner, c.now).State == Public {
 		ids = s.world.listedVideos(owner, c.now)
@@ -123,7 +123,7 @@ func (s *Sandbox) youtubePlaylistItems(c *call, q youtubeRequest) reply {
 	if token := q.values.Get("pageToken"); token != "" {
 		var forward bool
 		if start, forward, ok = readPageToken(token); !ok || start > len(ids) {
-			return youtubeBad("invalidPageToken", "The request specifies an invalid page token.", "pageToken", "parameter")
+			return youtubeInvalidRequest("invalidPageToken", "The request specifies an invalid page token.", "pageToken", "parameter")
 		}
 		if !forward {
 			start = max(start-size, 0)

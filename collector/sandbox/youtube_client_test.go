@@ -100,7 +100,7 @@ func TestGoogleClient_readsChannelsAndUploadsFromSandbox(t *testing.T) {
 	require.EqualValues(t, truth.Views, channel.Statistics.ViewCount)
 	require.Equal(t, "UU"+channel.Id[2:], channel.ContentDetails.RelatedPlaylists.Uploads)
 
-	byID, err := service.Channels.List([]string{"snippet"}).Id(channel.Id, r.World().byNumber(link.YouTube, 77).id).Do()
+	byID, err := service.Channels.List([]string{"snippet"}).Id(channel.Id, r.World().accountByNumber(link.YouTube, 77).id).Do()
 	require.NoError(t, err)
 	require.Len(t, byID.Items, 2)
 	byName, err := service.Channels.List([]string{"id"}).ForUsername("veritasium").Do()
@@ -141,18 +141,18 @@ func TestGoogleClient_readsErrorsFromSandbox(t *testing.T) {
 	require.Equal(t, "badRequest", failure.Errors[0].Reason)
 	require.Contains(t, failure.Details[0].(map[string]any)["reason"], "API_KEY_INVALID")
 
-	r.fault(t, `{"source":"youtube","fault":"quota_spent","count":1}`)
+	r.setFault(t, `{"source":"youtube","fault":"quota_spent","count":1}`)
 	failure = request(service)
 	require.Equal(t, http.StatusForbidden, failure.Code)
 	require.Equal(t, "quotaExceeded", failure.Errors[0].Reason)
 
-	r.fault(t, `{"source":"youtube","fault":"rate_limited","count":1,"retry_after":7}`)
+	r.setFault(t, `{"source":"youtube","fault":"rate_limited","count":1,"retry_after":7}`)
 	failure = request(service)
 	require.Equal(t, http.StatusTooManyRequests, failure.Code)
 	require.Equal(t, "rateLimitExceeded", failure.Errors[0].Reason)
 	require.Equal(t, "7", failure.Header.Get("Retry-After"))
 
-	r.fault(t, `{"source":"youtube","fault":"server_error","count":1}`)
+	r.setFault(t, `{"source":"youtube","fault":"server_error","count":1}`)
 	failure = request(service)
 	require.Equal(t, http.StatusServiceUnavailable, failure.Code)
 	require.Equal(t, "backendError", failure.Errors[0].Reason)

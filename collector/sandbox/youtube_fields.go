@@ -12,22 +12,22 @@ type fields map[string]fields
 // parseFields parses a field mask. An error contains the text of the mask from its first invalid character on.
 func parseFields(mask string) (fields, error) {
 	out := fields{}
-	rest, err := out.parse(mask)
+	rest, err := out.addMembers(mask)
 	if err == nil && rest != "" {
-		err = badSelection(rest)
+		err = invalidFieldMask(rest)
 	}
 	return out, err
 }
 
-// badSelection returns Google's error for an invalid field mask. The parameter invalid is the text of the mask from its first invalid
+// invalidFieldMask returns Google's error for an invalid field mask. The parameter invalid is the text of the mask from its first invalid
 // character on.
-func badSelection(invalid string) error {
+func invalidFieldMask(invalid string) error {
 	return fmt.Errorf("Invalid field selection %s", invalid) //nolint:staticcheck // Google's wording
 }
 
-// parse parses a field mask and adds its members to f. It stops at a closing parenthesis that has no opening parenthesis in mask. The
+// addMembers parses a field mask and adds its members to f. It stops at a closing parenthesis that has no opening parenthesis in mask. The
 // result rest is the text from that parenthesis on, or "" at the end of the mask.
-func (f fields) parse(mask string) (rest string, err error) {
+func (f fields) addMembers(mask string) (rest string, err error) {
 	for {
 		end := strings.IndexAny(mask, ",/()")
 		if end < 0 {
@@ -35,7 +35,7 @@ func (f fields) parse(mask string) (rest string, err error) {
 		}
 		name := strings.TrimSpace(mask[:end])
 		if name == "" {
-			return "", badSelection(mask)
+			return "", invalidFieldMask(mask)
 		}
 		below := f[name]
 		if below == nil {
@@ -51,18 +51,18 @@ func (f fields) parse(mask string) (rest string, err error) {
 			}
 			name = strings.TrimSpace(mask[1 : 1+end])
 			if name == "" {
-				return "", badSelection(mask)
+				return "", invalidFieldMask(mask)
 			}
 			next := fields{}
 			below[name] = next
 			below, mask = next, mask[1+end:]
 		}
 		if strings.HasPrefix(mask, "(") {
-			if mask, err = below.parse(mask[1:]); err != nil {
+			if mask, err = below.addMembers(mask[1:]); err != nil {
 				return "", err
 			}
 			if !strings.HasPrefix(mask, ")") {
-				return "", badSelection("(")
+				return "", invalidFieldMask("(")
 			}
 			mask = mask[1:]
 		}
@@ -73,13 +73,13 @@ func (f fields) parse(mask string) (rest string, err error) {
 	}
 }
 
-// apply returns the parts of a decoded JSON value that the mask selects. It applies the mask to each element of a list.
-func (f fields) apply(value any) any {
+// selectFrom returns the parts of a decoded JSON value that the mask selects. It applies the mask to each element of a list.
+func (f fields) selectFrom(value any) any {
 	switch v := value.(type) {
 	case []any:
 		out := make([]any, len(v))
 		for i, element := range v {
-			out[i] = f.apply(element)
+			out[i] = f.selectFrom(element)
 		}
 		return out
 	case object:
@@ -93,7 +93,7 @@ func (f fields) apply(value any) any {
 				continue
 			}
 			if len(below) > 0 {
-				member = below.apply(member)
+				member = below.selectFrom(member)
 			}
 			out[name] = member
 		}

@@ -20,12 +20,12 @@ func TestYouTube_returnsVideosInFormatOfYouTubeAPI(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	item := func(c Category, part string) object {
-		body := r.youtube(t, "videos", "part", part, "id", r.World().Find(link.YouTube, c)).json(t)
-		return at(t, body, "items", 0).(object)
+		body := r.getYouTube(t, "videos", "part", part, "id", r.World().Find(link.YouTube, c)).decodeJSON(t)
+		return valueAt(t, body, "items", 0).(object)
 	}
 	t.Run("counts are decimal strings", func(t *testing.T) {
 		t.Parallel()
-		statistics := at(t, item(Normal, "statistics"), "statistics").(object)
+		statistics := valueAt(t, item(Normal, "statistics"), "statistics").(object)
 		for _, name := range []string{"viewCount", "likeCount", "commentCount"} {
 			require.Regexp(t, `^[1-9][0-9]*$`, statistics[name])
 		}
@@ -37,28 +37,28 @@ func TestYouTube_returnsVideosInFormatOfYouTubeAPI(t *testing.T) {
 	})
 	t.Run("hidden likes are absent", func(t *testing.T) {
 		t.Parallel()
-		require.NotContains(t, at(t, item(HiddenLikes, "statistics"), "statistics"), "likeCount")
+		require.NotContains(t, valueAt(t, item(HiddenLikes, "statistics"), "statistics"), "likeCount")
 	})
 	t.Run("disabled comments are absent", func(t *testing.T) {
 		t.Parallel()
-		require.NotContains(t, at(t, item(CommentsOff, "statistics"), "statistics"), "commentCount")
+		require.NotContains(t, valueAt(t, item(CommentsOff, "statistics"), "statistics"), "commentCount")
 	})
 	t.Run("a live broadcast has duration P0D", func(t *testing.T) {
 		t.Parallel()
-		require.Equal(t, "P0D", at(t, item(Live, "contentDetails"), "contentDetails", "duration"))
-		require.Equal(t, "live", at(t, item(Live, "snippet"), "snippet", "liveBroadcastContent"))
+		require.Equal(t, "P0D", valueAt(t, item(Live, "contentDetails"), "contentDetails", "duration"))
+		require.Equal(t, "live", valueAt(t, item(Live, "snippet"), "snippet", "liveBroadcastContent"))
 	})
 	t.Run("unavailable videos are left out without an error", func(t *testing.T) {
 		t.Parallel()
 		r := newTestServer(t)
-		gone, private := r.World().Find(link.YouTube, TurnsDeleted), r.World().Find(link.YouTube, TurnsPrivate)
+		gone, private := r.World().Find(link.YouTube, BecomesDeleted), r.World().Find(link.YouTube, BecomesPrivate)
 		list := func() []any {
-			return r.youtube(t, "videos", "part", "id", "id", gone+",dQw4w9WgXcQ,"+private+",not-an-id,dQw4w9WgXcQ").json(t)["items"].([]any)
+			return r.getYouTube(t, "videos", "part", "id", "id", gone+",dQw4w9WgXcQ,"+private+",not-an-id,dQw4w9WgXcQ").decodeJSON(t)["items"].([]any)
 		}
 		require.Len(t, list(), 3)
 		r.do(t, http.MethodPut, "/_control/clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		require.Len(t, list(), 1)
-		stats := r.youtube(t, "videos:batchGetStats", "part", "id", "id", gone+","+private).json(t)
+		stats := r.getYouTube(t, "videos:batchGetStats", "part", "id", "id", gone+","+private).decodeJSON(t)
 		require.Empty(t, stats["items"])
 	})
 	t.Run("a batch has up to 50 ids", func(t *testing.T) {
@@ -67,10 +67,10 @@ func TestYouTube_returnsVideosInFormatOfYouTubeAPI(t *testing.T) {
 		for i := range 51 {
 			ids = append(ids, exampleID(link.YouTube, i))
 		}
-		require.NotEmpty(t, r.youtube(t, "videos", "part", "id", "id", strings.Join(ids[:50], ",")).json(t)["items"])
-		a := r.youtube(t, "videos", "part", "id", "id", strings.Join(ids, ","))
+		require.NotEmpty(t, r.getYouTube(t, "videos", "part", "id", "id", strings.Join(ids[:50], ",")).decodeJSON(t)["items"])
+		a := r.getYouTube(t, "videos", "part", "id", "id", strings.Join(ids, ","))
 		require.Equal(t, http.StatusBadRequest, a.StatusCode)
-		require.Equal(t, "invalidFilters", at(t, a.json(t), "error", "errors", 0, "reason"))
+		require.Equal(t, "invalidFilters", valueAt(t, a.decodeJSON(t), "error", "errors", 0, "reason"))
 	})
 }
 
@@ -120,11 +120,11 @@ func TestYouTube_refusesInvalidRequests(t *testing.T) {
 			t.Parallel()
 			a := r.do(t, http.MethodGet, "/youtube/youtube/v3/"+c.path, "")
 			require.Equal(t, c.status, a.StatusCode, a.text)
-			body := a.json(t)
-			require.Equal(t, json.Number(fmt.Sprint(c.status)), at(t, body, "error", "code"))
-			require.Equal(t, c.reason, at(t, body, "error", "errors", 0, "reason"))
-			require.NotEmpty(t, at(t, body, "error", "message"))
-			require.NotEmpty(t, at(t, body, "error", "errors", 0, "domain"))
+			body := a.decodeJSON(t)
+			require.Equal(t, json.Number(fmt.Sprint(c.status)), valueAt(t, body, "error", "code"))
+			require.Equal(t, c.reason, valueAt(t, body, "error", "errors", 0, "reason"))
+			require.NotEmpty(t, valueAt(t, body, "error", "message"))
+			require.NotEmpty(t, valueAt(t, body, "error", "errors", 0, "domain"))
 		})
 	}
 }
@@ -133,20 +133,20 @@ func TestYouTube_returnsChannelsOfEveryCategory(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	channel := func(c AccountCategory) object {
-		return r.youtube(t, "channels", "part", "snippet,statistics", "forHandle", "@"+r.World().FindAccount(link.YouTube, c)).json(t)
+		return r.getYouTube(t, "channels", "part", "snippet,statistics", "forHandle", "@"+r.World().FindAccount(link.YouTube, c)).decodeJSON(t)
 	}
-	require.NotContains(t, at(t, channel(AccountNoHandle), "items", 0, "snippet"), "customUrl")
-	hidden := at(t, channel(FollowersHidden), "items", 0, "statistics").(object)
+	require.NotContains(t, valueAt(t, channel(AccountNoHandle), "items", 0, "snippet"), "customUrl")
+	hidden := valueAt(t, channel(FollowersHidden), "items", 0, "statistics").(object)
 	require.Equal(t, true, hidden["hiddenSubscriberCount"])
 	require.NotContains(t, hidden, "subscriberCount")
 	gone := channel(AccountGone)
 	require.NotContains(t, gone, "items", "channels.list has no items if nothing is found")
-	require.Equal(t, json.Number("0"), at(t, gone, "pageInfo", "totalResults"))
+	require.Equal(t, json.Number("0"), valueAt(t, gone, "pageInfo", "totalResults"))
 	for _, c := range []AccountCategory{AccountGone, AccountEmpty} {
 		truth, _ := r.World().Account(link.YouTube, r.World().FindAccount(link.YouTube, c), testNow)
-		require.Equal(t, http.StatusNotFound, r.youtube(t, "playlistItems", "part", "id", "playlistId", "UU"+truth.ID[2:]).StatusCode)
+		require.Equal(t, http.StatusNotFound, r.getYouTube(t, "playlistItems", "part", "id", "playlistId", "UU"+truth.ID[2:]).StatusCode)
 	}
-	require.NotContains(t, r.youtube(t, "channels", "part", "id", "id", "UCtooshort").json(t), "items")
+	require.NotContains(t, r.getYouTube(t, "channels", "part", "id", "id", "UCtooshort").decodeJSON(t), "items")
 }
 
 func TestYouTube_pageTokensSelectNextAndPreviousPage(t *testing.T) {
@@ -154,13 +154,13 @@ func TestYouTube_pageTokensSelectNextAndPreviousPage(t *testing.T) {
 	r := newTestServer(t)
 	truth, _ := r.World().Account(link.YouTube, "pagetest", testNow)
 	list := "UU" + truth.ID[2:]
-	first := r.youtube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2").json(t)
+	first := r.getYouTube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2").decodeJSON(t)
 	require.NotContains(t, first, "prevPageToken")
-	second := r.youtube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2", "pageToken", first["nextPageToken"].(string)).json(t)
+	second := r.getYouTube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2", "pageToken", first["nextPageToken"].(string)).decodeJSON(t)
 	require.NotEqual(t, first["items"], second["items"])
-	back := r.youtube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2", "pageToken", second["prevPageToken"].(string)).json(t)
+	back := r.getYouTube(t, "playlistItems", "part", "contentDetails", "playlistId", list, "maxResults", "2", "pageToken", second["prevPageToken"].(string)).decodeJSON(t)
 	require.Equal(t, first["items"], back["items"])
-	require.Len(t, r.youtube(t, "playlistItems", "part", "id", "playlistId", list).json(t)["items"], 5, "the default size of a page is 5")
+	require.Len(t, r.getYouTube(t, "playlistItems", "part", "id", "playlistId", list).decodeJSON(t)["items"], 5, "the default size of a page is 5")
 }
 
 func TestYouTube_listsNewUploadsAfterClockAdvances(t *testing.T) {
@@ -168,7 +168,7 @@ func TestYouTube_listsNewUploadsAfterClockAdvances(t *testing.T) {
 	r := newTestServer(t)
 	truth, _ := r.World().Account(link.YouTube, "pagetest", testNow)
 	total := func() string {
-		return at(t, r.youtube(t, "playlistItems", "part", "id", "playlistId", "UU"+truth.ID[2:]).json(t), "pageInfo", "totalResults").(json.Number).String()
+		return valueAt(t, r.getYouTube(t, "playlistItems", "part", "id", "playlistId", "UU"+truth.ID[2:]).decodeJSON(t), "pageInfo", "totalResults").(json.Number).String()
 	}
 	before := total()
 	r.do(t, http.MethodPut, "/_control/clock", `{"now":"2027-02-21T08:00:00Z"}`)
@@ -241,7 +241,7 @@ func TestReadPageToken_acceptsOnlyTokensOfPageToken(t *testing.T) {
 
 func TestFieldMask_selectsMembersOfResponse(t *testing.T) {
 	t.Parallel()
-	body := decoded([]byte(`{"kind":"k","items":[{"id":"a","s":{"v":1,"l":2}},{"id":"b","s":{"v":3}}],"n":{"x":1}}`))
+	body := decodeJSON([]byte(`{"kind":"k","items":[{"id":"a","s":{"v":1,"l":2}},{"id":"b","s":{"v":3}}],"n":{"x":1}}`))
 	for mask, want := range map[string]string{
 		"kind":              `{"kind":"k"}`,
 		"items/id":          `{"items":[{"id":"a"},{"id":"b"}]}`,
@@ -253,7 +253,7 @@ func TestFieldMask_selectsMembersOfResponse(t *testing.T) {
 	} {
 		f, err := parseFields(mask)
 		require.NoError(t, err, mask)
-		got, err := json.Marshal(f.apply(body))
+		got, err := json.Marshal(f.selectFrom(body))
 		require.NoError(t, err)
 		require.JSONEq(t, want, string(got), mask)
 	}

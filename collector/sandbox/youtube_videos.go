@@ -9,8 +9,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// youtubeVideos answers videos.list. It leaves out private, deleted and unknown videos without an error.
-func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
+// serveYouTubeVideos answers videos.list. It leaves out private, deleted and unknown videos without an error.
+func (s *Sandbox) serveYouTubeVideos(c *call, q youtubeRequest) reply {
 	filter, bad := oneFilter(q.values, "id", "chart", "myRating")
 	if bad != nil {
 		return *bad
@@ -21,11 +21,11 @@ func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
 	case filter == "myRating":
 		return googleError(http.StatusUnauthorized, "Login Required.", "authError", "global", "Authorization", "header", "UNAUTHENTICATED")
 	case q.values.Has("maxResults") || q.values.Has("pageToken"):
-		return youtubeBad("incompatibleParameters", "Incompatible parameters specified in the request: id, maxResults, pageToken", "parameters.", "other")
+		return youtubeInvalidRequest("incompatibleParameters", "Incompatible parameters specified in the request: id, maxResults, pageToken", "parameters.", "other")
 	}
 	items := []object{}
 	for _, id := range q.ids {
-		if t, ok := s.visible(link.YouTube, id, c.now); ok {
+		if t, ok := s.visibleVideo(link.YouTube, id, c.now); ok {
 			items = append(items, youtubeVideo(t, q))
 		}
 	}
@@ -35,8 +35,8 @@ func (s *Sandbox) youtubeVideos(c *call, q youtubeRequest) reply {
 	}}
 }
 
-// visible returns the data of a video at the given time, and true if the video is then public or age-restricted.
-func (s *Sandbox) visible(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
+// visibleVideo returns the data of a video at the given time, and true if the video is then public or age-restricted.
+func (s *Sandbox) visibleVideo(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
 	t, ok := s.world.Video(p, id, at)
 	return t, ok && (t.State == Public || t.State == Restricted)
 }
@@ -54,7 +54,7 @@ func youtubeVideo(t VideoTruth, q youtubeRequest) object {
 		item["snippet"] = object{
 			"publishedAt": t.UploadedAt.Format(time.RFC3339), "channelId": t.Account.ID, "title": t.Title,
 			"description": description, "thumbnails": youtubeThumbnails(t.ID), "channelTitle": t.Account.Name,
-			"tags": tags(t.Title), "categoryId": "22", "liveBroadcastContent": broadcast,
+			"tags": hashtagsIn(t.Title), "categoryId": "22", "liveBroadcastContent": broadcast,
 			"localized": object{"title": t.Title, "description": description}, "defaultAudioLanguage": "en",
 		}
 	}
@@ -82,7 +82,7 @@ func youtubeVideo(t VideoTruth, q youtubeRequest) object {
 		item["player"] = object{"embedHtml": fmt.Sprintf(`<iframe width="480" height="270" src="//www.youtube.com/embed/%s"></iframe>`, t.ID)}
 	}
 	if q.wants("liveStreamingDetails") && live {
-		item["liveStreamingDetails"] = object{"actualStartTime": t.UploadedAt.Format(time.RFC3339), "concurrentViewers": decimal(1 + t.Views/100)}
+		item["liveStreamingDetails"] = object{"actualStartTime": t.UploadedAt.Format(time.RFC3339), "concurrentViewers": decimalText(1 + t.Views/100)}
 	}
 	if q.wants("recordingDetails") {
 		item["recordingDetails"] = object{}
@@ -99,24 +99,24 @@ func youtubeVideo(t VideoTruth, q youtubeRequest) object {
 
 // youtubeStatistics returns the counts of a video as the member "statistics", without hidden counts.
 func youtubeStatistics(t VideoTruth) object {
-	statistics := object{"viewCount": decimal(t.Views)}
+	statistics := object{"viewCount": decimalText(t.Views)}
 	if t.Likes != nil {
-		statistics["likeCount"] = decimal(*t.Likes)
+		statistics["likeCount"] = decimalText(*t.Likes)
 	}
 	if t.Comments != nil {
-		statistics["commentCount"] = decimal(*t.Comments)
+		statistics["commentCount"] = decimalText(*t.Comments)
 	}
 	return statistics
 }
 
-// youtubeStats answers videos.batchGetStats.
-func (s *Sandbox) youtubeStats(c *call, q youtubeRequest) reply {
+// serveYouTubeStats answers videos.batchGetStats.
+func (s *Sandbox) serveYouTubeStats(c *call, q youtubeRequest) reply {
 	if _, bad := oneFilter(q.values, "id"); bad != nil {
 		return *bad
 	}
 	items := []object{}
 	for _, id := range q.ids {
-		t, ok := s.visible(link.YouTube, id, c.now)
+		t, ok := s.visibleVideo(link.YouTube, id, c.now)
 		if !ok {
 			continue
 		}
@@ -140,8 +140,8 @@ func (s *Sandbox) youtubeStats(c *call, q youtubeRequest) reply {
 // video in ten has a random fraction of a second, which videos.list does not show.
 func protobufDuration(t VideoTruth) string {
 	d := rng{hash(0, "fraction", t.ID)}
-	if t.LengthSeconds > 0 && d.unit() < 0.1 {
-		return fmt.Sprintf("%d.%03ds", int64(t.LengthSeconds), 1+d.below(999))
+	if t.LengthSeconds > 0 && d.fraction() < 0.1 {
+		return fmt.Sprintf("%d.%03ds", int64(t.LengthSeconds), 1+d.intBelow(999))
 	}
 	return fmt.Sprintf("%ds", int64(t.LengthSeconds))
 }
@@ -181,8 +181,8 @@ func youtubeThumbnails(id string) object {
 	}
 }
 
-// tags returns the hashtags in a title, without "#".
-func tags(title string) []string {
+// hashtagsIn returns the hashtags in a title, without "#".
+func hashtagsIn(title string) []string {
 	out := []string{}
 	for word := range strings.FieldsSeq(title) {
 		if tag, ok := strings.CutPrefix(word, "#"); ok {

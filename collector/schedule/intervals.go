@@ -23,9 +23,9 @@ const (
 // fast are fetched at least four times a day, unless the interval is longer than a day.
 type Intervals map[queue.Lane]time.Duration
 
-// of returns the interval of a lane, or DefaultInterval if the lane has no entry. The interactive lane needs no entry, because a target
+// intervalOf returns the interval of a lane, or DefaultInterval if the lane has no entry. The interactive lane needs no entry, because a target
 // leaves this lane after one fetch.
-func (i Intervals) of(lane queue.Lane) time.Duration {
+func (i Intervals) intervalOf(lane queue.Lane) time.Duration {
 	if interval, ok := i[lane]; ok {
 		return interval
 	}

@@ -55,8 +55,8 @@ func After(t queue.Target, wait time.Duration, now time.Time) time.Time {
 		return now.Add(Jitter(wait))
 	}
 	earliest := now.Add(wait - 12*time.Hour)
-	if slot := slotOn(t, store.DateOf(earliest)); !slot.Before(earliest) {
+	if slot := firstFetchOn(t, store.DateOf(earliest)); !slot.Before(earliest) {
 		return slot
 	}
-	return slotOn(t, store.DateOf(earliest)+1)
+	return firstFetchOn(t, store.DateOf(earliest)+1)
 }

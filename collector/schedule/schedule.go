@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	newVideo  = 3 * 24 * time.Hour  // a video below this age is fast, because the counts of a video change most in its first days
-	slowVideo = 30 * 24 * time.Hour // a video below this age is never slow, however little its views change
+	newVideo  = 3 * 24 * time.Hour  // a video below this age has the pace fast, because the counts of a video change most in its first days
+	slowVideo = 30 * 24 * time.Hour // a video below this age never has the pace slow, however little its views change
 	// fastGrowth and slowGrowth are fractions of a video's views, and fastViews is a number of views. A video is fast if its views grow by at
 	// least fastGrowth a day and by at least fastViews a day. A video is slow if its views grow by less than slowGrowth a day.
 	fastGrowth = 0.1
@@ -65,21 +65,21 @@ func PaceOf(t queue.Target, f *ingest.VideoFacts, now time.Time) queue.Pace {
 // a day start at the target's fixed second of the day and are spread evenly over the day. A late fetch therefore does not delay the
 // following fetches.
 func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
-	today, every := store.DateOf(now), p.days(t.BaseLane, pace)
+	today, every := store.DateOf(now), p.daysBetweenFetchDays(t.BaseLane, pace)
 	day := today + 1
-	for fetchDays(t, day, every) == fetchDays(t, today, every) {
+	for countFetchDays(t, day, every) == countFetchDays(t, today, every) {
 		day++
 	}
-	next := slotOn(t, day)
+	next := firstFetchOn(t, day)
 	// The mean number of fetches a day is rounded up or down for each target. If it is 2.7, seven of ten targets have three fetches a day, and
 	// the others have two.
-	fetches := int(p.fetches(t.BaseLane, pace) + fraction(t, "turn"))
+	fetches := int(p.fetchesOnFetchDay(t.BaseLane, pace) + fraction(t, "turn"))
 	if fetches <= 1 {
 		return next
 	}
 	apart := 24 * time.Hour / time.Duration(fetches)
 	soonest := now.Add(apart / 2) // the next fetch must be more than half an interval later, because the last fetch may have been before its scheduled time
-	for _, slot := range []time.Time{slotOn(t, today-1), slotOn(t, today)} {
+	for _, slot := range []time.Time{firstFetchOn(t, today-1), firstFetchOn(t, today)} {
 		for k := range fetches {
 			if at := slot.Add(time.Duration(k) * apart); at.After(soonest) && at.Before(next) {
 				return at
@@ -109,26 +109,26 @@ func (p Plan) Interval(t queue.Target) time.Duration {
 // enough. The parameter now is the time of the fetch. Details are fetched once in detailsDays days. Targets with similar times of the day
 // have the same day for details, so that one call can fetch the details of many targets.
 func NeedsDetails(t queue.Target, now time.Time) bool {
-	return t.DetailsAt == nil || detailsUntil(t, now) > detailsUntil(t, t.DetailsAt.Time())
+	return t.DetailsAt == nil || countDetailsFetches(t, now) > countDetailsFetches(t, t.DetailsAt.Time())
 }
 
-// detailsUntil returns how many fetches of the target's details were scheduled between 1970 and the time end.
-func detailsUntil(t queue.Target, end time.Time) int64 {
+// countDetailsFetches returns how many fetches of the target's details were scheduled between 1970 and the time end.
+func countDetailsFetches(t queue.Target, end time.Time) int64 {
 	const day, early = 24 * 60 * 60, 60 * 60 // in seconds; a fetch less than an hour (the constant early) before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
 	own := detailsDays * slot / day // number of the day, within each period of detailsDays, on which the details of the target are fetched
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)
 }
 
-// fetchDays returns on how many days from 1970 to the given day at least one fetch of the target is scheduled. The parameter interval is
+// countFetchDays returns on how many days from 1970 to the given day at least one fetch of the target is scheduled. The parameter interval is
 // the mean number of days between two of these days. A hash of the target decides which days they are, so that the targets are spread over
 // the days.
-func fetchDays(t queue.Target, day store.Date, interval float64) float64 {
+func countFetchDays(t queue.Target, day store.Date, interval float64) float64 {
 	return math.Floor((float64(day) + fraction(t, "day")*interval) / interval)
 }
 
-// slotOn returns the time at which the first fetch of the target on the given day is scheduled.
-func slotOn(t queue.Target, day store.Date) time.Time {
+// firstFetchOn returns the time at which the first fetch of the target on the given day is scheduled.
+func firstFetchOn(t queue.Target, day store.Date) time.Time {
 	return day.Time().Add(queue.SlotOf(t.Platform, t.ExternalID))
 }
 

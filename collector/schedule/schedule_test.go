@@ -152,7 +152,7 @@ func TestThrottle_reducesTheFetchesOfOneLaneAfterTheOther(t *testing.T) {
 		order := []float64{}
 		for _, lane := range throttledLanes {
 			for stage := range stages {
-				order = append(order, more.stage(stage, lane))
+				order = append(order, more.stageProgress(stage, lane))
 			}
 		}
 		for i := 1; i < len(order); i++ {
@@ -161,8 +161,8 @@ func TestThrottle_reducesTheFetchesOfOneLaneAfterTheOther(t *testing.T) {
 			}
 		}
 	})
-	require.InDelta(t, 7, Plan{Throttle: MaxThrottle}.days(queue.LanePremium, queue.PaceFast), 0)
-	require.InDelta(t, 1, Plan{}.days(queue.LaneFree, queue.PaceSlow), 0)
+	require.InDelta(t, 7, Plan{Throttle: MaxThrottle}.daysBetweenFetchDays(queue.LanePremium, queue.PaceFast), 0)
+	require.InDelta(t, 1, Plan{}.daysBetweenFetchDays(queue.LaneFree, queue.PaceSlow), 0)
 }
 
 func TestPaceOf_dependsOnTheAgeOfTheVideoAndTheGrowthOfItsViews(t *testing.T) {
@@ -225,10 +225,10 @@ func TestFit_returnsTheSmallestSufficientThrottle(t *testing.T) {
 		for _, pool := range [][]Need{needs[:2], needs[2:]} {
 			s := got[pool[0].Group]
 			if s < MaxThrottle {
-				require.True(rt, fits(pool, supply, Plan{Throttle: s}), "the budgets must be large enough for the fetches of the plan")
+				require.True(rt, supplySuffices(pool, supply, Plan{Throttle: s}), "the budgets must be large enough for the fetches of the plan")
 			}
 			if s > 0 {
-				require.False(rt, fits(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "a smaller throttle must not be enough for the budgets")
+				require.False(rt, supplySuffices(pool, supply, Plan{Throttle: s - Throttle(1.0/128)}), "a smaller throttle must not be enough for the budgets")
 			}
 		}
 	})

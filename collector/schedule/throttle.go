@@ -33,13 +33,13 @@ var MaxThrottle = Throttle(stages * len(throttledLanes))
 // throttleStep is the precision of Fit: the throttles that it returns are multiples of throttleStep.
 const throttleStep Throttle = 1.0 / 256
 
-// stage returns how far the throttle s applies a stage to a lane, from 0 (not at all) to 1 (completely).
-func (s Throttle) stage(stage int, lane queue.Lane) float64 {
+// stageProgress returns how far the throttle s applies a stage to a lane, from 0 (not at all) to 1 (completely).
+func (s Throttle) stageProgress(stageProgress int, lane queue.Lane) float64 {
 	at := slices.Index(throttledLanes, lane)
 	if at < 0 {
 		at = len(throttledLanes) - 1 // the interactive lane is not listed and is throttled like the premium lane
 	}
-	return min(1, max(0, float64(s)-float64(at*stages+stage)))
+	return min(1, max(0, float64(s)-float64(at*stages+stageProgress)))
 }
 
 // Plan has the settings that decide how often targets are fetched.
@@ -48,30 +48,30 @@ type Plan struct {
 	Throttle  Throttle
 }
 
-// days returns the mean number of days from one day on which a target is fetched to the next such day. The result is between 1 and
+// daysBetweenFetchDays returns the mean number of days from one day on which a target is fetched to the next such day. The result is between 1 and
 // longestDays.
-func (p Plan) days(lane queue.Lane, pace queue.Pace) float64 {
+func (p Plan) daysBetweenFetchDays(lane queue.Lane, pace queue.Pace) float64 {
 	stage := stageAll
 	if pace == queue.PaceSlow {
 		stage = stageSlow
 	}
-	usual := max(1, p.Intervals.of(lane).Hours()/24)
-	return usual + (longestDays-usual)*p.Throttle.stage(stage, lane)
+	usual := max(1, p.Intervals.intervalOf(lane).Hours()/24)
+	return usual + (longestDays-usual)*p.Throttle.stageProgress(stage, lane)
 }
 
-// fetches returns how many times a target is fetched, on average, on a day on which it is fetched at all.
-func (p Plan) fetches(lane queue.Lane, pace queue.Pace) float64 {
-	interval := p.Intervals.of(lane)
+// fetchesOnFetchDay returns how many times a target is fetched, on average, on a day on which it is fetched at all.
+func (p Plan) fetchesOnFetchDay(lane queue.Lane, pace queue.Pace) float64 {
+	interval := p.Intervals.intervalOf(lane)
 	usual := max(1, 24/interval.Hours())
 	if pace == queue.PaceFast && interval <= DefaultInterval {
 		usual = max(usual, fastFetches)
 	}
-	return usual - (usual-1)*p.Throttle.stage(stageFast, lane)
+	return usual - (usual-1)*p.Throttle.stageProgress(stageFast, lane)
 }
 
 // PerDay returns the mean number of fetches per day of a target with the given lane (its priority) and pace (how fast its views change).
 func (p Plan) PerDay(lane queue.Lane, pace queue.Pace) float64 {
-	return p.fetches(lane, pace) / p.days(lane, pace)
+	return p.fetchesOnFetchDay(lane, pace) / p.daysBetweenFetchDays(lane, pace)
 }
 
 // Group identifies a set of targets that have the same throttle: the videos or the accounts of one platform.
@@ -97,7 +97,7 @@ func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
 		pool, rest := splitConnected(needs, supply)
-		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool { return fits(pool, supply, Plan{intervals, Throttle(n) * throttleStep}) })
+		smallest := sort.Search(int(MaxThrottle/throttleStep), func(n int) bool { return supplySuffices(pool, supply, Plan{intervals, Throttle(n) * throttleStep}) })
 		for _, n := range pool {
 			throttles[n.Group] = Throttle(smallest) * throttleStep
 		}
@@ -137,8 +137,8 @@ func (n Need) sharesBudget(other Need, supply map[string]float64) bool {
 	return false
 }
 
-// fits returns true if the units in supply are enough for a day in which the targets in pool are fetched as often as the plan p says.
-func fits(pool []Need, supply map[string]float64, p Plan) bool {
+// supplySuffices returns true if the units in supply are enough for a day in which the targets in pool are fetched as often as the plan p says.
+func supplySuffices(pool []Need, supply map[string]float64, p Plan) bool {
 	left := make(map[string]float64, len(supply))
 	maps.Copy(left, supply)
 	for _, n := range pool {
@@ -155,9 +155,9 @@ func fits(pool []Need, supply map[string]float64, p Plan) bool {
 	return true
 }
 
-// subtractCost subtracts the cost of a number of fetches from the available units. Each entry of costs is an alternative price of one fetch. It
-// uses the first entry until one of its budgets is spent, then the next entry. It returns false if the units are not enough for all
-// fetches.
+// subtractCost subtracts the cost of a number of fetches from the available units. Each entry of costs is an alternative price of one fetch.
+// The first entry is used until one of its budgets is spent, and then the next entry. subtractCost returns false if the units are not enough
+// for all fetches.
 func subtractCost(fetches float64, costs []map[string]float64, available map[string]float64) bool {
 	const nothing = 1e-6
 	if len(costs) == 0 {

@@ -27,9 +27,9 @@ const (
 	BrokenList     Case = "broken list"     // no entry of the account's list of videos has an id
 )
 
-// accountAnswered lists the cases in which the platform answers the requests for an account. The variable refused lists the cases in which
+// answeredAccountCases lists the cases in which the platform answers the requests for an account. The variable refusedCases lists the cases in which
 // the platform refuses these requests.
-var accountAnswered = []Case{OK, Bare, Gone, WrongTypes, Strings, Big, Foreign, PrivateAccount, Empty, Pinned, BrokenEntry, BrokenList}
+var answeredAccountCases = []Case{OK, Bare, Gone, WrongTypes, Strings, Big, Foreign, PrivateAccount, Empty, Pinned, BrokenEntry, BrokenList}
 
 // Reply is one answer of the platform.
 type Reply struct {
@@ -68,30 +68,30 @@ type AccountHarness struct {
 // a wrong or broken answer gives a temporary failure, and that Fetch makes no more calls than the source's method Plan has said.
 func RunAccounts(t *testing.T, h AccountHarness) {
 	t.Helper()
-	for _, c := range append(append([]Case{}, accountAnswered...), refused...) {
+	for _, c := range append(append([]Case{}, answeredAccountCases...), refusedCases...) {
 		require.Contains(t, h.Answers, c, "the harness has no answer for this case")
 	}
 	require.Greater(t, len(h.Answers[OK].Pages), 1, "the case ok must have several pages")
-	for _, c := range accountAnswered {
+	for _, c := range answeredAccountCases {
 		t.Run(string(c), func(t *testing.T) {
 			t.Parallel()
 			h.requireExpectedResults(t, c)
 		})
 	}
-	for _, c := range refused {
+	for _, c := range refusedCases {
 		t.Run(string(c), func(t *testing.T) {
 			t.Parallel()
-			h.runRefused(t, c)
+			h.testRefusedCase(t, c)
 		})
 	}
-	h.runBroken(t)
-	h.runHostile(t)
+	h.testBrokenAnswers(t)
+	h.testRandomChanges(t)
 }
 
 // requireExpectedResults serves the answers of the case c and requires that the source returns the class and the account that h has for this case.
 func (h AccountHarness) requireExpectedResults(t *testing.T, c Case) {
 	want := h.Answers[c]
-	got := h.fetch(t, want.server(nil))
+	got := h.fetch(t, want.newHandlers(nil))
 	if want.Class == source.Temporary {
 		h.requireTemporary(t, got)
 		return
@@ -110,9 +110,9 @@ func (h AccountHarness) requireExpectedResults(t *testing.T, c Case) {
 	require.Equal(t, account, r.Account)
 }
 
-// runRefused calls Fetch three times. The server refuses the request for the profile in the first call, the request for the first page of
+// testRefusedCase calls Fetch three times. The server refuses the request for the profile in the first call, the request for the first page of
 // the list in the second call, and the request for the second page in the third call.
-func (h AccountHarness) runRefused(t *testing.T, c Case) {
+func (h AccountHarness) testRefusedCase(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
 	ok, pages := h.Answers[OK], []Reply{want.Profile}
@@ -124,7 +124,7 @@ func (h AccountHarness) runRefused(t *testing.T, c Case) {
 		{Profile: ok.Profile, Pages: pages},
 		{Profile: ok.Profile, Pages: append([]Reply{ok.Pages[0]}, pages...)},
 	} {
-		got := h.fetch(t, answer.server(nil))
+		got := h.fetch(t, answer.newHandlers(nil))
 		require.NotNil(t, got.failure, "Fetch must return a failure")
 		require.Equal(t, class, got.failure.Class, got.failure.Detail)
 		require.Equal(t, want.Bucket, got.failure.Bucket)
@@ -132,8 +132,8 @@ func (h AccountHarness) runRefused(t *testing.T, c Case) {
 	}
 }
 
-// runBroken serves broken answers for the profile or for the list, and requires that each of them gives a temporary failure.
-func (h AccountHarness) runBroken(t *testing.T) {
+// testBrokenAnswers serves broken answers for the profile or for the list, and requires that each of them gives a temporary failure.
+func (h AccountHarness) testBrokenAnswers(t *testing.T) {
 	ok := h.Answers[OK]
 	for name, broken := range map[string]func(body string) Reply{
 		"garbage":                            func(string) Reply { return Reply{Body: "\x00\xff\x1f\x8b garbage"} },
@@ -149,13 +149,13 @@ func (h AccountHarness) runBroken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h.requireTemporary(t, h.fetch(t, AccountAnswer{Profile: broken(ok.Profile.Body)}.server(nil)))
-			h.requireTemporary(t, h.fetch(t, AccountAnswer{Profile: ok.Profile, Pages: []Reply{broken(ok.Pages[0].Body)}}.server(nil)))
+			h.requireTemporary(t, h.fetch(t, AccountAnswer{Profile: broken(ok.Profile.Body)}.newHandlers(nil)))
+			h.requireTemporary(t, h.fetch(t, AccountAnswer{Profile: ok.Profile, Pages: []Reply{broken(ok.Pages[0].Body)}}.newHandlers(nil)))
 		})
 	}
 	t.Run("the result says that a sandbox answered", func(t *testing.T) {
 		t.Parallel()
-		got := h.fetch(t, ok.server(http.Header{fetch.SandboxHeader: {"true"}}))
+		got := h.fetch(t, ok.newHandlers(http.Header{fetch.SandboxHeader: {"true"}}))
 		require.NoError(t, got.err)
 		require.True(t, got.results[0].Sandbox, "Sandbox must be true in the result")
 	})
@@ -166,7 +166,7 @@ func (h AccountHarness) runBroken(t *testing.T) {
 		for range 10_000 {
 			endless.Pages = append(endless.Pages, ok.Pages[0])
 		}
-		got := h.fetch(t, endless.server(nil))
+		got := h.fetch(t, endless.newHandlers(nil))
 		require.NoError(t, got.err)
 		require.Equal(t, source.OK, got.results[0].Class)
 	})
@@ -183,14 +183,14 @@ func (h AccountHarness) requireTemporary(t *testing.T, got outcome) {
 	require.Equal(t, source.Temporary, got.results[0].Class, got.results[0].Detail)
 }
 
-// runHostile changes the valid answers of the case OK at random. It requires that all counts and video ids that the source returns occur in
+// testRandomChanges changes the valid answers of the case OK at random. It requires that all counts and video ids that the source returns occur in
 // the changed answers, so that the source invents nothing.
-func (h AccountHarness) runHostile(t *testing.T) {
+func (h AccountHarness) testRandomChanges(t *testing.T) {
 	t.Run("hostile answers", func(t *testing.T) {
 		t.Parallel()
 		var current atomic.Pointer[AccountAnswer]
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			h.route(current.Load().server(nil))(w, r)
+			h.routeRequests(current.Load().newHandlers(nil))(w, r)
 		}))
 		defer server.Close()
 		client := fetch.New(fetch.Options{})
@@ -207,7 +207,7 @@ func (h AccountHarness) runHostile(t *testing.T) {
 			}
 			current.Store(&mutated)
 			results, err := src.Fetch(t.Context(), batch, source.NewCallBudget(src.Plan(batch)[0]))
-			h.harness().check(rt, outcome{results: results, err: err})
+			h.videoHarness().checkOutcome(rt, outcome{results: results, err: err})
 			if err != nil {
 				var f *source.Failure
 				require.ErrorAs(rt, err, &f)
@@ -240,9 +240,9 @@ func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFact
 	}
 }
 
-// server returns a function that returns the handler for one request. If list is true, the handler sends the next page of the list.
-// Otherwise it sends the profile. The parameter header has additional headers of the response.
-func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFunc {
+// newHandlers returns a function that creates the handler for one request. If the function's parameter list is true, the handler sends the
+// next page of the list. Otherwise the handler sends the profile. The parameter header has additional headers of the response.
+func (a AccountAnswer) newHandlers(header http.Header) func(list bool) http.HandlerFunc {
 	var requested atomic.Int64
 	return func(list bool) http.HandlerFunc {
 		reply := a.Profile
@@ -254,13 +254,13 @@ func (a AccountAnswer) server(header http.Header) func(list bool) http.HandlerFu
 				reply = a.Pages[n-1]
 			}
 		}
-		return Answer{Status: reply.Status, Body: reply.Body}.handler(header)
+		return Answer{Status: reply.Status, Body: reply.Body}.newHandler(header)
 	}
 }
 
-// route returns a handler that answers side requests, for example for tokens, with h.Side, and all other requests with a handler from the
+// routeRequests returns a handler that answers side requests, for example for tokens, with h.Side, and all other requests with a handler from the
 // function server.
-func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.HandlerFunc {
+func (h AccountHarness) routeRequests(server func(list bool) http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide != nil && h.IsSide(r) {
 			h.Side.ServeHTTP(w, r)
@@ -275,7 +275,7 @@ func (h AccountHarness) route(server func(list bool) http.HandlerFunc) http.Hand
 func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64
-	answer := h.route(server)
+	answer := h.routeRequests(server)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.IsSide == nil || !h.IsSide(r) {
 			calls.Add(1)
@@ -283,7 +283,7 @@ func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerF
 		answer(w, r)
 	}))
 	defer web.Close()
-	got := h.harness().fetchFrom(t, web.URL, fetch.Options{})
+	got := h.videoHarness().fetchFrom(t, web.URL, fetch.Options{})
 	require.NotEmpty(t, got.spent)
 	for _, call := range got.spent {
 		require.Equal(t, calls.Load(), call.Units, "each call must spend one unit, and there must be no more calls than planned")
@@ -291,7 +291,7 @@ func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerF
 	return got
 }
 
-// harness returns a Harness with the source and the target of h, but without answers.
-func (h AccountHarness) harness() Harness {
+// videoHarness returns a Harness with the source and the target of h, but without answers.
+func (h AccountHarness) videoHarness() Harness {
 	return Harness{New: h.New, Targets: []source.Target{h.Target}}
 }

@@ -14,13 +14,15 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runBroken serves broken answers, such as truncated JSON or HTML. It requires that each of them gives a temporary failure, so that the
+// testBrokenAnswers serves broken answers, such as truncated JSON or HTML. It requires that each of them gives a temporary failure, so that the
 // collector does not treat a video as deleted or private. For a page of HTML with status 404 it requires a failure with the class
 // h.NotFound.
-func (h Harness) runBroken(t *testing.T) {
+func (h Harness) testBrokenAnswers(t *testing.T) {
 	ok := h.Answers[OK].Body
 	page := "<!DOCTYPE html><html><title>Sign in</title><p>" + ok + "</html>"
-	write := func(status int, body string) http.HandlerFunc { return Answer{Status: status, Body: body}.handler(nil) }
+	write := func(status int, body string) http.HandlerFunc {
+		return Answer{Status: status, Body: body}.newHandler(nil)
+	}
 	for name, handler := range map[string]http.HandlerFunc{
 		"garbage":                           write(0, "\x00\xff\x1f\x8b garbage"),
 		"an empty body":                     write(0, ""),
@@ -74,7 +76,7 @@ func (h Harness) runBroken(t *testing.T) {
 	})
 	t.Run("the result says that a sandbox answered", func(t *testing.T) {
 		t.Parallel()
-		got := h.fetch(t, h.Answers[OK].handler(http.Header{fetch.SandboxHeader: {"true"}}), fetch.Options{})
+		got := h.fetch(t, h.Answers[OK].newHandler(http.Header{fetch.SandboxHeader: {"true"}}), fetch.Options{})
 		require.NoError(t, got.err)
 		for _, r := range got.results {
 			require.True(t, r.Sandbox, "Sandbox must be true in the result")
@@ -95,8 +97,8 @@ func (h Harness) requireTemporary(t *testing.T, got outcome) {
 	}
 }
 
-// runSlow calls Fetch with servers that never finish an answer, and with a context that is cancelled during the call.
-func (h Harness) runSlow(t *testing.T) {
+// testSlowServers calls Fetch with servers that never finish an answer, and with a context that is cancelled during the call.
+func (h Harness) testSlowServers(t *testing.T) {
 	t.Run("a slow answer ends with the client's timeout", func(t *testing.T) {
 		t.Parallel()
 		got := h.fetch(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, fetch.Options{Timeout: 50 * time.Millisecond})
@@ -117,7 +119,7 @@ func (h Harness) runSlow(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		server := httptest.NewServer(h.route(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		server := httptest.NewServer(h.routeRequests(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			cancel()
 			<-r.Context().Done()
 		})))
@@ -129,6 +131,6 @@ func (h Harness) runSlow(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		var f *source.Failure
 		require.NotErrorAs(t, err, &f, "a cancelled call must not return a Failure")
-		h.check(t, outcome{results: results, err: err})
+		h.checkOutcome(t, outcome{results: results, err: err})
 	})
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// runHostile changes the valid answer of the case OK at random. It requires that all counts that the source returns occur in the changed
+// testRandomChanges changes the valid answer of the case OK at random. It requires that all counts that the source returns occur in the changed
 // answer, and that a failure has the class source.Temporary.
-func (h Harness) runHostile(t *testing.T) {
+func (h Harness) testRandomChanges(t *testing.T) {
 	t.Run("a hostile answer", func(t *testing.T) {
 		t.Parallel()
 		var body atomic.Pointer[[]byte]
-		server := httptest.NewServer(h.route(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		server := httptest.NewServer(h.routeRequests(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(*body.Load())
 		})))
 		defer server.Close()
@@ -37,7 +37,7 @@ func (h Harness) runHostile(t *testing.T) {
 			body.Store(&sent)
 			var got outcome
 			got.results, got.err = src.Fetch(t.Context(), h.Targets, source.NewCallBudget(plan))
-			h.check(rt, got)
+			h.checkOutcome(rt, got)
 			var f *source.Failure
 			if got.err != nil {
 				require.ErrorAs(rt, got.err, &f)

@@ -49,11 +49,11 @@ const (
 	ServerError Case = "server error" // the platform answers the call with a server error
 )
 
-// answered lists the cases in which the platform answers the call for some or all targets.
-var answered = []Case{OK, Bare, Gone, Private, Restricted, WrongTypes, Strings, Big, Duplicates, Foreign, GoneForeign}
+// answeredCases lists the cases in which the platform answers the call for some or all targets.
+var answeredCases = []Case{OK, Bare, Gone, Private, Restricted, WrongTypes, Strings, Big, Duplicates, Foreign, GoneForeign}
 
-// refused lists the cases in which the whole call fails.
-var refused = []Case{RateLimited, QuotaSpent, AuthFailed, ServerError}
+// refusedCases lists the cases in which the whole call fails.
+var refusedCases = []Case{RateLimited, QuotaSpent, AuthFailed, ServerError}
 
 // Answer has the platform's answer in one test case, and the results that the source must return for this answer.
 type Answer struct {
@@ -92,24 +92,24 @@ type Harness struct {
 // Run runs all tests of the suite against the source of h.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	for _, c := range append(append([]Case{}, answered...), refused...) {
+	for _, c := range append(append([]Case{}, answeredCases...), refusedCases...) {
 		require.Contains(t, h.Answers, c, "the harness has no answer for this case")
 	}
-	for _, c := range answered {
+	for _, c := range answeredCases {
 		t.Run(string(c), func(t *testing.T) {
 			t.Parallel()
 			h.requireExpectedResults(t, c)
 		})
 	}
-	for _, c := range refused {
+	for _, c := range refusedCases {
 		t.Run(string(c), func(t *testing.T) {
 			t.Parallel()
-			h.runRefused(t, c)
+			h.testRefusedCase(t, c)
 		})
 	}
-	h.runBroken(t)
-	h.runSlow(t)
-	h.runHostile(t)
+	h.testBrokenAnswers(t)
+	h.testSlowServers(t)
+	h.testRandomChanges(t)
 }
 
 // requireExpectedResults serves the answer of the case c and requires that the source returns the class and the data that h has for each target in
@@ -129,7 +129,7 @@ func (h Harness) requireExpectedResults(t *testing.T, c Case) {
 	require.Len(t, classes, len(h.Targets), "the harness must have a class for each target")
 	require.Len(t, facts, len(h.Targets), "the harness must have facts for each target")
 
-	got := h.fetch(t, want.handler(nil), fetch.Options{})
+	got := h.fetch(t, want.newHandler(nil), fetch.Options{})
 	require.NoError(t, got.err)
 	for i, r := range got.results {
 		require.Equal(t, classes[i], r.Class, "target %d: %s", i, r.Detail)
@@ -140,14 +140,14 @@ func (h Harness) requireExpectedResults(t *testing.T, c Case) {
 	}
 }
 
-// runRefused serves the answer of the case c, a refusal of the whole call, and requires the expected failure. In the cases RateLimited and
+// testRefusedCase serves the answer of the case c, a refusal of the whole call, and requires the expected failure. In the cases RateLimited and
 // ServerError it serves the answer a second time with the header Retry-After.
-func (h Harness) runRefused(t *testing.T, c Case) {
+func (h Harness) testRefusedCase(t *testing.T, c Case) {
 	want := h.Answers[c]
 	class := classOf(c, want.Class)
 	refuse := func(t *testing.T, header http.Header) *source.Failure {
 		t.Helper()
-		got := h.fetch(t, want.handler(header), fetch.Options{})
+		got := h.fetch(t, want.newHandler(header), fetch.Options{})
 		require.NotNil(t, got.failure, "Fetch must return a failure")
 		require.Equal(t, class, got.failure.Class, got.failure.Detail)
 		require.Equal(t, want.Bucket, got.failure.Bucket)
@@ -174,8 +174,8 @@ func classOf(c Case, configured source.Class) source.Class {
 	}[c]
 }
 
-// handler returns a handler that sends the answer with additional headers.
-func (a Answer) handler(header http.Header) http.HandlerFunc {
+// newHandler returns a handler that sends the answer with additional headers.
+func (a Answer) newHandler(header http.Header) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 		maps.Copy(w.Header(), header)
@@ -199,13 +199,13 @@ type outcome struct {
 // fetch calls Fetch of a new source and checks the result with check. The handler main answers the requests for the targets.
 func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) outcome {
 	t.Helper()
-	server := httptest.NewServer(h.route(main))
+	server := httptest.NewServer(h.routeRequests(main))
 	defer server.Close()
 	return h.fetchFrom(t, server.URL, o)
 }
 
-// route returns a handler that sends the requests for the targets to main and all other requests to Side.
-func (h Harness) route(main http.Handler) http.Handler {
+// routeRequests returns a handler that sends the requests for the targets to main and all other requests to Side.
+func (h Harness) routeRequests(main http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The server notices a closed connection only after it has read the body of the request.
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -238,14 +238,14 @@ func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	got.results, got.err = src.Fetch(t.Context(), h.Targets, budget)
 	got.spent = budget.Spent()
 	got.logs = logs.String()
-	h.check(t, got)
+	h.checkOutcome(t, got)
 	got.failure, _ = errors.AsType[*source.Failure](got.err)
 	return got
 }
 
-// check checks what must be true after every call of Fetch. Fetch must return either an error or one result for each target, in the order
+// checkOutcome checks what must be true after every call of Fetch. Fetch must return either an error or one result for each target, in the order
 // of the targets. No error, result or log may contain the credential.
-func (h Harness) check(t require.TestingT, got outcome) {
+func (h Harness) checkOutcome(t require.TestingT, got outcome) {
 	texts := []string{got.logs}
 	if got.err != nil {
 		require.Nil(t, got.results, "Fetch must not return both results and an error")

@@ -18,8 +18,8 @@ type Copier struct {
 	Logger  *slog.Logger
 }
 
-// Request saves the addresses of the pictures of the fetched videos in outcomes. CopyDue copies these pictures later.
-func (c Copier) Request(ctx context.Context, outcomes []ingest.Outcome) error {
+// SaveAddresses saves the addresses of the pictures of the fetched videos in outcomes. CopyDue copies these pictures later.
+func (c Copier) SaveAddresses(ctx context.Context, outcomes []ingest.Outcome) error {
 	if c.Fetcher == nil {
 		return nil
 	}

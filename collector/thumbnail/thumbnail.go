@@ -66,7 +66,7 @@ type Options struct {
 
 // Fetcher fetches pictures. It is safe for concurrent use.
 type Fetcher struct {
-	transport *http.Transport // without an http.Client, because a client would follow redirects without a check
+	transport *http.Transport // used without an http.Client, because a client would follow redirects without a check of their host
 	base      string          // Options.BaseURL without trailing slash; "" for the real platforms
 }
 
@@ -126,7 +126,7 @@ func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, address string) ([
 		if at.Scheme != "https" || at.User != nil || at.Port() != "" || !isHostOf(p, strings.ToLower(at.Hostname())) {
 			return nil, fmt.Errorf("the host %s does not serve pictures of %s", at.Host, p)
 		}
-		picture, location, err := f.request(ctx, at)
+		picture, location, err := f.requestPicture(ctx, at)
 		if err != nil {
 			return nil, err
 		}
@@ -140,8 +140,8 @@ func (f *Fetcher) Fetch(ctx context.Context, p link.Platform, address string) ([
 	return nil, fmt.Errorf("the picture redirects more than %d times", maxHops-1)
 }
 
-// request sends one GET request for a picture. It returns either the body of the response, or the location to which the response redirects.
-func (f *Fetcher) request(ctx context.Context, at *url.URL) (body []byte, location string, err error) {
+// requestPicture sends one GET request for a picture. It returns either the body of the response, or the location to which the response redirects.
+func (f *Fetcher) requestPicture(ctx context.Context, at *url.URL) (body []byte, location string, err error) {
 	target := at.String()
 	if f.base != "" {
 		target = f.base + "/" + at.Host + at.RequestURI()

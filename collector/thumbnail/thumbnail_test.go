@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// drawn returns a picture with a gradient.
-func drawn(width, height int) image.Image {
+// drawGradient returns a picture with a gradient.
+func drawGradient(width, height int) image.Image {
 	picture := image.NewRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
 		for x := range width {
@@ -32,8 +32,8 @@ func drawn(width, height int) image.Image {
 	return picture
 }
 
-// jpegOf returns a picture encoded as JPEG.
-func jpegOf(t *testing.T, picture image.Image) []byte {
+// encodeJPEG returns a picture encoded as JPEG.
+func encodeJPEG(t *testing.T, picture image.Image) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	require.NoError(t, jpeg.Encode(&out, picture, nil))
@@ -45,7 +45,7 @@ func TestShrink_fitsThePictureIntoTheLargestSize(t *testing.T) {
 	for _, c := range []struct{ width, height, wantWidth, wantHeight int }{
 		{1080, 1920, 160, 284}, {320, 180, 160, 90}, {100, 1000, 28, 284}, {40, 30, 40, 30}, {5000, 1, 160, 1}, {1, 1, 1, 1},
 	} {
-		small, err := thumbnail.Shrink(jpegOf(t, drawn(c.width, c.height)))
+		small, err := thumbnail.Shrink(encodeJPEG(t, drawGradient(c.width, c.height)))
 		require.NoError(t, err)
 		config, format, err := image.DecodeConfig(bytes.NewReader(small))
 		require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestShrink_refusesFilesThatAreNoPictureAndPicturesThatAreTooLarge(t *testin
 	require.NoError(t, png.Encode(&large, image.NewGray(image.Rect(0, 0, 4000, 4000)))) // a few kilobytes that decode to 16 million pixels
 	_, err := thumbnail.Shrink(large.Bytes())
 	require.ErrorIs(t, err, thumbnail.ErrTooManyPixels)
-	whole := jpegOf(t, drawn(100, 100))
+	whole := encodeJPEG(t, drawGradient(100, 100))
 	for _, wrong := range [][]byte{nil, []byte("<html>"), whole[:len(whole)/2]} {
 		_, err := thumbnail.Shrink(wrong)
 		require.Error(t, err)
@@ -71,7 +71,7 @@ func TestShrink_refusesFilesThatAreNoPictureAndPicturesThatAreTooLarge(t *testin
 // FuzzShrink checks that no input makes Shrink panic or return a picture that is too large.
 func FuzzShrink(f *testing.F) {
 	var out bytes.Buffer
-	if err := png.Encode(&out, drawn(3, 200)); err != nil {
+	if err := png.Encode(&out, drawGradient(3, 200)); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(out.Bytes())
@@ -89,7 +89,7 @@ func FuzzShrink(f *testing.F) {
 
 func TestFetch_connectsOnlyToTheHostsOfThePlatform(t *testing.T) {
 	t.Parallel()
-	picture := jpegOf(t, drawn(90, 160))
+	picture := encodeJPEG(t, drawGradient(90, 160))
 	pictures := func(host string) bool {
 		return strings.HasSuffix(host, ".tiktokcdn.com") && !strings.HasPrefix(host, "ip-") || host == "i.ytimg.com"
 	}

@@ -127,7 +127,7 @@ func (a app) call(ctx context.Context, budget *source.CallBudget, token string, 
 		}
 		return answer{data: e.Data, sandbox: res.Sandbox}, nil
 	}
-	return answer{}, a.failure(res, jsonErr, e, token)
+	return answer{}, a.parseFailure(res, jsonErr, e, token)
 }
 
 const codeOK = "ok"
@@ -160,16 +160,16 @@ func classOf(code string) (class source.Class, ok bool) {
 	}
 }
 
-// failure returns the failure for an answer that is not a success. The parameter jsonErr says why the body could not be decoded, or is nil.
+// parseFailure returns the failure for an answer that is not a success. The parameter jsonErr says why the body could not be decoded, or is nil.
 // The parameter token is removed from error messages.
-func (a app) failure(res *fetch.Response, jsonErr error, e envelope, token string) *source.Failure {
+func (a app) parseFailure(res *fetch.Response, jsonErr error, e envelope, token string) *source.Failure {
 	now := a.now()
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
-	f.OfSource = fetch.NamesCredential(res.Status)
+	f.OfSource = fetch.MeansRefusedCredential(res.Status)
 	if f.Class == source.OK { // the status is 200, but the error code is unknown
 		f.Class = source.Temporary
 	}
@@ -203,8 +203,8 @@ func utcDay(now time.Time) (id string, ends time.Time) {
 	return day.Format(time.DateOnly), day.Add(24 * time.Hour)
 }
 
-// minute returns the minute that contains the time now, as an id, and the end of that minute. Budgets that count per minute use it.
-func minute(now time.Time) (id string, ends time.Time) {
+// minuteOf returns the minute that contains the time now, as an id, and the end of that minute. Budgets that count per minute use it.
+func minuteOf(now time.Time) (id string, ends time.Time) {
 	start := now.UTC().Truncate(time.Minute)
 	return start.Format("2006-01-02T15:04"), start.Add(time.Minute)
 }

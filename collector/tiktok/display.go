@@ -82,7 +82,7 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Display{app: a, name: o.Name, budget: []source.Budget{{Name: BudgetRequests, Limit: limit(o.Limit, displayLimit), Window: minute}}}
+	d := &Display{app: a, name: o.Name, budget: []source.Budget{{Name: BudgetRequests, Limit: limit(o.Limit, displayLimit), Window: minuteOf}}}
 	if d.name == "" {
 		d.name = DisplayName
 	}
@@ -220,7 +220,7 @@ func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t
 	}
 	own, known := d.ownUsername()
 	if !known {
-		_, err := d.profile(ctx, budget)
+		_, err := d.fetchProfile(ctx, budget)
 		failure, failed := errors.AsType[*source.Failure](err)
 		switch {
 		case failed && failure.Class != source.AuthFailed: // AuthFailed means that the scope for the handle is missing; any other failure can be solved by a retry

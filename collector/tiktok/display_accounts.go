@@ -20,15 +20,15 @@ var profileScopes = []struct{ scope, fields string }{
 	{"user.info.stats", "follower_count,following_count"},
 }
 
-// pages returns how many full pages are needed for t.Depth videos, the number that the collector requires. It is at least 1, because the
+// wantedPages returns how many full pages are needed for t.Depth videos, the number that the collector requires. It is at least 1, because the
 // first page shows whether there are new videos.
-func pages(t source.Target) int64 {
+func wantedPages(t source.Target) int64 {
 	return int64(max(1, (t.Depth+displayBatch-1)/displayBatch))
 }
 
 // maxPages returns the maximum number of pages to request for the videos of the account t. It is larger than pages(t), because a page can
 // be short or empty although more pages follow.
-func maxPages(t source.Target) int64 { return pages(t) + pages(t)/10 + 2 }
+func maxPages(t source.Target) int64 { return wantedPages(t) + wantedPages(t)/10 + 2 }
 
 // fetchAccount requests the profile of the logged-in account. If the profile has the handle or the id of the target t, fetchAccount also
 // requests the list of the account's videos. Otherwise the result is Unsupported.
@@ -37,7 +37,7 @@ func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t
 	if handle == "" || t.Platform != link.TikTok {
 		return source.Result{Class: source.Unsupported, Detail: "not a TikTok account with a handle"}, nil
 	}
-	r, err := d.profile(ctx, budget)
+	r, err := d.fetchProfile(ctx, budget)
 	switch {
 	case err != nil || r.Class != source.OK:
 		return r, err
@@ -49,8 +49,8 @@ func (d *Display) fetchAccount(ctx context.Context, budget *source.CallBudget, t
 	return d.addVideos(ctx, budget, t, r)
 }
 
-// profile requests the profile of the logged-in account, and caches the handle and the id of the account.
-func (d *Display) profile(ctx context.Context, budget *source.CallBudget) (source.Result, error) {
+// fetchProfile requests the profile of the logged-in account, and caches the handle and the id of the account.
+func (d *Display) fetchProfile(ctx context.Context, budget *source.CallBudget) (source.Result, error) {
 	// The access token is requested first, because TikTok's answer with the token contains the granted scopes.
 	if _, err := d.tokens.token(ctx, ""); err != nil {
 		return source.Result{}, err
@@ -58,7 +58,7 @@ func (d *Display) profile(ctx context.Context, budget *source.CallBudget) (sourc
 	fields := []string{"open_id", "display_name"}
 	withUsername := false
 	for _, p := range profileScopes {
-		if d.tokens.granted(ctx, p.scope) {
+		if d.tokens.hasScope(ctx, p.scope) {
 			fields = append(fields, p.fields)
 			withUsername = withUsername || p.scope == "user.info.profile"
 		}

@@ -103,9 +103,9 @@ func newDisplay(t testing.TB, db *storetest.DB, base string, client *fetch.Clien
 
 var logins atomic.Int64
 
-// anotherLogin sets the refresh token in the options to one that no other test uses. The source therefore finds no stored tokens of its
+// useUnusedRefreshToken sets the refresh token in the options to one that no other test uses. The source therefore finds no stored tokens of its
 // login.
-func anotherLogin(o *tiktok.DisplayOptions) {
+func useUnusedRefreshToken(o *tiktok.DisplayOptions) {
 	o.RefreshToken = fmt.Sprintf("%s-%d", sourcetest.Credential, logins.Add(1))
 }
 
@@ -150,7 +150,7 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 	})
 	sourcetest.Run(t, sourcetest.Harness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
-			return newDisplay(t, db, base, client, anotherLogin)
+			return newDisplay(t, db, base, client, useUnusedRefreshToken)
 		},
 		Targets: []source.Target{target(soup, owner, true), target(kite, "Soup.Season", true)},
 		IsMain:  func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/query/") },
@@ -200,7 +200,7 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	db := storetest.New(t, "sqlite")
 	sourcetest.RunAccounts(t, sourcetest.AccountHarness{
 		New: func(t *testing.T, base string, client *fetch.Client) source.Source {
-			return newDisplay(t, db, base, client, anotherLogin)
+			return newDisplay(t, db, base, client, useUnusedRefreshToken)
 		},
 		Target: accountTarget(owner, 30), Answers: answers,
 		IsList: func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/video/list/") },

@@ -101,7 +101,7 @@ func (r *Research) Serves(t source.Target) (int, bool) {
 	case t.Platform != link.TikTok:
 		return 0, false
 	case t.Kind == source.KindVideo:
-		_, ok := r.uploaded(t)
+		_, ok := r.uploadTime(t)
 		return researchBatch, ok || t.ExternalID == ""
 	case t.Kind == source.KindAccount:
 		return 1, t.ExternalID == "" || handleOf(t) != "" && t.AccountID == "" && t.SourceID == ""
@@ -109,8 +109,8 @@ func (r *Research) Serves(t source.Target) (int, bool) {
 	return 0, false
 }
 
-// uploaded returns the upload time that a video's id contains. ok is false if the id contains no valid time.
-func (r *Research) uploaded(t source.Target) (time.Time, bool) {
+// uploadTime returns the upload time that a video's id contains. ok is false if the id contains no valid time.
+func (r *Research) uploadTime(t source.Target) (time.Time, bool) {
 	if !isVideo(t) {
 		return time.Time{}, false
 	}
@@ -125,16 +125,16 @@ type query struct {
 	ids      []string
 }
 
-// queries splits a batch into as few queries as possible. Each query covers the upload days of its videos and one day more at both ends,
+// splitIntoQueries splits a batch into as few queries as possible. Each query covers the upload days of its videos and one day more at both ends,
 // because the time in an id can differ a little from the upload time.
-func (r *Research) queries(batch []source.Target) []query {
+func (r *Research) splitIntoQueries(batch []source.Target) []query {
 	type upload struct {
 		id string
 		at time.Time
 	}
 	var uploads []upload
 	for _, t := range batch {
-		if at, ok := r.uploaded(t); ok {
+		if at, ok := r.uploadTime(t); ok {
 			uploads = append(uploads, upload{t.ExternalID, at.UTC().Truncate(24 * time.Hour)})
 		}
 	}
@@ -157,7 +157,7 @@ func (r *Research) queries(batch []source.Target) []query {
 func (r *Research) Plan(batch []source.Target) [][]source.Call {
 	requests := int64(len(batch))
 	if len(batch) > 0 && batch[0].Kind == source.KindVideo {
-		requests = int64(max(1, len(r.queries(batch)))) + int64((len(batch)+idsPerExtraRequest-1)/idsPerExtraRequest)
+		requests = int64(max(1, len(r.splitIntoQueries(batch)))) + int64((len(batch)+idsPerExtraRequest-1)/idsPerExtraRequest)
 	}
 	return [][]source.Call{{{Bucket: BudgetRequests, Units: requests}, {Bucket: BudgetRecords, Units: int64(max(1, len(batch)))}}}
 }
@@ -172,7 +172,7 @@ func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *sou
 			Detail: fmt.Sprintf("%d targets and %d calls in one batch: the Research API accepts up to %d videos or one account, and 2 calls", len(batch), len(calls), researchBatch)}
 	}
 	if account {
-		got, err := r.profile(ctx, budget, batch[0])
+		got, err := r.fetchProfile(ctx, budget, batch[0])
 		got.Target = batch[0]
 		if err != nil {
 			return nil, err
@@ -183,10 +183,10 @@ func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *sou
 	for i, t := range batch {
 		results[i] = source.Result{Target: t, Class: source.Unsupported, Detail: "not a TikTok video whose id contains an upload time"}
 	}
-	queries := r.queries(batch)
+	queries := r.splitIntoQueries(batch)
 	left := calls[0].Units
 	for i, q := range queries {
-		found, requests, err := r.videos(ctx, budget, q, left-int64(len(queries)-i-1))
+		found, requests, err := r.runQuery(ctx, budget, q, left-int64(len(queries)-i-1))
 		left -= requests
 		if err != nil && (i == 0 || ctx.Err() != nil) {
 			return nil, err
@@ -204,10 +204,10 @@ func (r *Research) Fetch(ctx context.Context, batch []source.Target, budget *sou
 	return results, nil
 }
 
-// videos runs a query. It requests pages until all ids are found, the last page is reached, or maxRequests requests are made. It makes at
-// least one request and returns the number of requests. If a page after the first one fails, videos returns the videos of the earlier
+// runQuery runs a query. It requests pages until all ids are found, the last page is reached, or maxRequests requests are made. It makes at
+// least one request and returns the number of requests. If a page after the first one fails, runQuery returns the videos of the earlier
 // pages.
-func (r *Research) videos(ctx context.Context, budget *source.CallBudget, q query, maxRequests int64) (all videos, requests int64, err error) {
+func (r *Research) runQuery(ctx context.Context, budget *source.CallBudget, q query, maxRequests int64) (all videos, requests int64, err error) {
 	type condition struct {
 		Operation string   `json:"operation"`
 		Field     string   `json:"field_name"`
@@ -223,7 +223,7 @@ func (r *Research) videos(ctx context.Context, budget *source.CallBudget, q quer
 	}{Query: map[string][]condition{"and": {{"IN", "video_id", q.ids}}}, StartDate: q.from.Format("20060102"), EndDate: q.to.Format("20060102"), MaxCount: researchBatch}
 	for {
 		requests++
-		found, next, err := r.page(ctx, budget, q, body)
+		found, next, err := r.fetchPage(ctx, budget, q, body)
 		switch {
 		case err != nil && (requests == 1 || ctx.Err() != nil):
 			return videos{}, requests, r.withBucket(err)
@@ -249,8 +249,8 @@ type nextPage struct {
 	SearchID fetch.ID    `json:"search_id"`
 }
 
-// page requests one page of a query.
-func (r *Research) page(ctx context.Context, budget *source.CallBudget, q query, body any) (found videos, next nextPage, err error) {
+// fetchPage requests one page of a query.
+func (r *Research) fetchPage(ctx context.Context, budget *source.CallBudget, q query, body any) (found videos, next nextPage, err error) {
 	got, err := r.callWithToken(ctx, budget, r.tokens, request{path: "v2/research/video/query/", fields: researchFields, body: body})
 	if err != nil {
 		return videos{}, nextPage{}, err
@@ -268,7 +268,7 @@ func (r *Research) result(t source.Target, decoded videos) source.Result {
 	if ok {
 		return got
 	}
-	at, _ := r.uploaded(t)
+	at, _ := r.uploadTime(t)
 	switch {
 	case decoded.incomplete != "":
 		got.Class, got.Detail = source.Temporary, decoded.incomplete
@@ -292,8 +292,8 @@ func (r *Research) withBucket(err error) error {
 	return err
 }
 
-// profile requests the profile of an account by the account's handle.
-func (r *Research) profile(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
+// fetchProfile requests the profile of an account by the account's handle.
+func (r *Research) fetchProfile(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	handle := handleOf(t)
 	if handle == "" || t.Platform != link.TikTok {
 		return source.Result{Class: source.Unsupported, Detail: "not a TikTok account with a handle"}, nil

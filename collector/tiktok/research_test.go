@@ -41,7 +41,8 @@ func row(id, members string) string {
 
 const rowCounts = counts + `,"favorites_count":77`
 
-// near is the id of a video that was uploaded in the same month as the video with the id soup. One query therefore finds both videos.
+// The constant near is the id of a video that was uploaded in the same month as the video whose id is the constant soup. One query therefore
+// finds both videos.
 const near = "7588213403351190999"
 
 func TestResearch_fetchesVideos(t *testing.T) {

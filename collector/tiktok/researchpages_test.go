@@ -17,10 +17,10 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// paged starts a test server whose pages have the given number of rows, and returns a source for the server. If failingPage is not 0, the
+// newPagedSource starts a test server whose pages have the given number of rows, and returns a source for the server. If failingPage is not 0, the
 // server answers the page with this number and all later pages with an error. A request for a later page must contain the cursor and the
 // search id of the page before it.
-func paged(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests func() []request) {
+func newPagedSource(t *testing.T, rows, failingPage int) (s *tiktok.Research, requests func() []request) {
 	t.Helper()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/oauth/token/") {
@@ -75,7 +75,7 @@ func TestResearch_requestsAtMostPlannedNumberOfPages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, requests := paged(t, tt.rows, tt.fails)
+			s, requests := newPagedSource(t, tt.rows, tt.fails)
 			days := strings.Fields(tt.days)
 			var batch []source.Target
 			for i := range 100 {

@@ -80,8 +80,8 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 	handle, world := s.box.TikTokAccount(), s.box.World()
 	uploads := world.Uploads(link.TikTok, handle, sourcetest.Now)
 	require.Greater(t, len(uploads), 3)
-	stranger := world.Find(link.TikTok, sandbox.Normal)
-	batch := []source.Target{target(stranger, "", true)}
+	foreign := world.Find(link.TikTok, sandbox.Normal)
+	batch := []source.Target{target(foreign, "", true)}
 	for _, id := range uploads[:min(19, len(uploads))] {
 		batch = append(batch, target(id, handle, true))
 	}
@@ -167,7 +167,7 @@ func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 	require.Equal(t, source.Unsupported, r.Class)
 
 	control(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
-	gone := []source.Target{target(world.Find(link.TikTok, sandbox.TurnsDeleted), "", true), target(world.Find(link.TikTok, sandbox.TurnsPrivate), "", true)}
+	gone := []source.Target{target(world.Find(link.TikTok, sandbox.BecomesDeleted), "", true), target(world.Find(link.TikTok, sandbox.BecomesPrivate), "", true)}
 	for _, r := range fetchAll(t, s.research, gone) {
 		require.Equal(t, source.Missing, r.Class)
 	}

@@ -14,8 +14,8 @@ import (
 // stored in the database. A copy of the database is therefore not enough to decrypt the credentials.
 type seal struct {
 	aead cipher.AEAD
-	// context identifies the source and the account whose credentials are encrypted. They can be decrypted only with the same context, so
-	// that the credentials of one account cannot be used for another.
+	// context identifies the source and the account whose credentials are encrypted. The credentials can be decrypted only with the same
+	// context, so that the credentials of one account cannot be used for another account.
 	context []byte
 }
 
@@ -34,8 +34,8 @@ func newSeal(secret, source, account string) (seal, error) {
 	return seal{aead, []byte(source + "\n" + account)}, err
 }
 
-// close encrypts the credentials.
-func (s seal) close(c credentials) ([]byte, error) {
+// encrypt encrypts the credentials.
+func (s seal) encrypt(c credentials) ([]byte, error) {
 	plain, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
@@ -49,9 +49,9 @@ func (s seal) close(c credentials) ([]byte, error) {
 
 var errSealed = errors.New("the stored token was encrypted with another client secret")
 
-// open decrypts the result of close. It returns errSealed if the credentials were encrypted with another client secret or for another
+// decrypt decrypts the result of close. It returns errSealed if the credentials were encrypted with another client secret or for another
 // account.
-func (s seal) open(sealed []byte) (credentials, error) {
+func (s seal) decrypt(sealed []byte) (credentials, error) {
 	if len(sealed) < s.aead.NonceSize() {
 		return credentials{}, errSealed
 	}

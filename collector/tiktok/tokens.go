@@ -34,27 +34,27 @@ type credentials struct {
 	Scope   string    `json:"scope,omitempty"` // the granted scopes, separated by commas; "" if they are not known
 }
 
-// usable returns true if there is an access token that does not expire soon and that differs from the parameter refused. The parameter
+// isUsable returns true if there is an access token that does not expire soon and that differs from the parameter refused. The parameter
 // refused is the token that TikTok refused last, or "" if TikTok refused none.
-func (c credentials) usable(now time.Time, refused string) bool {
+func (c credentials) isUsable(now time.Time, refused string) bool {
 	return c.Access != "" && c.Access != refused && now.Before(c.Expires.Add(-minRemaining))
 }
 
-// fresh returns true if the access token is usable and it is not yet time to renew it. The parameter refused is the token that TikTok
+// isFresh returns true if the access token is usable and it is not yet time to renew it. The parameter refused is the token that TikTok
 // refused last.
-func (c credentials) fresh(now time.Time, refused string) bool {
-	return c.usable(now, refused) && now.Before(c.RenewAt)
+func (c credentials) isFresh(now time.Time, refused string) bool {
+	return c.isUsable(now, refused) && now.Before(c.RenewAt)
 }
 
-// granted returns true if the owner of the account has granted the scope, or if the granted scopes are not known.
-func (c credentials) granted(scope string) bool {
+// hasScope returns true if the owner of the account has granted the scope, or if the granted scopes are not known.
+func (c credentials) hasScope(scope string) bool {
 	return c.Scope == "" || strings.Contains(","+c.Scope+",", ","+scope+",")
 }
 
-// exchange requests tokens from TikTok's token endpoint. The parameter form has the parameters of the request; exchange adds the app's key
-// and secret. The parameter secrets has texts that are removed from error messages. Errors of this endpoint have a special format:
+// requestTokens requests tokens from TikTok's token endpoint. The parameter form has the parameters of the request; requestTokens adds the
+// app's key and secret. The parameter secrets has texts that are removed from error messages. Errors of this endpoint have a special format:
 // {"error":"invalid_grant","error_description":…}.
-func (a app) exchange(ctx context.Context, form url.Values, secrets ...string) (credentials, error) {
+func (a app) requestTokens(ctx context.Context, form url.Values, secrets ...string) (credentials, error) {
 	form.Set("client_key", a.key)
 	form.Set("client_secret", a.secret)
 	secrets = append(secrets, a.secret)
@@ -155,14 +155,14 @@ func (c *clientTokens) token(ctx context.Context, refused string) (string, error
 		return "", err
 	}
 	defer c.unlock()
-	if c.known.fresh(c.now(), refused) {
+	if c.known.isFresh(c.now(), refused) {
 		return c.known.Access, nil
 	}
-	got, err := c.exchange(ctx, url.Values{"grant_type": {"client_credentials"}})
+	got, err := c.requestTokens(ctx, url.Values{"grant_type": {"client_credentials"}})
 	switch {
 	case err == nil:
 		c.known = got
-	case !c.known.usable(c.now(), refused):
+	case !c.known.isUsable(c.now(), refused):
 		return "", err
 	}
 	return c.known.Access, nil

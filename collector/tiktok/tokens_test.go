@@ -200,7 +200,7 @@ func TestTokens_areRenewedAfterAnotherCollectorWasKilled(t *testing.T) {
 	require.NoError(t, fetchOnce(t.Context(), d))
 }
 
-// flaky is a token store whose method ReplaceSourceToken fails while away is true.
+// flaky is a token store whose method ReplaceSourceToken fails while the field away is true.
 type flaky struct {
 	tiktok.TokenStore
 	away atomic.Bool

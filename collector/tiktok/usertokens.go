@@ -69,13 +69,13 @@ func newUserTokens(a app, refresh string, st TokenStore, log *slog.Logger) (*use
 	return u, err
 }
 
-// granted returns true if the owner of the account has granted the scope, or if the granted scopes are not known.
-func (u *userTokens) granted(ctx context.Context, scope string) bool {
+// hasScope returns true if the owner of the account has granted the scope, or if the granted scopes are not known.
+func (u *userTokens) hasScope(ctx context.Context, scope string) bool {
 	if u.lock(ctx) != nil {
 		return false
 	}
 	defer u.unlock()
-	return u.known.granted(scope)
+	return u.known.hasScope(scope)
 }
 
 // token returns an access token that differs from the parameter refused, which is a token that TikTok has refused, or "". If the known
@@ -87,7 +87,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	}
 	defer u.unlock()
 	saveErr := u.save(ctx)
-	if u.known.fresh(u.now(), refused) || u.known.usable(u.now(), refused) && (saveErr != nil || u.now().Before(u.retryRenew)) {
+	if u.known.isFresh(u.now(), refused) || u.known.isUsable(u.now(), refused) && (saveErr != nil || u.now().Before(u.retryRenew)) {
 		return u.known.Access, nil
 	}
 	if saveErr != nil {
@@ -97,7 +97,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if u.known.fresh(u.now(), refused) {
+	if u.known.isFresh(u.now(), refused) {
 		return u.known.Access, nil
 	}
 	held, ok, err := u.store.HoldSourceToken(ctx, row, holdFor)
@@ -112,7 +112,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	}
 	switch {
 	case err == nil:
-	case u.known.usable(u.now(), refused):
+	case u.known.isUsable(u.now(), refused):
 		u.retryRenew = u.now().Add(ratePause)
 	default:
 		return "", err
@@ -122,7 +122,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 
 // load reads the stored tokens of the login into u.known. If no tokens are stored, it stores the configured refresh token.
 func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
-	sealed, err := u.seal.close(u.first)
+	sealed, err := u.seal.encrypt(u.first)
 	if err != nil {
 		return queue.SourceToken{}, err
 	}
@@ -130,7 +130,7 @@ func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 	if err != nil {
 		return queue.SourceToken{}, err
 	}
-	if u.known, err = u.seal.open(row.Sealed); err != nil {
+	if u.known, err = u.seal.decrypt(row.Sealed); err != nil {
 		u.log.WarnContext(ctx, "stored TikTok token cannot be decrypted; the configured refresh token is used", "error", err, "login", u.account)
 		u.known = u.first
 	}
@@ -142,7 +142,7 @@ func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdFor)
 	defer cancel()
-	got, err := u.exchange(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {u.known.Refresh}}, u.known.Refresh, u.known.Access)
+	got, err := u.requestTokens(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {u.known.Refresh}}, u.known.Refresh, u.known.Access)
 	if err != nil {
 		if failure, ok := errors.AsType[*source.Failure](err); ok && failure.Class == source.AuthFailed {
 			failure.Detail += "; log in to the account again and set REELTALLY_TIKTOK_REFRESH_TOKEN to the new refresh token"
@@ -156,7 +156,7 @@ func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 	if got.Scope == "" {
 		got.Scope = u.known.Scope
 	}
-	sealed, err := u.seal.close(got)
+	sealed, err := u.seal.encrypt(got)
 	if err != nil {
 		return err
 	}

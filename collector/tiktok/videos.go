@@ -148,13 +148,13 @@ func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 		hidden := f.Likes == nil
 		f.HiddenStats = &hidden
 	}
-	v.describe(f, now)
+	v.setDetails(f, now)
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// describe sets all data in f except the counts, such as the title and the upload time. A malformed member becomes nil and does not affect
+// setDetails sets all data in f except the counts, such as the title and the upload time. A malformed member becomes nil and does not affect
 // other members.
-func (v video) describe(f *source.Facts, now time.Time) {
+func (v video) setDetails(f *source.Facts, now time.Time) {
 	f.Title = fetch.Name(v.Title)
 	if f.Title == nil {
 		if f.Title = fetch.Text(v.Description); f.Title == nil {

@@ -49,9 +49,9 @@ func (j Jobs) PrepareDays(ctx context.Context) {
 	}
 }
 
-// Check runs the due jobs. If the clock of this machine may be wrong, Check deletes nothing, logs a warning, and returns only after
-// retryDelay.
-func (j Jobs) Check(ctx context.Context) error {
+// RunDueIfClockIsPlausible runs the due jobs. If the clock of this machine may be wrong, it deletes nothing, logs a warning, and returns only
+// after retryDelay.
+func (j Jobs) RunDueIfClockIsPlausible(ctx context.Context) error {
 	err := j.RunDue(ctx)
 	if _, wrong := errors.AsType[*store.ClockError](err); !wrong {
 		return err
@@ -66,12 +66,12 @@ func (j Jobs) Check(ctx context.Context) error {
 
 // RunDue runs each job that is due and that no other collector is running.
 func (j Jobs) RunDue(ctx context.Context) error {
-	return errors.Join(j.run(ctx, expiryJob, j.deleteExpired), j.run(ctx, retentionJob, j.applyRetention))
+	return errors.Join(j.runIfDue(ctx, expiryJob, j.deleteExpired), j.runIfDue(ctx, retentionJob, j.applyRetention))
 }
 
-// run calls the function job if the job with the given name is due and not running elsewhere. The function job returns the time at which
+// runIfDue calls the function job if the job with the given name is due and not running elsewhere. The function job returns the time at which
 // the job is due next. It must call extendLease after each transaction, so that no other collector starts the job.
-func (j Jobs) run(ctx context.Context, name string, job func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
+func (j Jobs) runIfDue(ctx context.Context, name string, job func(ctx context.Context, extendLease func() error) (next time.Time, err error)) error {
 	lease, ok, err := j.Store.Queue.ClaimJob(ctx, name, leaseTime)
 	if err != nil || !ok {
 		return err

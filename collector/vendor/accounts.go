@@ -27,29 +27,29 @@ func (l *List) wantedEntries(depth int) int {
 	return max(depth, l.Fresh, l.Page)
 }
 
-// units returns the number of page units to request in one call, to get the given number of list entries. A unit has Page entries. The
+// unitsFor returns the number of page units to request in one call, to get the given number of list entries. A unit has Page entries. The
 // result is from 1 to MaxUnits.
-func (l *List) units(entries int) int {
+func (l *List) unitsFor(entries int) int {
 	return max(1, min((entries+l.Page-1)/l.Page, l.MaxUnits))
 }
 
-// calls returns the maximum number of calls to get the given number of list entries. It is larger than the number of full pages, because a
+// maxCalls returns the maximum number of calls to get the given number of list entries. It is larger than the number of full pages, because a
 // page can be short or empty although more pages follow. It is 0 if the list is in the same answer as the profile.
-func (l *List) calls(entries int) int {
+func (l *List) maxCalls(entries int) int {
 	switch {
 	case l.Path == "":
 		return 0
 	case len(l.Next) == 0:
 		return 1
 	}
-	size := l.Page * l.units(entries)
+	size := l.Page * l.unitsFor(entries)
 	full := (entries + size - 1) / size
 	return full + full/10 + 2
 }
 
-// accountCalls returns the largest number of calls that a batch of accounts can need. Each account needs one call for its profile, and
+// maxAccountCalls returns the largest number of calls that a batch of accounts can need. Each account needs one call for its profile, and
 // further calls for its list of videos.
-func (s *Source) accountCalls(batch []source.Target) int {
+func (s *Source) maxAccountCalls(batch []source.Target) int {
 	calls := 0
 	for _, t := range batch {
 		at := s.callFor(t)
@@ -58,7 +58,7 @@ func (s *Source) accountCalls(batch []source.Target) int {
 		}
 		calls++
 		if l := s.config.Calls[at].List; l != nil {
-			calls += l.calls(l.wantedEntries(t.Depth))
+			calls += l.maxCalls(l.wantedEntries(t.Depth))
 		}
 	}
 	return calls
@@ -122,7 +122,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		v.handle = *r.Account.Username
 	}
 	if call.List.Path == "" {
-		entries, err := call.List.entries(page.body, call.Platform, v.handle, s.now())
+		entries, err := call.List.decodeEntries(page.body, call.Platform, v.handle, s.now())
 		if err != nil {
 			return source.Result{}, err
 		}
@@ -143,13 +143,13 @@ func (c Call) account(items []gjson.Result, t source.Target, requested values) s
 		return source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
 	}
 	item := items[0]
-	if state, ok := c.state(item); ok {
+	if state, ok := c.unavailableResult(item); ok {
 		return state
 	}
 	f := &source.AccountFacts{
 		ID: c.Fields["account_id"].id(item), Username: fetch.Handle(c.Fields["username"].text(item)),
 		Name: fetch.Name(c.Fields["account_name"].text(item)), Bio: fetch.Name(c.Fields["bio"].text(item)),
-		ProfileLink: fetch.Link(c.Fields["profile_link"].text(item)), Private: c.Fields["private"].flag(item),
+		ProfileLink: fetch.Link(c.Fields["profile_link"].text(item)), Private: c.Fields["private"].boolean(item),
 	}
 	for name, count := range map[string]**int64{"followers": &f.Followers, "following": &f.Following} {
 		n, _, wrong := c.Fields[name].count(item)
@@ -175,7 +175,7 @@ func (c Call) account(items []gjson.Result, t source.Target, requested values) s
 
 // asksByHandle returns true if the request for the profile contains {handle}.
 func (c Call) asksByHandle() bool {
-	return slices.ContainsFunc(c.templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
+	return slices.ContainsFunc(c.templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
 // addVideos adds the newest videos of an account to r, the result with the account's profile. It requests up to v.count videos, which can
@@ -184,15 +184,15 @@ func (c Call) asksByHandle() bool {
 // Temporary, and the collector fetches the account again. If the budget is spent earlier, the result has the videos that were found so far.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
-	if !v.hasAllFor(l.Request) {
+	if !v.hasAllValuesFor(l.Request) {
 		r.Detail = "the profile lacks a value that the request for the list needs"
 		return r, nil
 	}
 	var found []ingest.FoundVideo
 	more := true
-	calls := l.calls(v.count)
+	calls := l.maxCalls(v.count)
 	for n := range calls {
-		v.units = l.units(v.count - len(found))
+		v.units = l.unitsFor(v.count - len(found))
 		page, err := s.fetchPage(ctx, budget, l.Request, v)
 		switch {
 		case err != nil:
@@ -207,12 +207,12 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 			r.Detail = "no list: " + page.detail
 			return r, nil
 		}
-		entries, err := l.entries(page.body, call.Platform, v.handle, s.now())
+		entries, err := l.decodeEntries(page.body, call.Platform, v.handle, s.now())
 		if err != nil {
 			return source.Result{}, err
 		}
 		found = removeDuplicates(append(found, entries...))
-		next := l.next(page.body)
+		next := l.nextCursor(page.body)
 		outOfBudget := n+1 < calls && budget.Exhausted() // true if the budget does not allow the call for the next page; no more pages are then requested
 		if more = next != "" && next != v.cursor && !outOfBudget; !more || len(found) >= v.count {
 			break
@@ -237,8 +237,8 @@ func removeDuplicates(found []ingest.FoundVideo) []ingest.FoundVideo {
 	})
 }
 
-// entries returns the videos on a page of the list. It leaves out malformed entries, and returns a failure if all entries are malformed.
-func (l *List) entries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]ingest.FoundVideo, error) {
+// decodeEntries returns the videos on a page of the list. It leaves out malformed entries, and returns a failure if all entries are malformed.
+func (l *List) decodeEntries(body gjson.Result, p link.Platform, handle string, now time.Time) ([]ingest.FoundVideo, error) {
 	items, err := findItems(body, l.Items, l.Unwrap)
 	if err != nil {
 		return nil, &source.Failure{Class: source.Temporary, Detail: err.Error()}
@@ -289,8 +289,8 @@ func videoLink(p link.Platform, id, handle string) string {
 // maxCursor is the maximum length in bytes of a cursor that is sent back to the vendor.
 const maxCursor = 2048
 
-// next returns the cursor of the next page, or "" on the last page. The parameter body is the answer with the current page.
-func (l *List) next(body gjson.Result) string {
+// nextCursor returns the cursor of the next page, or "" on the last page. The parameter body is the answer with the current page.
+func (l *List) nextCursor(body gjson.Result) string {
 	if l.More != nil && !l.More.isTrue(body) {
 		return ""
 	}
@@ -322,7 +322,7 @@ func (p page) result() source.Result {
 // fetchPage makes one call for one account. It returns a *source.Failure if no answer arrives, or if the answer concerns the whole source,
 // such as a rate limit.
 func (s *Source) fetchPage(ctx context.Context, budget *source.CallBudget, r Request, v values) (page, error) {
-	res, err := s.send(ctx, budget, r, batchValues{targets: []values{v}})
+	res, err := s.sendRequest(ctx, budget, r, batchValues{targets: []values{v}})
 	if err != nil {
 		return page{}, err
 	}

@@ -27,12 +27,12 @@ func (c Config) classOf(status int, body gjson.Result) (class string, ofSource b
 			return r.Class, certain && r.Class == string(source.AuthFailed)
 		}
 	}
-	return string(fetch.ClassOf(status, isJSON)), fetch.NamesCredential(status)
+	return string(fetch.ClassOf(status, isJSON)), fetch.MeansRefusedCredential(status)
 }
 
-// message returns the error text in an answer, from the first of the paths c.Message that has a text. It returns "" if none of them has
+// errorText returns the error text in an answer, from the first of the paths c.Message that has a text. It returns "" if none of them has
 // one.
-func (c Config) message(body gjson.Result) string {
+func (c Config) errorText(body gjson.Result) string {
 	for _, path := range c.Message {
 		if v := body.Get(path); v.Type == gjson.String && v.Str != "" {
 			return v.Str
@@ -85,7 +85,7 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 	out := make(map[string]source.Result, len(requested))
 	unrequested := false // true if an item belongs to no requested id
 	for _, item := range items {
-		id := c.match(item, items, requested)
+		id := c.requestedID(item, items, requested)
 		if id == "" {
 			unrequested = true
 			continue
@@ -109,9 +109,9 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 	return out
 }
 
-// match returns the requested id to which an item belongs, or "" if the item belongs to no requested id. The slice items has all items of
+// requestedID returns the requested id to which an item belongs, or "" if the item belongs to no requested id. The slice items has all items of
 // the answer.
-func (c Call) match(item gjson.Result, items []gjson.Result, requested []string) string {
+func (c Call) requestedID(item gjson.Result, items []gjson.Result, requested []string) string {
 	if c.Match.Sole && len(items) == 1 && len(requested) == 1 && item.IsObject() {
 		return requested[0]
 	}
@@ -131,9 +131,9 @@ func (c Call) match(item gjson.Result, items []gjson.Result, requested []string)
 	return ""
 }
 
-// state returns the result for an item that says that the video or account is not available, such as a deleted video. ok is false if none
+// unavailableResult returns the result for an item that says that the video or account is not available, such as a deleted video. ok is false if none
 // of the call's States matches the item.
-func (c Call) state(item gjson.Result) (source.Result, bool) {
+func (c Call) unavailableResult(item gjson.Result) (source.Result, bool) {
 	for _, s := range c.States {
 		if s.isTrue(item) {
 			return source.Result{Class: s.Class, Detail: "the vendor's item has " + s.Path + " " + fetch.Redact(item.Get(s.Path).String())}, true
@@ -144,13 +144,13 @@ func (c Call) state(item gjson.Result) (source.Result, bool) {
 
 // result returns the result for the video in an item.
 func (c Call) result(item gjson.Result, now time.Time) source.Result {
-	if state, ok := c.state(item); ok {
+	if state, ok := c.unavailableResult(item); ok {
 		return state
 	}
 	f := &source.Facts{}
 	counts := map[string]**int64{"views": &f.Views, "likes": &f.Likes, "comments": &f.Comments, "shares": &f.Shares, "bookmarks": &f.Bookmarks}
 	hasCounts := false
-	hidden := c.Fields["hidden_stats"].flag(item)
+	hidden := c.Fields["hidden_stats"].boolean(item)
 	setHidden := func(yes bool) {
 		if hidden == nil || yes {
 			hidden = &yes
@@ -188,10 +188,10 @@ func (c Call) result(item gjson.Result, now time.Time) source.Result {
 	f.SongName = fetch.Name(c.Fields["song_name"].text(item))
 	f.SongLink = fetch.Link(c.Fields["song_link"].text(item))
 	f.ThumbnailURL = fetch.Link(c.Fields["thumbnail_url"].text(item))
-	f.NotSafe = c.Fields["not_safe"].flag(item)
-	f.Private = c.Fields["private"].flag(item)
-	f.IsAd = c.Fields["is_ad"].flag(item)
-	f.ShopAd = c.Fields["shop_ad"].flag(item)
+	f.NotSafe = c.Fields["not_safe"].boolean(item)
+	f.Private = c.Fields["private"].boolean(item)
+	f.IsAd = c.Fields["is_ad"].boolean(item)
+	f.ShopAd = c.Fields["shop_ad"].boolean(item)
 	f.ShopProductID = c.Fields["shop_product_id"].id(item)
 	return source.Result{Class: source.OK, Facts: f}
 }

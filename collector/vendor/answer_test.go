@@ -59,7 +59,7 @@ func TestField_decodesBooleans(t *testing.T) {
 		{Field{{Path: "a.#.k", OneOf: []string{"shop"}}}, `{"a":null}`, nil},
 		{Field{{Path: "a.#.k", OneOf: []string{"shop"}}}, `{}`, nil},
 	} {
-		require.Equal(t, tt.want, tt.field.flag(gjson.Parse(tt.item)), "%+v of %s", tt.field, tt.item)
+		require.Equal(t, tt.want, tt.field.boolean(gjson.Parse(tt.item)), "%+v of %s", tt.field, tt.item)
 	}
 }
 
@@ -159,7 +159,7 @@ func FuzzRead(f *testing.F) {
 		for _, config := range configs {
 			class, _ := config.classOf(200, body)
 			require.NotEmpty(t, class)
-			_ = config.message(body)
+			_ = config.errorText(body)
 			for _, call := range config.Calls {
 				if call.Kind == source.KindAccount {
 					fuzzAccount(t, call, body, now)
@@ -210,11 +210,11 @@ func fuzzAccount(t *testing.T, call Call, body gjson.Result, now time.Time) {
 			require.True(t, r.Account.ID != nil || r.Account.Username != nil)
 		}
 	}
-	if entries, err := call.List.entries(body, call.Platform, "", now); err == nil {
+	if entries, err := call.List.decodeEntries(body, call.Platform, "", now); err == nil {
 		for _, v := range entries {
 			require.NotEmpty(t, v.ID)
 			require.NotEmpty(t, v.Link)
 		}
 	}
-	require.LessOrEqual(t, len(call.List.next(body)), maxCursor)
+	require.LessOrEqual(t, len(call.List.nextCursor(body)), maxCursor)
 }

@@ -191,8 +191,8 @@ func (c Call) checkVideos(p *problems, member string) {
 	if len(c.Match.ID) == 0 && len(c.Match.Link) == 0 && !c.Match.Sole {
 		p.add(member+".match", "must have id, link or sole")
 	}
-	if c.Match.Sole && c.size() > 1 {
-		p.add(member+".match.sole", "is only possible if batch.size is 1, not %d", c.size())
+	if c.Match.Sole && c.maxTargets() > 1 {
+		p.add(member+".match.sole", "is only possible if batch.size is 1, not %d", c.maxTargets())
 	}
 	for _, name := range c.HiddenWhenAbsent {
 		if field, ok := c.Fields[name]; !ok || len(field) == 0 || facts[name] != countFact {
@@ -217,7 +217,7 @@ func (c Call) checkVideos(p *problems, member string) {
 // checkAccount checks the members of a call that requests an account. It adds an error for a member that is only for videos, such as Batch
 // and Match, because accounts are requested one at a time.
 func (c Call) checkAccount(p *problems, member string) {
-	if c.size() > 1 {
+	if c.maxTargets() > 1 {
 		p.add(member+".batch", "is for videos only: accounts are requested one at a time")
 	}
 	if len(c.Match.ID)+len(c.Match.Link) > 0 || c.Match.Sole {
@@ -260,7 +260,7 @@ func (l List) check(p *problems, member string) {
 	if l.Page < 1 || l.Page > fetch.MaxItems {
 		p.add(member+".page", "must be 1 to %d, not %d", fetch.MaxItems, l.Page)
 	}
-	units := slices.ContainsFunc(l.templates(), func(template string) bool { return strings.Contains(template, "{units}") })
+	units := slices.ContainsFunc(l.templateTexts(), func(template string) bool { return strings.Contains(template, "{units}") })
 	if l.MaxUnits < 0 || units != (l.MaxUnits > 0) {
 		p.add(member+".max_units", "must be at least 1 if {units} is used, and 0 otherwise, not %d", l.MaxUnits)
 	}
@@ -270,7 +270,7 @@ func (l List) check(p *problems, member string) {
 	for i, path := range l.Next {
 		checkPath(p, fmt.Sprintf("%s.next[%d]", member, i), path)
 	}
-	cursor := slices.ContainsFunc(l.templates(), func(template string) bool { return strings.Contains(template, "{cursor}") })
+	cursor := slices.ContainsFunc(l.templateTexts(), func(template string) bool { return strings.Contains(template, "{cursor}") })
 	if cursor != (len(l.Next) > 0) {
 		p.add(member+".next", "must have a path if {cursor} is used, and no path otherwise")
 	}
@@ -305,7 +305,7 @@ func checkItems(p *problems, member string, items, unwrap []string) {
 
 // checkBatch adds an error if a call requests several targets but its request has no place for the values of several targets.
 func (c Call) checkBatch(p *problems, member string) {
-	if c.size() == 1 {
+	if c.maxTargets() == 1 {
 		return
 	}
 	if placeholder.MatchString(c.Path) {
@@ -353,7 +353,7 @@ func (r Request) check(p *problems, member string, allowed placeholders) {
 		if err := json.Unmarshal(r.Body, &body); err != nil {
 			p.add(member+".body", "must be JSON")
 		}
-		for _, text := range texts(body) {
+		for _, text := range stringsIn(body) {
 			used = allowed.check(p, member+".body", text) || used
 		}
 	}
@@ -374,19 +374,19 @@ func (known placeholders) check(p *problems, member, text string) (identifies bo
 	return identifies
 }
 
-// texts returns all strings in a decoded JSON value, without the names of members.
-func texts(v any) []string {
+// stringsIn returns all strings in a decoded JSON value, without the names of members.
+func stringsIn(v any) []string {
 	var out []string
 	switch v := v.(type) {
 	case string:
 		out = append(out, v)
 	case []any:
 		for _, e := range v {
-			out = append(out, texts(e)...)
+			out = append(out, stringsIn(e)...)
 		}
 	case map[string]any:
 		for _, e := range v {
-			out = append(out, texts(e)...)
+			out = append(out, stringsIn(e)...)
 		}
 	}
 	return out

@@ -214,7 +214,8 @@ func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 	return nil, false, false
 }
 
-// isRounded returns true if n was probably written with a letter and at most one decimal place before, such as 573.9K or 1.2M.
+// isRounded returns true if the vendor has probably computed n from a text such as 573.9K or 1.2M: a number with at most one decimal place,
+// and a letter.
 func isRounded(n int64) bool {
 	for unit := int64(1e9); unit >= 1e3; unit /= 1e3 {
 		if n >= unit {
@@ -334,8 +335,8 @@ func (f Field) length(item gjson.Result) *float64 {
 	return nil
 }
 
-// flag returns the boolean in an item, or nil if no alternative has a boolean value. It returns true if any alternative is true.
-func (f Field) flag(item gjson.Result) *bool {
+// boolean returns the boolean in an item, or nil if no alternative has a boolean value. It returns true if any alternative is true.
+func (f Field) boolean(item gjson.Result) *bool {
 	var result *bool
 	for _, a := range f {
 		v, ok := a.value(item)

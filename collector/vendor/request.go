@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// size returns the largest number of targets in one call. It is at least 1.
-func (c Call) size() int { return max(c.Batch.Size, 1) }
+// maxTargets returns the largest number of targets in one call. It is at least 1.
+func (c Call) maxTargets() int { return max(c.Batch.Size, 1) }
 
 // canRequest returns true if the call is for the platform and kind of the target, and the target has all values that the request needs. A
 // target without an id stands for any target of its platform and kind. For such a target, canRequest checks only the platform and the kind.
@@ -31,12 +31,12 @@ func (c Call) canRequest(t source.Target) bool {
 	}
 	known := valuesOf(t)
 	if c.Kind == source.KindAccount {
-		return known.hasAllFor(c.Request)
+		return known.hasAllValuesFor(c.Request)
 	}
 	if fetch.ParseID(t.ExternalID) == "" || c.Batch.Join != "" && strings.Contains(t.ExternalID, c.Batch.Join) {
 		return false
 	}
-	return !slices.ContainsFunc(c.templates(), func(template string) bool {
+	return !slices.ContainsFunc(c.templateTexts(), func(template string) bool {
 		return strings.Contains(template, "{link}") && t.Link == "" || template == "{handle}" && t.Handle == ""
 	})
 }
@@ -60,23 +60,23 @@ func valuesOf(t source.Target) values {
 	return v
 }
 
-// hasAllFor returns true if v has a value for each placeholder {id}, {link} and {handle} in the request.
-func (v values) hasAllFor(r Request) bool {
-	return !slices.ContainsFunc(r.templates(), func(template string) bool {
+// hasAllValuesFor returns true if v has a value for each placeholder {id}, {link} and {handle} in the request.
+func (v values) hasAllValuesFor(r Request) bool {
+	return !slices.ContainsFunc(r.templateTexts(), func(template string) bool {
 		return strings.Contains(template, "{id}") && v.id == "" || strings.Contains(template, "{link}") && v.link == "" ||
 			strings.Contains(template, "{handle}") && v.handle == ""
 	})
 }
 
-// expand replaces the placeholders in a template by their values. A missing handle becomes "", because TikTok's links work without a
+// replaceIn replaces the placeholders in a template by their values. A missing handle becomes "", because TikTok's links work without a
 // handle.
-func (v values) expand(template string) string {
+func (v values) replaceIn(template string) string {
 	return strings.NewReplacer("{id}", v.id, "{link}", v.link, "{handle}", v.handle, "{cursor}", v.cursor,
 		"{units}", strconv.Itoa(v.units), "{count}", strconv.Itoa(v.count)).Replace(template)
 }
 
-// templates returns the path, the query values and the strings in the body of a request, which may contain placeholders.
-func (r Request) templates() []string {
+// templateTexts returns the path, the query values and the strings in the body of a request, which may contain placeholders.
+func (r Request) templateTexts() []string {
 	out := []string{r.Path}
 	for _, q := range r.Query {
 		out = append(out, q.Value)
@@ -84,7 +84,7 @@ func (r Request) templates() []string {
 	if r.Body != nil {
 		var body any
 		_ = json.Unmarshal(r.Body, &body) // cannot fail, because Request.check has validated the body
-		out = append(out, texts(body)...)
+		out = append(out, stringsIn(body)...)
 	}
 	return out
 }
@@ -95,28 +95,28 @@ type batchValues struct {
 	join    string // separator between the values of several targets
 }
 
-// expand replaces each placeholder in a template by the joined values of all targets.
-func (b batchValues) expand(template string) string {
+// replaceIn replaces each placeholder in a template by the joined values of all targets.
+func (b batchValues) replaceIn(template string) string {
 	if !placeholder.MatchString(template) {
 		return template
 	}
 	expanded := make([]string, len(b.targets))
 	for i, v := range b.targets {
-		expanded[i] = v.expand(template)
+		expanded[i] = v.replaceIn(template)
 	}
 	return strings.Join(expanded, b.join)
 }
 
-// build returns the HTTP request that the template describes. The parameter base is the base URL, key is the credential, and b has the
+// buildRequest returns the HTTP request that the template describes. The parameter base is the base URL, key is the credential, and b has the
 // placeholder values of the targets.
-func (r Request) build(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
+func (r Request) buildRequest(base string, auth Auth, key string, timeout time.Duration, b batchValues) fetch.Request {
 	out := fetch.Request{Method: r.Method, Header: http.Header{}, Timeout: timeout, Secrets: []string{key}}
 	var query []string
 	for _, q := range r.Query {
 		if strings.Contains(q.Value, "{cursor}") && b.targets[0].cursor == "" {
 			continue
 		}
-		query = append(query, url.QueryEscape(q.Name)+"="+url.QueryEscape(b.expand(q.Value)))
+		query = append(query, url.QueryEscape(q.Name)+"="+url.QueryEscape(b.replaceIn(q.Value)))
 	}
 	switch auth.In {
 	case "query":
@@ -130,40 +130,40 @@ func (r Request) build(base string, auth Auth, key string, timeout time.Duration
 	if placeholder.MatchString(path) {
 		v := b.targets[0]
 		v.id, v.link, v.handle, v.cursor = url.PathEscape(v.id), url.PathEscape(v.link), url.PathEscape(v.handle), url.PathEscape(v.cursor)
-		path = v.expand(path)
+		path = v.replaceIn(path)
 	}
 	out.URL = strings.TrimSuffix(base, "/") + path
 	if len(query) > 0 {
 		out.URL += "?" + strings.Join(query, "&")
 	}
 	if r.Body != nil {
-		out.Body = r.body(b)
+		out.Body = r.buildBody(b)
 	}
 	return out
 }
 
-// body returns the JSON body of the request. The parameter b has the placeholder values of the targets.
-func (r Request) body(b batchValues) []byte {
+// buildBody returns the JSON body of the request. The parameter b has the placeholder values of the targets.
+func (r Request) buildBody(b batchValues) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.Body))
 	decoder.UseNumber()
 	var template any
 	_ = decoder.Decode(&template) // cannot fail, because Request.check has validated the body
-	out, _ := json.Marshal(b.fill(template))
+	out, _ := json.Marshal(b.fillTemplate(template))
 	return out
 }
 
-// fill returns a copy of a decoded JSON template in which all placeholders are replaced by the values of the targets.
-func (b batchValues) fill(template any) any {
+// fillTemplate returns a copy of a decoded JSON template in which all placeholders are replaced by the values of the targets.
+func (b batchValues) fillTemplate(template any) any {
 	switch v := template.(type) {
 	case string:
 		if v == "{count}" || v == "{units}" {
-			return json.Number(b.targets[0].expand(v))
+			return json.Number(b.targets[0].replaceIn(v))
 		}
-		return b.expand(v)
+		return b.replaceIn(v)
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, member := range v {
-			out[name] = b.fill(member)
+			out[name] = b.fillTemplate(member)
 		}
 		return out
 	case []any:
@@ -171,11 +171,11 @@ func (b batchValues) fill(template any) any {
 		for _, element := range v {
 			if text, ok := element.(string); ok && placeholder.MatchString(text) {
 				for _, values := range b.targets {
-					out = append(out, values.expand(text))
+					out = append(out, values.replaceIn(text))
 				}
 				continue
 			}
-			out = append(out, b.fill(element))
+			out = append(out, b.fillTemplate(element))
 		}
 		return out
 	default:

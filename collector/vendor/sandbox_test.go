@@ -45,13 +45,13 @@ func TestSource_requestsDetailsByLinkAndCountsByID(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "a.real.person", *results[0].Facts.Username, "the author must be the account in the link")
 			require.Equal(t, source.OK, results[1].Class)
-			require.Equal(t, map[string]int{"tt/post/info": 1, "tt/post/multi-info": 1}, methods(t, base))
+			require.Equal(t, map[string]int{"tt/post/info": 1, "tt/post/multi-info": 1}, requestsByPath(t, base))
 		})
 	}
 }
 
-// methods returns the number of requests that the sandbox received, by path.
-func methods(t *testing.T, base string) map[string]int {
+// requestsByPath returns the number of requests that the sandbox received, by path.
+func requestsByPath(t *testing.T, base string) map[string]int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/_control/calls", nil)
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func requireTruth(t *testing.T, vendor string, truth sandbox.VideoTruth, r sourc
 	f := r.Facts
 	if vendor == "apify" && truth.Platform == link.TikTok {
 		exact := truth.Views
-		truth = asApifyGives(truth)
+		truth = asReturnedByApify(truth)
 		require.Equal(t, exact >= 10_000, f.Rounded)
 	} else {
 		require.False(t, f.Rounded)
@@ -162,8 +162,8 @@ func requireTruth(t *testing.T, vendor string, truth sandbox.VideoTruth, r sourc
 	}
 }
 
-// asApifyGives returns the data of a TikTok video as Apify gives it: with rounded counts, and without the link of a slideshow's song.
-func asApifyGives(truth sandbox.VideoTruth) sandbox.VideoTruth {
+// asReturnedByApify returns the data of a TikTok video as Apify gives it: with rounded counts, and without the link of a slideshow's song.
+func asReturnedByApify(truth sandbox.VideoTruth) sandbox.VideoTruth {
 	truth.Views = sandbox.Rounded(truth.Views)
 	for _, count := range []**int64{&truth.Likes, &truth.Comments, &truth.Shares, &truth.Bookmarks} {
 		if *count != nil {
@@ -224,7 +224,7 @@ func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t, name)
 			control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
-			for i, category := range []sandbox.Category{sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
+			for i, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 				id := world.Find(link.Instagram, category)
 				results, err := s.Fetch(t.Context(), []source.Target{instagram(id)}, source.NewCallBudget(nil))
 				require.NoError(t, err)
@@ -284,7 +284,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 				r := results[0]
 				require.Contains(t, []source.Class{source.OK, source.Temporary}, r.Class, r.Detail)
 				if name == "apify" {
-					truths[0] = asApifyGives(truths[0])
+					truths[0] = asReturnedByApify(truths[0])
 				}
 				if r.Facts != nil {
 					requireOneOf(t, truths[0], r.Facts.Views, r.Facts.Likes, r.Facts.Comments, r.Facts.Shares, r.Facts.Bookmarks)

@@ -104,9 +104,9 @@ func (s *Source) Budgets() []source.Budget { return s.budgets }
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	var calls int
 	if areAccounts(batch) {
-		calls = s.accountCalls(batch)
+		calls = s.maxAccountCalls(batch)
 	} else {
-		calls = len(s.chunks(batch))
+		calls = len(s.splitBatch(batch))
 	}
 	plan := make([]source.Call, len(s.budgets))
 	for i, b := range s.budgets {
@@ -123,12 +123,12 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 		if i < 0 {
 			return 0, false
 		}
-		return s.size(i), true
+		return s.currentBatchSize(i), true
 	}
 	largest := 0
 	for i, c := range s.config.Calls {
 		if c.canRequest(t) {
-			largest = max(largest, s.size(i))
+			largest = max(largest, s.currentBatchSize(i))
 		}
 	}
 	return largest, largest > 0
@@ -138,19 +138,21 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 // must then be checked.
 func (s *Source) AsksByHandle(t source.Target) bool {
 	call := s.callFor(t)
-	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templates(), func(template string) bool { return strings.Contains(template, "{handle}") })
+	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// size returns how many targets a call can request at present. The parameter call is the index of the call in the vendor description.
-func (s *Source) size(call int) int { return s.sizes[call].get(s.config.Calls[call].size(), s.now()) }
+// currentBatchSize returns how many targets a call can request at present. The parameter call is the index of the call in the vendor description.
+func (s *Source) currentBatchSize(call int) int {
+	return s.sizes[call].current(s.config.Calls[call].maxTargets(), s.now())
+}
 
 // callFor returns the index of the first call in the vendor description that can request the target, or -1 if no call can.
 func (s *Source) callFor(t source.Target) int {
 	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.canRequest(t) })
 }
 
-// get returns the current batch size: the reduced size while the reduction lasts, and full otherwise.
-func (b *batchSize) get(full int, now time.Time) int {
+// current returns the current batch size: the reduced size while the reduction lasts, and full otherwise.
+func (b *batchSize) current(full int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.reduced > 0 && now.Before(b.ends) {
@@ -183,9 +185,9 @@ func (c chunk) ids() []string {
 	return ids
 }
 
-// chunks divides the targets of a batch among calls. Usually it returns one chunk. It returns several if targets need different calls of
+// splitBatch divides the targets of a batch among calls. Usually it returns one chunk. It returns several if targets need different calls of
 // the vendor description. It leaves out targets that no call can request.
-func (s *Source) chunks(batch []source.Target) []chunk {
+func (s *Source) splitBatch(batch []source.Target) []chunk {
 	var chunks []chunk
 	seen := make(map[string]bool, len(batch))
 	open := make(map[int]int) // index of the last chunk of each call, by index of the call
@@ -196,7 +198,7 @@ func (s *Source) chunks(batch []source.Target) []chunk {
 		}
 		seen[t.ExternalID] = true
 		at, ok := open[call]
-		if !ok || len(chunks[at].targets) >= s.config.Calls[call].size() {
+		if !ok || len(chunks[at].targets) >= s.config.Calls[call].maxTargets() {
 			at = len(chunks)
 			open[call] = at
 			chunks = append(chunks, chunk{call: call})
@@ -220,7 +222,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	answers := make(map[string]source.Result, len(batch))
 	unanswered := make(map[string]bool)
 	var failed error
-	for i, chunk := range s.chunks(batch) {
+	for i, chunk := range s.splitBatch(batch) {
 		var found map[string]source.Result
 		if failed == nil {
 			found, failed = s.fetchChunk(ctx, budget, chunk)
@@ -258,14 +260,14 @@ func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c ch
 	for _, t := range c.targets {
 		b.targets = append(b.targets, valuesOf(t))
 	}
-	res, err := s.send(ctx, budget, call.Request, b)
+	res, err := s.sendRequest(ctx, budget, call.Request, b)
 	if errors.Is(err, fetch.ErrTooLarge) && len(c.targets) > 1 {
 		s.sizes[c.call].reduce(len(c.targets), s.now())
 	}
 	if err != nil {
 		return nil, err
 	}
-	answers, err := s.results(res, c.call, c.ids())
+	answers, err := s.parseResults(res, c.call, c.ids())
 	for id, r := range answers {
 		r.Sandbox = res.Sandbox
 		answers[id] = r
@@ -286,9 +288,9 @@ func (s *Source) Concurrency() int { return cmp.Or(s.config.Concurrency, default
 // batch.
 func (s *Source) Group(source.Target) string { return "" }
 
-// send sends the request that the template r describes. The parameter b has the placeholder values of the targets.
-func (s *Source) send(ctx context.Context, budget *source.CallBudget, r Request, b batchValues) (*fetch.Response, error) {
-	req := r.build(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
+// sendRequest sends the request that the template r describes. The parameter b has the placeholder values of the targets.
+func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r Request, b batchValues) (*fetch.Response, error) {
+	req := r.buildRequest(s.Address(), s.config.Auth, s.key, time.Duration(s.config.Timeout), b)
 	req.Budget = budget
 	return s.api.Do(ctx, req)
 }
@@ -301,7 +303,7 @@ func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail
 		detail += ": " + err.Error()
 	} else {
 		body = gjson.ParseBytes(res.Body)
-		if message := s.config.message(body); message != "" {
+		if message := s.config.errorText(body); message != "" {
 			detail += ": " + fetch.Redact(message, s.key)
 		}
 	}
@@ -320,9 +322,9 @@ func (s *Source) failure(res *fetch.Response, body gjson.Result, class source.Cl
 	return f
 }
 
-// results returns the results in the answer to a call, by requested id. If the answer concerns the whole call, such as a rate limit,
-// results returns a failure. The parameter callIndex is the index of the call in config.Calls.
-func (s *Source) results(res *fetch.Response, callIndex int, ids []string) (map[string]source.Result, error) {
+// parseResults returns the results in the answer to a call, by requested id. If the answer concerns the whole call, such as a rate limit,
+// parseResults returns a failure. The parameter callIndex is the index of the call in config.Calls.
+func (s *Source) parseResults(res *fetch.Response, callIndex int, ids []string) (map[string]source.Result, error) {
 	now := s.now()
 	call := s.config.Calls[callIndex]
 	body, text, detail := s.classify(res)

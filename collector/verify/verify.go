@@ -2,7 +2,7 @@
 //
 // Sources sometimes answer with zeros, with the numbers of another video, with old numbers, or with another account that has taken over a
 // handle. A suspicious number is stored only after the sources have returned suspicious numbers for some time ([Check]). An answer about
-// another account, or an older answer, is never stored ([Account], [IsOlder]). Start reading at [Check].
+// another account, or an older answer, is never stored ([CheckIdentity], [IsOlder]). Start reading at [Check].
 package verify
 
 import (
@@ -34,12 +34,12 @@ const (
 	aheadOfViews = 10
 	// likesExpected is a number of views. A video with at least this number of views and zero likes is suspicious.
 	likesExpected = 10_000
-	// comparableViews is the number of views below which MixedUp does not compare videos, because small numbers are often equal by chance.
+	// comparableViews is the number of views below which FindMixedUp does not compare videos, because small numbers are often equal by chance.
 	comparableViews = 1000
 	// expectedGrowth is the largest factor by which the views of a video are expected to grow between two fetches.
 	expectedGrowth = 1.25
-	// handleTrusted is how long after a fetch the handle of an account is assumed to belong still to this account. It matters only if the
-	// source gives no id that can be compared with the ids of the stored account.
+	// handleTrusted is the time after a fetch during which a handle is assumed to belong to the same account. It is used only if the source
+	// gives no id that can be compared with the ids of the stored account.
 	handleTrusted = 3 * 24 * time.Hour
 	// longestLag is the maximum age of the numbers in a result with Result.Lags. Such a result comes from a source whose numbers can be old.
 	longestLag = 10 * 24 * time.Hour
@@ -48,7 +48,7 @@ const (
 const otherVideosViews = "the views of another video"
 
 // Check returns nil if the facts in r may be stored, because they are plausible or were confirmed by repeated fetches. Otherwise it returns
-// the suspicion to store with the target t. The parameter mixedUp is true if MixedUp has found that r probably contains the views of
+// the suspicion to store with the target t. The parameter mixedUp is true if FindMixedUp has found that r probably contains the views of
 // another video.
 func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
@@ -58,9 +58,9 @@ func Check(t source.Target, r source.Result, mixedUp bool, now time.Time) *Suspi
 	why := ""
 	switch {
 	case r.Account != nil:
-		why = doubtAccount(t, r.Account)
+		why = accountSuspicion(t, r.Account)
 	case r.Facts != nil:
-		why = doubtVideo(t, r.Facts, now)
+		why = videoSuspicion(t, r.Facts, now)
 		// Views that were suspected once stay suspected while they are implausible. mixedUp can be false although the views still belong to
 		// another video, because that video may not be in this batch.
 		still := before.Why == otherVideosViews && r.Facts.Views != nil && t.Views != nil && !isPlausibleGrowth(*r.Facts.Views, *t.Views)
@@ -96,8 +96,8 @@ func (s *Suspicion) Text() *string {
 	return &text
 }
 
-// doubtVideo returns why the facts of a video are suspicious, or "" if they are plausible.
-func doubtVideo(t source.Target, f *source.Facts, now time.Time) string {
+// videoSuspicion returns why the facts of a video are suspicious, or "" if they are plausible.
+func videoSuspicion(t source.Target, f *source.Facts, now time.Time) string {
 	if f.Views == nil {
 		return ""
 	}
@@ -122,17 +122,17 @@ func doubtVideo(t source.Target, f *source.Facts, now time.Time) string {
 	return ""
 }
 
-// doubtAccount returns why the facts of an account are suspicious, or "" if they are plausible. t.Views is the stored number of followers.
-func doubtAccount(t source.Target, a *source.AccountFacts) string {
+// accountSuspicion returns why the facts of an account are suspicious, or "" if they are plausible. t.Views is the stored number of followers.
+func accountSuspicion(t source.Target, a *source.AccountFacts) string {
 	if a.Followers != nil && t.Views != nil && float64(*a.Followers) < implausibleDrop*float64(*t.Views) {
 		return "followers fell to less than a hundredth"
 	}
 	return ""
 }
 
-// MixedUp returns the indexes of the results that probably contain the views of another video of the batch: two videos have exchanged their
+// FindMixedUp returns the indexes of the results that probably contain the views of another video of the batch: two videos have exchanged their
 // views, or one video has a copy of the views of another video. Videos without stored views are not compared.
-func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
+func FindMixedUp(batch []source.Target, results []source.Result) map[int]bool {
 	type viewCounts struct{ stored, fetched int64 }
 	views := make(map[int]viewCounts, len(batch))
 	for i, r := range results {
@@ -157,7 +157,7 @@ func MixedUp(batch []source.Target, results []source.Result) map[int]bool {
 			}
 		}
 	}
-	if fell && len(swapped) > 1 { // views hardly ever fall, so a fall means that the videos have exchanged their views; without a fall, they may really have grown so fast
+	if fell && len(swapped) > 1 { // views hardly ever fall, so a fall means that the videos have exchanged their views; without a fall, the views may really have grown so fast
 		for _, i := range swapped {
 			mixedUp[i] = true
 		}
@@ -171,10 +171,10 @@ func isPlausibleGrowth(fetched, stored int64) bool {
 	return fetched >= stored && float64(fetched) <= expectedGrowth*float64(stored)
 }
 
-// Account decides whether r is about the requested account, whose handle may have been taken over by another account. If the ids show that
+// CheckIdentity decides whether r is about the requested account, whose handle may have been taken over by another account. If the ids show that
 // the handle now belongs to another account, it returns a result of class OtherOwner. If the ids cannot be compared, and the account was
 // never fetched or was last fetched more than handleTrusted ago, it returns a result of class Missing. Otherwise it returns r.
-func Account(asked source.Target, r source.Result, now time.Time) source.Result {
+func CheckIdentity(asked source.Target, r source.Result, now time.Time) source.Result {
 	switch {
 	case r.Account == nil:
 	case source.IsOtherAccount(asked, r.Account):

@@ -34,12 +34,12 @@ func TestDoubtVideo_returnsWhyCountsAreSuspicious(t *testing.T) {
 		"no likes though there are many views": {fetchedTarget(10_000), source.Facts{Views: new(int64(10_000)), Likes: new(int64(0))}},
 		"":                                     {fetchedTarget(9_000), source.Facts{Views: new(int64(9_999)), Likes: new(int64(0)), Comments: new(int64(9_999))}},
 	} {
-		require.Equal(t, why, doubtVideo(c.target, &c.facts, now))
+		require.Equal(t, why, videoSuspicion(c.target, &c.facts, now))
 	}
 	for _, truth := range []source.Facts{
 		{}, {Likes: new(int64(0))}, {Views: new(int64(12_000))}, {Views: new(int64(0)), Likes: new(int64(9)), UploadedAt: &now}, {Views: new(int64(50)), Likes: new(int64(50))},
 	} {
-		require.Empty(t, doubtVideo(queue.Target{}, &truth, now))
+		require.Empty(t, videoSuspicion(queue.Target{}, &truth, now))
 	}
 }
 
@@ -62,7 +62,7 @@ func TestMixedUp_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
 		for i := range c.oldViews {
 			batch[i], results[i] = fetchedTarget(c.oldViews[i]), source.Result{Class: source.OK, Facts: &source.Facts{Views: &c.newViews[i]}}
 		}
-		mixedUp := MixedUp(batch, results)
+		mixedUp := FindMixedUp(batch, results)
 		for i, want := range c.heldBack {
 			require.Equal(t, want, mixedUp[i], "%s: %d", name, i)
 		}

@@ -38,7 +38,7 @@ func accountOf(t source.Target) (account, bool) {
 		return account{}, false
 	}
 	handle, user := name{"forHandle", "@" + value}, name{"forUsername", value}
-	switch first, _, _ := strings.Cut(path(t.Link), "/"); {
+	switch first, _, _ := strings.Cut(linkPath(t.Link), "/"); {
 	case first == "user":
 		return account{names: []name{user}}, true
 	case first == "" || first == "c" || strings.HasPrefix(first, "@"):
@@ -48,8 +48,8 @@ func accountOf(t source.Target) (account, bool) {
 	}
 }
 
-// path returns the path of a link without the leading slash, or "" if the link is not a valid URL.
-func path(link string) string {
+// linkPath returns the path of a link without the leading slash, or "" if the link is not a valid URL.
+func linkPath(link string) string {
 	u, err := url.Parse(link)
 	if err != nil {
 		return ""
@@ -67,19 +67,19 @@ func accountBatch(t source.Target) (int, bool) {
 	switch {
 	case !ok:
 		return 0, false
-	case a.id == "" || pages(t) > 1:
+	case a.id == "" || wantedPages(t) > 1:
 		return 1, true
 	}
 	return batchSize, true
 }
 
-// pages returns how many pages of uploads are needed for t.Depth videos, the number that the collector requires. It is at least 1, because
+// wantedPages returns how many pages of uploads are needed for t.Depth videos, the number that the collector requires. It is at least 1, because
 // the first page shows whether there are new videos.
-func pages(t source.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
+func wantedPages(t source.Target) int { return max(1, (t.Depth+pageSize-1)/pageSize) }
 
-// accountUnits returns the maximum number of quota units that a batch of accounts can cost: one for all channel ids together, one for each
+// maxAccountUnits returns the maximum number of quota units that a batch of accounts can cost: one for all channel ids together, one for each
 // name, and one for each page of uploads.
-func accountUnits(batch []source.Target) int64 {
+func maxAccountUnits(batch []source.Target) int64 {
 	units, byID := 0, false
 	for _, t := range batch {
 		a, ok := accountOf(t)
@@ -87,7 +87,7 @@ func accountUnits(batch []source.Target) int64 {
 			continue
 		}
 		byID = byID || a.id != ""
-		units += len(a.names) + pages(t)
+		units += len(a.names) + wantedPages(t)
 	}
 	if byID {
 		units++
@@ -198,7 +198,7 @@ func (c channels) result(id string) source.Result {
 // fetchChannels calls channels.list. The parameter filter is the query parameter that selects the channels. The parameter ids has the
 // channel ids in filter, without duplicates. It is nil if filter selects a channel by a name.
 func (s *Source) fetchChannels(ctx context.Context, budget *source.CallBudget, filter string, ids []string) (channels, error) {
-	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
+	res, err := s.callMethod(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics&maxResults=50&"+filter)
 	if e, ok := errors.AsType[*targetError](err); ok {
 		if len(ids) > 1 { // the error does not name the channel that it concerns
 			e.class = source.Temporary

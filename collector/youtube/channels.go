@@ -61,7 +61,7 @@ func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, resu
 
 // fetchHandles requests channels and returns their handles, by channel id. A channel that is missing from YouTube's answer has no entry.
 func (s *Source) fetchHandles(ctx context.Context, budget *source.CallBudget, ids []string) (map[string]string, error) {
-	res, err := s.call(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics,contentDetails&id="+strings.Join(ids, ","))
+	res, err := s.callMethod(ctx, budget, BudgetCommon, methodChannels, "part=snippet,statistics,contentDetails&id="+strings.Join(ids, ","))
 	if err != nil {
 		return nil, err
 	}

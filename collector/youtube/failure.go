@@ -62,16 +62,16 @@ func classOf(reason string) (class source.Class, ok bool) {
 	}
 }
 
-// failure returns the failure for an answer that is not a success. The parameter jsonErr says why the body is not valid JSON, or is nil.
+// parseFailure returns the failure for an answer that is not a success. The parameter jsonErr says why the body is not valid JSON, or is nil.
 // The parameter bucket is the name of the budget from which the unit of the call was taken.
-func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *source.Failure {
+func (s *Source) parseFailure(res *fetch.Response, jsonErr error, bucket string) *source.Failure {
 	now := s.now()
 	f := &source.Failure{
 		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
 		RetryAt: fetch.RetryAfter(res.Header, now),
 		Detail:  fmt.Sprintf("HTTP %d", res.Status),
 	}
-	f.OfSource = fetch.NamesCredential(res.Status)
+	f.OfSource = fetch.MeansRefusedCredential(res.Status)
 	reason, known := "", false
 	if jsonErr != nil {
 		f.Detail += ": " + jsonErr.Error()
@@ -100,7 +100,7 @@ func (s *Source) failure(res *fetch.Response, jsonErr error, bucket string) *sou
 		f.Class, f.Bucket, f.RetryAt = source.QuotaSpent, bucket, until
 		f.Detail = "batchGetStats is not available, so videos.list is used: " + f.Detail
 	case f.Class == source.QuotaSpent:
-		_, midnight := s.window(now)
+		_, midnight := s.pacificDay(now)
 		f.Bucket, f.RetryAt = bucket, midnight
 	}
 	return f

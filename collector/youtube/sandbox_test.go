@@ -104,7 +104,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		t.Parallel()
 		s, world, base := startSandbox(t)
 		batch := []source.Target{
-			target(world.Find(link.YouTube, sandbox.TurnsDeleted), true), target(world.Find(link.YouTube, sandbox.TurnsPrivate), true),
+			target(world.Find(link.YouTube, sandbox.BecomesDeleted), true), target(world.Find(link.YouTube, sandbox.BecomesPrivate), true),
 			target(world.Find(link.YouTube, sandbox.Normal), true),
 		}
 		control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)

@@ -30,7 +30,7 @@ func (s *Source) addUploads(ctx context.Context, budget *source.CallBudget, t so
 	}
 	seen := map[string]bool{}
 	token := ""
-	for range pages(t) {
+	for range wantedPages(t) {
 		query := "part=contentDetails&maxResults=50&playlistId=UU" + suffix
 		if token != "" {
 			query += "&pageToken=" + url.QueryEscape(token)
@@ -73,7 +73,7 @@ type uploads struct {
 // fetchUploads requests one page of a channel's uploads with playlistItems.list and decodes it. The parameter query has the parameters of
 // the request.
 func (s *Source) fetchUploads(ctx context.Context, budget *source.CallBudget, query string) (uploads, error) {
-	res, err := s.call(ctx, budget, BudgetCommon, methodUploads, query)
+	res, err := s.callMethod(ctx, budget, BudgetCommon, methodUploads, query)
 	if err != nil {
 		return uploads{}, err
 	}

@@ -54,7 +54,7 @@ func (s *Source) fetchVideos(ctx context.Context, budget *source.CallBudget, buc
 	if bucket == BudgetStats {
 		method, part, kind = "videos:batchGetStats", "id,snippet,statistics,contentDetails", kindStats
 	}
-	res, err := s.call(ctx, budget, bucket, method, "part="+part+"&id="+strings.Join(ids, ","))
+	res, err := s.callMethod(ctx, budget, bucket, method, "part="+part+"&id="+strings.Join(ids, ","))
 	if err != nil {
 		return videos{}, err
 	}
@@ -159,13 +159,13 @@ func decodeVideo(raw []byte, now time.Time) source.Result {
 	if f.Views == nil && f.Likes == nil && f.Comments == nil {
 		return source.Result{Class: source.Temporary, Detail: "the item has no counts"}
 	}
-	v.describe(f, now)
+	v.setDetails(f, now)
 	return source.Result{Class: source.OK, Facts: f}
 }
 
-// describe sets all data in f except the counts, such as the title and the upload time. A malformed member becomes nil and does not affect
+// setDetails sets all data in f except the counts, such as the title and the upload time. A malformed member becomes nil and does not affect
 // other members.
-func (v video) describe(f *source.Facts, now time.Time) {
+func (v video) setDetails(f *source.Facts, now time.Time) {
 	if s := v.Snippet; s != nil {
 		f.Title = fetch.Text(s.Title)
 		f.AccountName = fetch.Name(s.ChannelTitle)

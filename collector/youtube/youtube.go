@@ -102,8 +102,8 @@ func New(o Options) (*Source, error) {
 	}
 	s.handles = newHandleCache(handlesCached, handleTTL, s.now)
 	s.budgets = []source.Budget{
-		{Name: BudgetCommon, Limit: limit(o.CommonLimit), Window: s.window},
-		{Name: BudgetStats, Limit: limit(o.StatsLimit), Window: s.window},
+		{Name: BudgetCommon, Limit: limit(o.CommonLimit), Window: s.pacificDay},
+		{Name: BudgetStats, Limit: limit(o.StatsLimit), Window: s.pacificDay},
 	}
 	return s, nil
 }
@@ -126,9 +126,9 @@ func limit(configured int64) int64 {
 	}
 }
 
-// window returns the date in Pacific time that contains the time now, as an id, and the midnight at which the date ends. The budgets use
+// pacificDay returns the date in Pacific time that contains the time now, as an id, and the midnight at which the date ends. The budgets use
 // it, because YouTube counts its quotas per day in Pacific time.
-func (s *Source) window(now time.Time) (string, time.Time) {
+func (s *Source) pacificDay(now time.Time) (string, time.Time) {
 	local := now.In(s.pacific)
 	year, month, day := local.Date()
 	return local.Format(time.DateOnly), time.Date(year, month, day+1, 0, 0, 0, 0, s.pacific)
@@ -188,7 +188,7 @@ func (s *Source) isFetchable(t source.Target) bool {
 // For a batch of accounts, Plan returns only one alternative: the maximum number of units that the accounts can cost.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if areAccounts(batch) {
-		return [][]source.Call{{{Bucket: BudgetCommon, Units: accountUnits(batch)}}}
+		return [][]source.Call{{{Bucket: BudgetCommon, Units: maxAccountUnits(batch)}}}
 	}
 	stats := []source.Call{{Bucket: BudgetStats, Units: 1}}
 	list := []source.Call{{Bucket: BudgetCommon, Units: 1}}
@@ -255,10 +255,10 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// call calls a method of the API. The parameter bucket is the name of the budget from which the unit of the call is taken. If the answer is
+// callMethod calls a method of the API. The parameter bucket is the name of the budget from which the unit of the call is taken. If the answer is
 // an error that concerns only the requested channel or its list of uploads, call returns a *targetError. For any other error, and if the
 // answer is not JSON, call returns a *source.Failure.
-func (s *Source) call(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
+func (s *Source) callMethod(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),
 		Secrets: []string{s.key},
@@ -274,7 +274,7 @@ func (s *Source) call(ctx context.Context, budget *source.CallBudget, bucket, me
 				return nil, e
 			}
 		}
-		return nil, s.failure(res, jsonErr, bucket)
+		return nil, s.parseFailure(res, jsonErr, bucket)
 	}
 	return res, nil
 }

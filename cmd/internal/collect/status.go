@@ -123,7 +123,7 @@ func ReadStatus(ctx context.Context, st *store.Store, sources []source.Source) (
 			s.Collectors++
 		}
 	}
-	own := collector.Published(sources, c.At.Time())
+	own := collector.DescribeSources(sources, c.At.Time())
 	for _, other := range c.Sources {
 		if !slices.ContainsFunc(own, func(source queue.Source) bool { return source.Name == other.Name }) {
 			own = append(own, other)

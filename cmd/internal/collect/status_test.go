@@ -100,7 +100,7 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		sources := []source.Source{budgetSource{}}
-		published := collector.Published(sources, db.Clock.Now())
+		published := collector.DescribeSources(sources, db.Clock.Now())
 		for range 2 { // two collectors with the same source
 			_, err := db.Heartbeat(t.Context(), store.NewID(), time.Minute, published)
 			require.NoError(t, err)

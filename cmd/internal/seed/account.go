@@ -37,7 +37,7 @@ func (g *generator) specialVideos() []*firstVideo {
 		category sandbox.Category
 		age      int // days since the upload
 		gap      bool
-	}{{sandbox.Normal, int(g.Days), false}, {sandbox.Viral, 60, false}, {sandbox.TurnsDeleted, 45, false}, {sandbox.TurnsPrivate, 45, false}, {sandbox.Normal, 80, true}} {
+	}{{sandbox.Normal, int(g.Days), false}, {sandbox.Viral, 60, false}, {sandbox.BecomesDeleted, 45, false}, {sandbox.BecomesPrivate, 45, false}, {sandbox.Normal, 80, true}} {
 		if v, ok := g.findVideo(want.category, g.now.AddDate(0, 0, -want.age)); ok {
 			found = append(found, &firstVideo{v, want.gap})
 		}
@@ -59,7 +59,7 @@ func (g *generator) findVideo(c sandbox.Category, uploaded time.Time) (sandbox.V
 		if !ok || v.Category != c {
 			continue
 		}
-		if v.TurnsAt != nil && (v.TurnsAt.After(g.now.AddDate(0, 0, -5)) || v.TurnsAt.Before(g.now.AddDate(0, 0, -25))) {
+		if v.ChangesAt != nil && (v.ChangesAt.After(g.now.AddDate(0, 0, -5)) || v.ChangesAt.Before(g.now.AddDate(0, 0, -25))) {
 			continue
 		}
 		a, ok := g.world.Account(link.TikTok, v.Account.Handle, g.now)

@@ -158,7 +158,7 @@ func TestFill_includesViralDeletedPrivateAndIncompleteVideos(t *testing.T) {
 			outlier = max(outlier, *v.OutlierMultiplier)
 		}
 	}
-	for _, c := range []sandbox.Category{sandbox.Viral, sandbox.TurnsDeleted, sandbox.TurnsPrivate} {
+	for _, c := range []sandbox.Category{sandbox.Viral, sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 		require.NotZero(t, categories[c], c)
 	}
 	require.Equal(t, 1, gaps)
