@@ -47,7 +47,7 @@ func TestEndpoint_refusesHostileLinksToOtherServers(t *testing.T) {
 	require.Greater(t, dialer, 200)
 	require.Zero(t, world.Connections())
 	require.Empty(t, world.Asked(), "the names of hostile hosts must not be looked up")
-	require.Zero(t, world.Inside.Visits(t))
+	require.Zero(t, world.Inside.CountConnections(t))
 
 	res, err := e.Do(t.Context(), fetch.Request{URL: graph + "me"})
 	require.NoError(t, err, "the endpoint must still get answers from its own server")
@@ -93,5 +93,5 @@ func TestEndpoint_resistsDNSRebinding(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, outboundtest.Public.String(), host)
 	}
-	require.Zero(t, world.Inside.Visits(t))
+	require.Zero(t, world.Inside.CountConnections(t))
 }
