@@ -51,19 +51,19 @@ func (w *testSystem) accountVideos(ref store.AccountRef) map[string]store.Video 
 	return out
 }
 
-// waitForTracked waits until the number of tracked videos of the account equals the number of ids. It then checks that exactly the videos
+// waitForTrackedVideos waits until the number of tracked videos of the account equals the number of ids. It then checks that exactly the videos
 // with these ids are tracked.
-func (w *testSystem) waitForTracked(ref store.AccountRef, ids []string) {
+func (w *testSystem) waitForTrackedVideos(ref store.AccountRef, ids []string) {
 	w.t.Helper()
 	w.waitFor("the account's videos are tracked", func() bool { return w.storedAccount(ref).TotalVideosTracked >= int64(len(ids)) })
 	require.ElementsMatch(w.t, ids, slices.Collect(maps.Keys(w.accountVideos(ref))))
 }
 
-// waitForFetched waits until the tracked videos of the account are exactly the videos with the given ids, and all of them have counts. It
+// waitForFetchedVideos waits until the tracked videos of the account are exactly the videos with the given ids, and all of them have counts. It
 // then checks that their counts are correct.
-func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
+func (w *testSystem) waitForFetchedVideos(ref store.AccountRef, ids []string) {
 	w.t.Helper()
-	w.waitForTracked(ref, ids)
+	w.waitForTrackedVideos(ref, ids)
 	w.waitFor("the account's videos have counts", func() bool {
 		return storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL AND NOT removed")[0] == 0
 	})
@@ -78,9 +78,9 @@ func (w *testSystem) waitForFetched(ref store.AccountRef, ids []string) {
 	}
 }
 
-// waitForCheck waits until the last successful fetch of the account was at the time earliest or later. If earliest is 0, any successful
+// waitForAccountFetch waits until the last successful fetch of the account was at the time earliest or later. If earliest is 0, any successful
 // fetch is enough.
-func (w *testSystem) waitForCheck(ref store.AccountRef, earliest store.Instant) {
+func (w *testSystem) waitForAccountFetch(ref store.AccountRef, earliest store.Instant) {
 	w.t.Helper()
 	w.waitFor("the account is checked", func() bool {
 		at := w.storedAccount(ref).CheckedAt
@@ -129,12 +129,12 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 					handle := w.accountWithUploads(p, 33)
 					ref := w.trackAccount(w.accountLink(p, handle), kind)
 					w.startCollector("sandbox")
-					w.waitForCheck(ref, 0)
-					w.requireProfile(ref, handle)
+					w.waitForAccountFetch(ref, 0)
+					w.requireStoredProfile(ref, handle)
 
 					uploads := platforms.Uploads(p, handle, db.Clock.Now())
 					want := uploads[:min(depth, len(uploads))]
-					w.waitForFetched(ref, want)
+					w.waitForFetchedVideos(ref, want)
 
 					var stopped string
 					if len(want) > 0 { // the organisation stops tracking one video, which must stay untracked although its account is tracked
@@ -145,14 +145,14 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 						want = want[1:]
 					}
 					db.Clock.Advance(untilAllAccountsAreDue)
-					w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
+					w.waitForAccountFetch(ref, store.InstantOf(db.Clock.Now()))
 					later := platforms.Uploads(p, handle, db.Clock.Now())
 					for _, id := range later {
 						if !slices.Contains(uploads, id) {
 							want = append(slices.Clone(want), id)
 						}
 					}
-					w.waitForFetched(ref, want)
+					w.waitForFetchedVideos(ref, want)
 					require.NotContains(t, w.accountVideos(ref), stopped)
 				})
 			})
@@ -160,8 +160,8 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 	}
 }
 
-// requireProfile checks that the stored profile of an account equals its profile in the sandbox.
-func (w *testSystem) requireProfile(ref store.AccountRef, handle string) {
+// requireStoredProfile checks that the stored profile of an account equals its profile in the sandbox.
+func (w *testSystem) requireStoredProfile(ref store.AccountRef, handle string) {
 	w.t.Helper()
 	a := w.storedAccount(ref)
 	correct, ok := w.sandbox.World().Account(a.Platform, handle, a.CheckedAt.Time())
@@ -205,8 +205,8 @@ func TestTrackedAccount_allPagesOfItsVideoListAreFetched(t *testing.T) {
 				second := &testSystem{t: t, db: db, sandbox: w.sandbox, url: w.url, org: db.Org(other.ID), log: w.log}
 				w.startCollector("sandbox")
 				all := second.trackAccount(w.accountLink(p, handle), store.TrackAll)
-				w.waitForTracked(ref, uploads[:200])
-				second.waitForTracked(all, uploads)
+				w.waitForTrackedVideos(ref, uploads[:200])
+				second.waitForTrackedVideos(all, uploads)
 			})
 		})
 	}
@@ -226,13 +226,13 @@ func TestTrackedAccount_profileIsStoredForEveryCategoryOfAccount(t *testing.T) {
 					handle := w.sandbox.World().FindAccount(p, category)
 					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
 					w.startCollector("sandbox")
-					w.waitForCheck(ref, 0)
+					w.waitForAccountFetch(ref, 0)
 					if category == sandbox.AccountNoHandle {
 						a := w.storedAccount(ref)
 						require.Equal(t, *a.ExternalID, a.Username, "the username of an old YouTube channel must be its id")
 						return
 					}
-					w.requireProfile(ref, handle)
+					w.requireStoredProfile(ref, handle)
 					if category != sandbox.FollowersHidden {
 						require.Empty(t, w.accountVideos(ref))
 					}
@@ -254,12 +254,12 @@ func TestTrackedAccount_isGoneOnlyAfterRepeatedAnswersThatItDoesNotExist(t *test
 		for _, p := range link.Platforms {
 			w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
 		}
-		w.requireStates("active")
+		w.requireTargetStates("active")
 		for range 3 { // the answers that confirm a deletion must be hours apart
 			db.Clock.Advance(untilAllAccountsAreDue)
-			w.waitForIdle()
+			w.waitForIdleQueue()
 		}
-		w.requireStates("gone")
+		w.requireTargetStates("gone")
 		for _, ref := range refs {
 			a := w.storedAccount(ref)
 			require.Nil(t, a.CheckedAt)
@@ -269,8 +269,8 @@ func TestTrackedAccount_isGoneOnlyAfterRepeatedAnswersThatItDoesNotExist(t *test
 	})
 }
 
-// waitForIdle waits until no target is due or claimed.
-func (w *testSystem) waitForIdle() {
+// waitForIdleQueue waits until no target is due or claimed.
+func (w *testSystem) waitForIdleQueue() {
 	w.t.Helper()
 	w.waitFor("nothing is due", func() bool {
 		return storetest.Column[int64](w.t, w.db, fmt.Sprintf("SELECT COUNT(*) FROM fetch_targets WHERE claimed_by IS NOT NULL OR next_at <= %d",
@@ -278,8 +278,8 @@ func (w *testSystem) waitForIdle() {
 	})
 }
 
-// requireStates checks that all targets have the wanted state.
-func (w *testSystem) requireStates(want string) {
+// requireTargetStates checks that all targets have the wanted state.
+func (w *testSystem) requireTargetStates(want string) {
 	w.t.Helper()
 	for _, state := range storetest.Column[string](w.t, w.db, "SELECT state FROM fetch_targets") {
 		require.Equal(w.t, want, state)
@@ -297,7 +297,7 @@ func TestCollector_makesNoCallForATargetThatNoSourceCanFetch(t *testing.T) {
 		w.waitFor("the target is parked", func() bool {
 			return storetest.Column[string](t, db, "SELECT state FROM fetch_targets")[0] == "parked"
 		})
-		w.waitForIdle()
+		w.waitForIdleQueue()
 		require.Equal(t, []string{"no configured source serves this target"}, storetest.Column[string](t, db, "SELECT detail FROM fetch_targets"))
 		require.Zero(t, w.callCount("vendor"))
 	})

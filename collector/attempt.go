@@ -58,8 +58,8 @@ func parseAttempt(t queue.Target) attempt {
 	return a
 }
 
-// encode returns the attempt as JSON, or nil if the attempt is empty.
-func (a attempt) encode() *string {
+// encodeJSON returns the attempt as JSON, or nil if the attempt is empty.
+func (a attempt) encodeJSON() *string {
 	if len(a.Answers) == 0 && a.Counted == nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, keep ...source.
 			return r.Source == s.Name() && slices.Contains(keep, r.Class) && o.NextAt.Time().Before(r.At.Add(schedule.Weekly))
 		})
 		if at < 0 {
-			o.Route, o.Answers = s.Name(), skipped.encode()
+			o.Route, o.Answers = s.Name(), skipped.encodeJSON()
 			return
 		}
 		skipped.Answers = append(skipped.Answers, ended.Answers[at])
@@ -128,11 +128,11 @@ func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, keep ...source.
 	}
 }
 
-// continueWith returns a copy of the outcome o after which the attempt continues: the target is due immediately, and the source s is asked
+// continueAttempt returns a copy of the outcome o after which the attempt continues: the target is due immediately, and the source s is asked
 // next. The parameter now is the current time.
-func continueWith(o ingest.Outcome, current attempt, s source.Source, now time.Time) ingest.Outcome {
+func continueAttempt(o ingest.Outcome, current attempt, s source.Source, now time.Time) ingest.Outcome {
 	current.Running = true
-	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), s.Name(), current.encode(), true
+	o.NextAt, o.Route, o.Answers, o.Onward = store.InstantOf(now), s.Name(), current.encodeJSON(), true
 	return o
 }
 

@@ -36,8 +36,8 @@ func (w *testSystem) researchSource() source.Source {
 	return r
 }
 
-// startWith runs a collector with the given sources. The returned function stops the collector.
-func (w *testSystem) startWith(sources ...source.Source) (stop func()) {
+// startCollectorWith runs a collector with the given sources. The returned function stops the collector.
+func (w *testSystem) startCollectorWith(sources ...source.Source) (stop func()) {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: sources, Now: w.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond})
 	require.NoError(w.t, err)
@@ -77,7 +77,7 @@ func TestFallback_nextSourceIsAskedForVideosThatTheFirstSourceCannotFetch(t *tes
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+own[0], "https://www.tiktok.com/@/video/"+own[1],
 			"https://www.tiktok.com/@/video/"+otherAccount)
-		w.startWith(append([]source.Source{w.displaySource()}, w.sources("ensembledata")...)...)
+		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)...)
 		w.waitForCounts(tracked)
 		for i, source := range []bool{true, true, false} {
 			v := w.requireCounts(tracked[i], db.Clock.Now())
@@ -89,9 +89,9 @@ func TestFallback_nextSourceIsAskedForVideosThatTheFirstSourceCannotFetch(t *tes
 		require.Equal(t, handle, w.video(tracked[1]).Username)
 
 		ref := w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackAll)
-		w.waitForFetched(ref, own)
+		w.waitForFetchedVideos(ref, own)
 		other := w.trackAccount(w.accountLink(link.TikTok, w.accountWithUploads(link.TikTok, 12)), store.TrackLatest30)
-		w.waitForCheck(other, 0)
+		w.waitForAccountFetch(other, 0)
 		require.Greater(t, w.storedAccount(other).TotalVideosTracked, int64(11))
 	})
 }
@@ -103,7 +103,7 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		tracked := w.track("https://www.tiktok.com/@/video/" + otherAccount)
-		w.startWith(append([]source.Source{w.displaySource()}, w.sources("ensembledata")...)...)
+		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)...)
 		w.waitForLog("source paused", "class=rate_limited")
 		until := db.Clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 		w.waitFor("the target waits for the vendor", func() bool {
@@ -126,8 +126,8 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
-		w.startWith(append([]source.Source{w.displaySource()}, w.sources("ensembledata")...)...)
-		w.waitForCheck(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // in this fetch, the source of the Display API gets the id of the account that has authorized it
+		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)...)
+		w.waitForAccountFetch(w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackNewOnly), 0) // in this fetch, the source of the Display API gets the id of the account that has authorized it
 		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "rate_limited", "retry_after": 3600})
 		otherAccount := w.accountWithUploads(link.TikTok, 12)
 		ref := w.trackAccount(w.accountLink(link.TikTok, otherAccount), store.TrackLatest30)
@@ -139,7 +139,7 @@ func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 		})
 		w.sendControl(http.MethodDelete, "/_control/faults", nil)
 		db.Clock.Advance(65 * time.Minute)
-		w.waitForCheck(ref, 0)
+		w.waitForAccountFetch(ref, 0)
 	})
 }
 
@@ -148,7 +148,7 @@ func TestFallback_targetThatNoSourceSupportsIsTriedOnlyRarely(t *testing.T) {
 	w := newTestSystem(t, storetest.New(t, "sqlite"))
 	otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 	w.track("https://www.tiktok.com/@/video/" + otherAccount)
-	w.startWith(w.displaySource())
+	w.startCollectorWith(w.displaySource())
 	w.waitFor("the target is parked", func() bool {
 		return storetest.Column[string](t, w.db, "SELECT state FROM fetch_targets WHERE external_id = ?", otherAccount)[0] == "parked"
 	})
@@ -163,7 +163,7 @@ func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 		t.Parallel()
 		w := newTestSystem(t, storetest.New(t, "sqlite"))
 		tracked := w.track(otherAccount(w)) // this link contains the handle of another account, which TikTok accepts
-		w.startWith(append([]source.Source{w.displaySource()}, w.sources("scrapecreators")...)...)
+		w.startCollectorWith(append([]source.Source{w.displaySource()}, w.newSources("scrapecreators")...)...)
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
 	})
@@ -189,7 +189,7 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 		id := w.sandbox.World().Uploads(link.TikTok, handle, db.Clock.Now())[5]
 		otherAccount := w.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		tracked := w.track("https://www.tiktok.com/@"+handle+"/video/"+id, "https://www.tiktok.com/@/video/"+otherAccount)
-		stop := w.startWith(w.displaySource(), w.researchSource())
+		stop := w.startCollectorWith(w.displaySource(), w.researchSource())
 		w.waitForCounts(tracked)
 		w.requireCounts(tracked[0], db.Clock.Now())
 		v := w.requireCounts(tracked[1], db.Clock.Now().Add(-sandbox.ResearchLag))
@@ -198,7 +198,7 @@ func TestFallback_olderCountsDoNotReplaceNewerCountsOfAnotherSource(t *testing.T
 
 		// A collector with only the Research API starts. The counts that this API returns for the first video are two days old.
 		before := w.video(tracked[0])
-		w.startWith(w.researchSource())
+		w.startCollectorWith(w.researchSource())
 		db.Clock.Advance(26 * time.Hour)
 		db.Exec(t, "UPDATE fetch_targets SET next_at = ?", store.InstantOf(db.Clock.Now()))
 		w.waitForLog("no number written", "id="+id, "the answer is older than the stored numbers")

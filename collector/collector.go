@@ -103,7 +103,7 @@ func New(o Options) (*Collector, error) {
 // Run fetches due targets until ctx ends. Before it returns, it stores or releases all claimed targets. Run stops early and returns a
 // *store.DataKindError if it would mix the made-up numbers of a sandbox with real numbers in one database.
 func (c *Collector) Run(ctx context.Context) error {
-	if err := c.start(ctx); err != nil {
+	if err := c.prepareRun(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // ctx was cancelled before any target was claimed
 		}
@@ -140,9 +140,9 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// start prepares Run. It ends the pauses that refused credentials have caused, stores which source is asked first for which targets, and
+// prepareRun prepares Run. It ends the pauses that refused credentials have caused, stores which source is asked first for which targets, and
 // writes the first heartbeat. The heartbeat lists what the sources can fetch.
-func (c *Collector) start(ctx context.Context) error {
+func (c *Collector) prepareRun(ctx context.Context) error {
 	if err := c.quota.ResetAtStart(ctx, c.Sources); err != nil {
 		return err
 	}

@@ -60,9 +60,9 @@ func newTestSystem(t *testing.T, db *storetest.DB) *testSystem {
 // setHandler makes the HTTP server of the test use the handler h.
 func (w *testSystem) setHandler(h http.Handler) { w.handler.Store(&h) }
 
-// sources returns the sources of YouTube and of the named vendors. The name "meta" adds the sources of Instagram's and Facebook's Graph
+// newSources returns the sources of YouTube and of the named vendors. The name "meta" adds the sources of Instagram's and Facebook's Graph
 // API. All sources send their calls to the sandbox.
-func (w *testSystem) sources(vendors ...string) []source.Source {
+func (w *testSystem) newSources(vendors ...string) []source.Source {
 	w.t.Helper()
 	client := fetch.New(fetch.Options{Timeout: 5 * time.Second, Transport: noKeepAlive{}})
 	yt, err := youtube.New(youtube.Options{BaseURL: w.url + "/youtube/", APIKey: sandbox.YouTubeAPIKey, Client: client, Now: w.db.Clock.Now})
@@ -93,7 +93,7 @@ func (noKeepAlive) RoundTrip(r *http.Request) (*http.Response, error) {
 // startCollector runs a collector with the sources of YouTube and of the named vendors until the test ends.
 func (w *testSystem) startCollector(vendors ...string) {
 	w.t.Helper()
-	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.sources(vendors...), Now: w.db.Clock.Now,
+	c, err := collector.New(collector.Options{Store: w.db.Store, Sources: w.newSources(vendors...), Now: w.db.Clock.Now,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Poll: 20 * time.Millisecond, Intervals: w.intervals, Thumbnails: w.thumbnails})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(w.t.Context())

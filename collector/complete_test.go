@@ -29,7 +29,7 @@ func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		w := newTestSystem(t, db)
 		tracked, correct := w.trackReelWithoutLength()
-		w.startWith(append(w.metaSources(), w.sources("ensembledata")...)...)
+		w.startCollectorWith(append(w.metaSources(), w.newSources("ensembledata")...)...)
 		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
 		require.Equal(t, strconv.FormatFloat(correct.LengthSeconds, 'f', -1, 64), *v.VideoLength, "the length must come from the vendor")
@@ -51,7 +51,7 @@ func TestMissingDetails_doNotPreventStoringTheCounts(t *testing.T) {
 		w := newTestSystem(t, db)
 		w.sendControl(http.MethodPut, "/_control/faults", map[string]any{"source": "vendor", "fault": "server_error", "count": 1000})
 		tracked, correct := w.trackReelWithoutLength()
-		w.startWith(append(w.metaSources(), w.sources("ensembledata")...)...)
+		w.startCollectorWith(append(w.metaSources(), w.newSources("ensembledata")...)...)
 		w.waitForCounts(tracked)
 		v := w.video(tracked[0])
 		require.Nil(t, v.VideoLength)

@@ -10,7 +10,7 @@ import (
 
 // Start prepares the collector in the same way as Run, but fetches nothing. Tests then call ClaimAndFetch, so that they can advance their
 // clock between the fetches.
-func (c *Collector) Start(ctx context.Context) error { return c.start(ctx) }
+func (c *Collector) Start(ctx context.Context) error { return c.prepareRun(ctx) }
 
 // ClaimAndFetch claims and fetches due targets once for each source. It returns true if a target was due at any source.
 func (c *Collector) ClaimAndFetch(ctx context.Context) (busy bool, err error) {

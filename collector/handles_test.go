@@ -73,9 +73,9 @@ func (c *claimTest) fetchNext() {
 	require.True(c.t, busy)
 }
 
-// requireCountsWithin fetches until the video of the organisation tn has the correct counts. The test fails if this takes more than the
+// requireCountsWithinFetches fetches until the video of the organisation tn has the correct counts. The test fails if this takes more than the
 // given number of fetches.
-func (c *claimTest) requireCountsWithin(fetches int, tn tenant) {
+func (c *claimTest) requireCountsWithinFetches(fetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).LatestViews == nil; n++ {
 		require.Less(c.t, n, fetches, "fetches without counts; log of the collector:\n%s", c.log.String())
@@ -119,7 +119,7 @@ var byHandle = map[string]handlesCase{
 		func(w *testSystem) string {
 			return w.sandbox.World().Uploads(link.TikTok, w.sandbox.TikTokAccount(), w.db.Clock.Now())[0]
 		}, tiktokVideo},
-	"a vendor that requests a video by a link with a handle": {link.TikTok, func(w *testSystem) []source.Source { return w.sources("apify") },
+	"a vendor that requests a video by a link with a handle": {link.TikTok, func(w *testSystem) []source.Source { return w.newSources("apify") },
 		func(w *testSystem) string { return w.sandbox.World().Find(link.TikTok, sandbox.Normal) }, tiktokVideo},
 }
 
@@ -154,7 +154,7 @@ func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing
 						c.newTenant(s.link("natgeo", id))
 					}
 					require.Equal(t, correct.Account.Handle, c.video(honest).Username, "each organisation must see the handle in its own link")
-					c.requireCountsWithin(2, honest)
+					c.requireCountsWithinFetches(2, honest)
 				})
 			})
 		}
@@ -182,7 +182,7 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 					}
 					honest := c.newTenant(instagramReel(correct.Account.Handle, id))
 					attack(50-attackersAfter, 50)
-					c.requireCountsWithin(2, honest)
+					c.requireCountsWithinFetches(2, honest)
 				})
 			})
 		}
@@ -205,7 +205,7 @@ func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 				if first {
 					c.newTenant(instagramReel("natgeo", id))
 				}
-				c.requireCountsWithin(2, honest)
+				c.requireCountsWithinFetches(2, honest)
 			})
 		})
 	}
@@ -239,11 +239,11 @@ func TestConfirmedHandle_isUsedForAllOrganisationsThatTrackTheVideo(t *testing.T
 		c := newClaimTest(t, db, link.Instagram, (*testSystem).metaSources)
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
-		c.requireCountsWithin(1, c.newTenant(instagramReel(correct.Account.Handle, id)))
+		c.requireCountsWithinFetches(1, c.newTenant(instagramReel(correct.Account.Handle, id)))
 		require.Equal(t, []string{correct.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
 		before := c.callCount("instagram")
 		for i := range 5 {
-			c.requireCountsWithin(1, c.newTenant(instagramReel(fmt.Sprintf("nobody_%d", i), id)))
+			c.requireCountsWithinFetches(1, c.newTenant(instagramReel(fmt.Sprintf("nobody_%d", i), id)))
 		}
 		require.Equal(t, before+5, c.callCount("instagram"), "the source must be asked only with the confirmed handle")
 		require.Equal(t, []string{correct.Account.Handle}, storetest.Column[string](t, db, "SELECT handle FROM fetch_targets"))
@@ -257,7 +257,7 @@ func TestConfirmedHandle_handlesOfLinksAreTriedAfterTheAccountIsRenamed(t *testi
 		id := c.sandbox.World().Find(link.Instagram, sandbox.Normal)
 		correct, _ := c.sandbox.World().Video(link.Instagram, id, db.Clock.Now())
 		honest := c.newTenant(instagramReel(correct.Account.Handle, id))
-		c.requireCountsWithin(1, honest)
+		c.requireCountsWithinFetches(1, honest)
 		require.NoError(t, c.sandbox.World().Rename(link.Instagram, correct.Account.Handle, "renamed.since", false))
 		before := *c.video(honest).LatestUpdatedAt
 		db.Clock.Advance(time.Hour)
@@ -286,7 +286,7 @@ func TestWrongHandleInALink_isStoredOnlyForTheOrganisationOfTheLink(t *testing.T
 		require.Equal(t, correct.Account.Handle, c.video(right).Username)
 		require.Equal(t, []string{"natgeo"}, of(wrong))
 		require.Equal(t, []string{correct.Account.Handle}, of(right))
-		c.requireCountsWithin(2, right)
+		c.requireCountsWithinFetches(2, right)
 		require.Equal(t, []string{correct.Account.Handle}, of(right))
 		require.Equal(t, correct.Account.Handle, c.video(wrong).Username, "the confirmed handle replaces a wrong one")
 		require.NotEqual(t, *c.video(wrong).LinkedAccountID, *c.video(right).LinkedAccountID)
@@ -303,7 +303,7 @@ func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 		require.NoError(t, err)
 		tn := c.newTenant(l.Canonical + "?hl=en")
 		c.newTenant(instagramReel(correct.Account.Handle, id)) // another organisation tracks the video too, so that the target stays in the queue while the first organisation does not track the video
-		c.requireCountsWithin(1, tn)
+		c.requireCountsWithinFetches(1, tn)
 		before := c.callCount("instagram")
 		for range 10 {
 			db.Clock.Advance(time.Minute)

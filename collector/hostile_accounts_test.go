@@ -176,7 +176,7 @@ func (r *accountRun) requireTrueCounts(index int) store.Account {
 		ids = append(ids, r.sandbox.World().Uploads(r.testedSource.platform, r.handles[index], at)...)
 	}
 	if index == 1 && r.tampering != nil {
-		of = append(of, r.tampering.forgedFor("unfetched")...)
+		of = append(of, r.tampering.forgedCounts("unfetched")...)
 	}
 	if a.LatestFollowersCount != nil {
 		require.Contains(r.t, of, *a.LatestFollowersCount, "wrong number of followers: %s", r.logged)
@@ -211,7 +211,7 @@ func (r *accountRun) outcome(index int) outcome {
 	if strings.Contains(detail, "is paused until") { // the answer about another target has paused the source
 		detail = ""
 	}
-	class, failure := r.logged.classOf(storetest.Column[string](r.t, r.db, "SELECT external_id FROM fetch_targets WHERE kind = 'account' AND handle = ?", r.handles[index])[0], detail)
+	class, failure := r.logged.classOfTarget(storetest.Column[string](r.t, r.db, "SELECT external_id FROM fetch_targets WHERE kind = 'account' AND handle = ?", r.handles[index])[0], detail)
 	switch {
 	case fetched == store.InstantOf(r.db.Clock.Now()):
 		return "ok"
@@ -223,9 +223,9 @@ func (r *accountRun) outcome(index int) outcome {
 	return outcome(failure)
 }
 
-func (h *hostileTest) runAccounts(t *testing.T, s accountScenario) {
+func (h *hostileTest) runAccountScenario(t *testing.T, s accountScenario) {
 	t.Helper()
-	h.restart(10 * time.Second)
+	h.restartCollector(10 * time.Second)
 	o, err := h.fast.CreateOrganisation(t.Context(), "Tester", store.TierPremium, store.SubscriptionActive)
 	require.NoError(t, err)
 	r := &accountRun{hostileTest: h, t: t, org: h.fast.Org(o.ID)}
@@ -330,7 +330,7 @@ func TestHostile_detectablyWrongCountsOfAccountsAreNotStored(t *testing.T) {
 					offset := (i + n) % len(all)
 					chosen := engine == "sqlite" && offset%4 == 0 || engine == "postgres" && offset == 1
 					if (chosen || *allCombinations) && (s.onlyIf == nil || s.onlyIf(l)) {
-						t.Run(s.name, func(t *testing.T) { h.runAccounts(t, s) })
+						t.Run(s.name, func(t *testing.T) { h.runAccountScenario(t, s) })
 					}
 				}
 			})

@@ -223,9 +223,9 @@ func malformedBodies() []scenario {
 func brokenConnections() []scenario {
 	const short = 300 * time.Millisecond
 	return []scenario{
-		{name: "no answer in time", tamper: stall(0), want: allFail, timeout: short},
-		{name: "the second half of the answer does not arrive in time", tamper: stall(50), want: allFail, timeout: short},
-		{name: "the last percent of the answer does not arrive in time", tamper: stall(99), want: allFail, timeout: short},
+		{name: "no answer in time", tamper: stallBody(0), want: allFail, timeout: short},
+		{name: "the second half of the answer does not arrive in time", tamper: stallBody(50), want: allFail, timeout: short},
+		{name: "the last percent of the answer does not arrive in time", tamper: stallBody(99), want: allFail, timeout: short},
 		{name: "a connection that is closed before the answer", tamper: closeConnection, want: allFail},
 		{name: "a connection that is closed in the middle of the answer", tamper: abortBody, want: allFail},
 		{name: "fewer bytes than Content-Length", tamper: shortenBody, want: allFail},

@@ -70,7 +70,7 @@ func (g *generator) tamper(seed, n uint64) tamperFunc {
 					return nil
 				}
 				var with any
-				with, single = g.replace(key, v)
+				with, single = g.replaceNode(key, v)
 				return with
 			})
 			if root == (removedNode{}) {
@@ -125,9 +125,9 @@ func visitNodes(root any, change func(key string, v any) any) any {
 // null is returned by callbacks of visitNodes to write a JSON null. The result nil would leave the node unchanged.
 var null = rawText("null")
 
-// replace returns a random replacement of the JSON node v. If the result single is true, the caller must not change any other node of the
+// replaceNode returns a random replacement of the JSON node v. If the result single is true, the caller must not change any other node of the
 // answer, because a second change could make wrong counts plausible.
-func (g *generator) replace(key string, v any) (with any, single bool) {
+func (g *generator) replaceNode(key string, v any) (with any, single bool) {
 	switch inner := v.(type) {
 	case object:
 		if with, single, ok := g.changeMembers(key, inner); ok {

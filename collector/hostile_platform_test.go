@@ -70,7 +70,7 @@ func (b *tampering) addForged(id string, n int64) {
 	b.forged[id] = append(b.forged[id], n)
 }
 
-func (b *tampering) forgedFor(id string) []int64 {
+func (b *tampering) forgedCounts(id string) []int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.forged[id])
@@ -101,12 +101,12 @@ func newHostileTest(t *testing.T, engine string, l testedSource) *hostileTest {
 	h.fast, err = store.Open(t.Context(), store.Options{URL: db.URL, Now: db.Clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.fast.Close()) })
-	h.restart(10 * time.Second)
+	h.restartCollector(10 * time.Second)
 	return h
 }
 
-// restart replaces the collector, its source and its HTTP client by new ones, which have no state in memory.
-func (h *hostileTest) restart(timeout time.Duration) {
+// restartCollector replaces the collector, its source and its HTTP client by new ones, which have no state in memory.
+func (h *hostileTest) restartCollector(timeout time.Duration) {
 	h.t.Helper()
 	h.dialer, h.timeout = &dialRecorder{}, timeout
 	transport := &http.Transport{DialContext: h.dialer.dial, MaxIdleConnsPerHost: 4}
@@ -223,8 +223,8 @@ func (s *outcomeLog) reset() {
 	s.text.Reset()
 }
 
-// classOf returns the class of the last result of a target, and the class of the failed call with the given detail text.
-func (s *outcomeLog) classOf(id, detail string) (class, failure string) {
+// classOfTarget returns the class of the last result of a target, and the class of the failed call with the given detail text.
+func (s *outcomeLog) classOfTarget(id, detail string) (class, failure string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.classes[id], s.failures[detail]
@@ -289,11 +289,11 @@ type object = map[string]any
 // encodes the answer with the changes that visit has made.
 func (b *tampering) changeEachItem(s *response, visit func(id string, item object)) {
 	root := s.decoded()
-	b.walk(root, visit)
+	b.walkObjects(root, visit)
 	s.encode(root)
 }
 
-func (b *tampering) walk(v any, visit func(id string, item object)) {
+func (b *tampering) walkObjects(v any, visit func(id string, item object)) {
 	switch v := v.(type) {
 	case object:
 		if id := b.tamperedIDIn(v); id != "" {
@@ -301,11 +301,11 @@ func (b *tampering) walk(v any, visit func(id string, item object)) {
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			b.walk(v[name], visit)
+			b.walkObjects(v[name], visit)
 		}
 	case []any:
 		for _, element := range v {
-			b.walk(element, visit)
+			b.walkObjects(element, visit)
 		}
 	}
 }
@@ -336,7 +336,7 @@ func scalarText(v any) string {
 func (b *tampering) changeEachList(s *response, change func(list []any, isTampered func(any) bool) []any) {
 	isTampered := func(v any) bool {
 		found := false
-		b.walk(v, func(string, object) { found = true })
+		b.walkObjects(v, func(string, object) { found = true })
 		return found
 	}
 	var walk func(v any) any

@@ -61,13 +61,13 @@ func forgeCounts(change func(n int64) int64, names ...string) tamperFunc {
 			}
 			n = change(n)
 			b.addForged(id, n)
-			at[key] = inTypeOf(at[key], n)
+			at[key] = convertToTypeOf(at[key], n)
 		})
 	}
 }
 
-// inTypeOf returns n in the type of sample, a decoded JSON value: as a string if sample is a string, and as a number otherwise.
-func inTypeOf(sample any, n int64) any {
+// convertToTypeOf returns n in the type of sample, a decoded JSON value: as a string if sample is a string, and as a number otherwise.
+func convertToTypeOf(sample any, n int64) any {
 	if _, ok := sample.(string); ok {
 		return strconv.FormatInt(n, 10)
 	}
@@ -164,7 +164,7 @@ func copyCounts(b *tampering, s *response) {
 		return
 	}
 	root := s.decoded()
-	b.walk(root, func(id string, item object) {
+	b.walkObjects(root, func(id string, item object) {
 		if id != b.tamperedIDs[0] {
 			return
 		}
@@ -281,9 +281,9 @@ func sendNonHTTP(_ *tampering, s *response) {
 	}
 }
 
-// stall sends the given percentage of the body and then waits until the client closes the connection. If the percentage is 0, it sends
+// stallBody sends the given percentage of the body and then waits until the client closes the connection. If the percentage is 0, it sends
 // nothing.
-func stall(percentage int) tamperFunc {
+func stallBody(percentage int) tamperFunc {
 	return func(_ *tampering, s *response) {
 		body := s.body
 		s.write = func(w http.ResponseWriter, r *http.Request) {

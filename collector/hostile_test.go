@@ -138,7 +138,7 @@ func (r *scenarioRun) correctCounts(index int, at time.Time) counts {
 // latestCounts returns the latest counts of a video from the database.
 func (r *scenarioRun) latestCounts(index int) counts {
 	r.t.Helper()
-	rows := r.rows("SELECT %s FROM videos WHERE organisation_id = ? AND external_id = ?", "latest_", r.org.ID(), r.videos[index].ID)
+	rows := r.readCounts("SELECT %s FROM videos WHERE organisation_id = ? AND external_id = ?", "latest_", r.org.ID(), r.videos[index].ID)
 	if len(rows) == 0 {
 		return counts{}
 	}
@@ -148,11 +148,11 @@ func (r *scenarioRun) latestCounts(index int) counts {
 // dailyPoints returns the counts of all daily history points of a video.
 func (r *scenarioRun) dailyPoints(index int) []counts {
 	r.t.Helper()
-	return r.rows("SELECT %s FROM snapshots_daily WHERE organisation_id = ? AND video_id = (SELECT id FROM videos WHERE organisation_id = ? AND external_id = ?)",
+	return r.readCounts("SELECT %s FROM snapshots_daily WHERE organisation_id = ? AND video_id = (SELECT id FROM videos WHERE organisation_id = ? AND external_id = ?)",
 		"", r.org.ID(), r.org.ID(), r.videos[index].ID)
 }
 
-func (r *scenarioRun) rows(query, prefix string, args ...any) []counts {
+func (r *scenarioRun) readCounts(query, prefix string, args ...any) []counts {
 	r.t.Helper()
 	columns := prefix + strings.Join(countNames, ", "+prefix)
 	rows, err := r.db.Raw(r.t).QueryContext(r.t.Context(), r.db.Bind(fmt.Sprintf(query, columns)), args...)
@@ -199,7 +199,7 @@ func (r *scenarioRun) outcome(index int) outcome {
 	if at.attempts == 0 { // no failed attempt is counted, so the video is not the cause of the failure
 		said = ""
 	}
-	class, failure := r.logged.classOf(r.videos[index].ID, said)
+	class, failure := r.logged.classOfTarget(r.videos[index].ID, said)
 	switch {
 	case at.fetchedAt == store.InstantOf(r.db.Clock.Now()):
 		require.Equal(r.t, 0, at.attempts)
@@ -242,7 +242,7 @@ func (r *scenarioRun) requireTrueCountsAfter(what string) {
 			sum[name] += n
 		}
 	}
-	totals := r.rows("SELECT %s FROM organisation_totals WHERE organisation_id = ?", "", r.org.ID())[0]
+	totals := r.readCounts("SELECT %s FROM organisation_totals WHERE organisation_id = ?", "", r.org.ID())[0]
 	delete(totals, "version") // the column version is not a sum of counts
 	maps.DeleteFunc(totals, func(_ string, n int64) bool { return n == 0 })
 	require.Equal(r.t, sum, totals)
@@ -294,7 +294,7 @@ func (r *scenarioRun) forgedValues(id string) []int64 {
 	if r.tampering == nil {
 		return nil
 	}
-	return r.tampering.forgedFor(id)
+	return r.tampering.forgedCounts(id)
 }
 
 // fetchTampered fetches the due videos once. The test server falsifies the answers of the platform during this fetch.
@@ -323,8 +323,8 @@ func (r *scenarioRun) requireNotGone() {
 func (h *hostileTest) runScenario(t *testing.T, s scenario) {
 	t.Helper()
 	if s.timeout > 0 {
-		h.restart(s.timeout)
-		defer h.restart(10 * time.Second)
+		h.restartCollector(s.timeout)
+		defer h.restartCollector(10 * time.Second)
 	}
 	r := h.beginScenario(t)
 	defer r.endScenario()

@@ -55,7 +55,7 @@ func (h *compromisedHosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	hostileLink, redirect := h.link, h.redirect
 	h.calls[r.Host]++
-	if slices.ContainsFunc(slices.Collect(valuesOf(r.URL.Query())), func(v string) bool { return strings.Contains(v, hostileLink) }) {
+	if slices.ContainsFunc(slices.Collect(allValues(r.URL.Query())), func(v string) bool { return strings.Contains(v, hostileLink) }) {
 		h.linkReturned[r.Host]++
 	}
 	h.mu.Unlock()
@@ -68,7 +68,7 @@ func (h *compromisedHosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(redirect)
 		return
 	}
-	answer := h.answer(r, hostileLink)
+	answer := h.sandboxAnswer(r, hostileLink)
 	inJSON, _ := json.Marshal(hostileLink)
 	w.WriteHeader(answer.status)
 	_, _ = w.Write(bytes.ReplaceAll(answer.body, []byte(`"`+linkPlaceholder+`"`), inJSON))
@@ -82,9 +82,9 @@ type cachedAnswer struct {
 	body   []byte
 }
 
-// answer returns the sandbox's answer with linkPlaceholder in place of every URL and page token. It caches the answers, because the clock
+// sandboxAnswer returns the sandbox's answer with linkPlaceholder in place of every URL and page token. It caches the answers, because the clock
 // of the sandbox does not move.
-func (h *compromisedHosts) answer(r *http.Request, hostileLink string) cachedAnswer {
+func (h *compromisedHosts) sandboxAnswer(r *http.Request, hostileLink string) cachedAnswer {
 	requestBody, _ := io.ReadAll(r.Body)
 	key := r.Method + " " + r.Host + strings.ReplaceAll(r.URL.String(), url.QueryEscape(hostileLink), linkPlaceholder) + " " + string(requestBody)
 	h.mu.Lock()
@@ -116,7 +116,7 @@ func (h *compromisedHosts) answer(r *http.Request, hostileLink string) cachedAns
 	return answer
 }
 
-func valuesOf(q url.Values) func(func(string) bool) {
+func allValues(q url.Values) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for _, values := range q {
 			for _, v := range values {

@@ -70,7 +70,7 @@ const workerVariable = "REELTALLY_TEST_COLLECTOR"
 func TestMain(m *testing.M) {
 	if config := os.Getenv(workerVariable); config != "" {
 		var w workerConfig
-		if err := errors.Join(json.Unmarshal([]byte(config), &w), w.run()); err != nil && !errors.Is(err, context.Canceled) { // a process that is stopped while it starts returns context.Canceled
+		if err := errors.Join(json.Unmarshal([]byte(config), &w), w.runCollector()); err != nil && !errors.Is(err, context.Canceled) { // a process that is stopped while it starts returns context.Canceled
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -79,8 +79,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// run runs a collector until SIGTERM, or until its standard input ends because the test process has ended.
-func (w workerConfig) run() error {
+// runCollector runs a collector until SIGTERM, or until its standard input ends because the test process has ended.
+func (w workerConfig) runCollector() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() {

@@ -53,13 +53,13 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	case next != nil && r.Class != source.OK && (a.Counted != nil || w.needsNextSource(t, r)):
 		o := unchangedOutcome(t)
 		o.Detail = r.Detail
-		return continueWith(o, asked, next, now)
+		return continueAttempt(o, asked, next, now)
 	case a.Counted != nil:
 		return w.detailsOutcome(t, a, r, now)
 	case r.Class == quota.Paused:
 		return w.pausedOutcome(t, r, now)
 	case slices.Contains(lastingClasses, r.Class):
-		return w.lastOutcome(t, asked, r, now)
+		return w.noAnswerOutcome(t, asked, r, now)
 	}
 	return w.refusedOutcome(t, asked, r, now)
 }
@@ -89,7 +89,7 @@ func (w *worker) numbersOutcome(t queue.Target, a attempt, r source.Result, mixe
 		facts.Views, facts.Likes, facts.Comments, facts.Shares, facts.Bookmarks = nil, nil, nil, nil, nil
 		asked := attempt{Answers: a.Answers, Counted: &countsSource{w.source.Name(), &facts}}
 		if next := w.nextSource(t, asked); next != nil {
-			return continueWith(o, asked, next, now)
+			return continueAttempt(o, asked, next, now)
 		}
 	}
 	w.endAttempt(&o, a, lastingClasses...)
@@ -99,7 +99,7 @@ func (w *worker) numbersOutcome(t queue.Target, a attempt, r source.Result, mixe
 // checkedOutcome returns the outcome after the source gave the numbers in r. The outcome stores these numbers only if they are plausible
 // and not older than the stored numbers.
 func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, now time.Time) ingest.Outcome {
-	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Pace: t.Pace,
+	o := ingest.Outcome{Target: t, Source: w.storedSourceName(r), State: queue.StateActive, Pace: t.Pace,
 		Fetch: &queue.FetchChange{Status: queue.FetchOK, Attempted: true}}
 	if a := r.Account; a != nil && a.Private != nil && *a.Private && !a.Listed {
 		o.Fetch.Status, o.Fetch.Reason = queue.FetchPrivate, fetchstatus.PrivateAccountReason(w.source.Name())
@@ -111,7 +111,7 @@ func (w *worker) checkedOutcome(t queue.Target, r source.Result, mixedUp bool, n
 	case suspicion != nil:
 		o.Suspect, o.Detail = suspicion.Text(), "held back: "+suspicion.Why
 		o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Reason: "The newest counts are held back until they are confirmed: " + suspicion.Why, Attempted: true}
-		o.NextAt = store.InstantOf(schedule.After(t, schedule.SuspectWaits.Nth(suspicion.Seen), now))
+		o.NextAt = store.InstantOf(schedule.FetchTimeAfter(t, schedule.SuspectWaits.Nth(suspicion.Seen), now))
 		return o
 	case r.Facts != nil:
 		if confirmed := r.Facts.Username; confirmed != nil && *confirmed == t.Handle {
@@ -131,7 +131,7 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 	o := unchangedOutcome(t)
 	o.Fetch = &queue.FetchChange{Status: queue.FetchOK, Attempted: true}
 	if r.Class == source.OK {
-		o.Source, o.Facts, o.DetailsOnly = w.provenance(r), a.Counted.Facts, true
+		o.Source, o.Facts, o.DetailsOnly = w.storedSourceName(r), a.Counted.Facts, true
 		fillDetails(o.Facts, r.Facts)
 		o.Details = o.Facts.Title != nil && o.Facts.Username != nil
 	}
@@ -152,9 +152,9 @@ func (w *worker) pausedOutcome(t queue.Target, r source.Result, now time.Time) i
 	return o
 }
 
-// lastOutcome returns the outcome after no source could answer for a target. If a call to an earlier source failed, or if an earlier source
+// noAnswerOutcome returns the outcome after no source could answer for a target. If a call to an earlier source failed, or if an earlier source
 // is paused, the target does not count as refused, because the earlier source will be asked again.
-func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
+func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	if failed := a.firstOfClass(source.Temporary); failed != nil {
 		r.Class, r.Detail = source.Temporary, failed.Source+": "+failed.Detail
 		o := w.refusedOutcome(t, a, r, now)
@@ -176,7 +176,7 @@ func (w *worker) lastOutcome(t queue.Target, a attempt, r source.Result, now tim
 
 // refusedOutcome returns the outcome of a result without numbers after which no further source is asked.
 func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
-	o := ingest.Outcome{Target: t, Source: w.provenance(r), State: queue.StateActive, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
+	o := ingest.Outcome{Target: t, Source: w.storedSourceName(r), State: queue.StateActive, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
 	lasting, delay := []source.Class{source.Unsupported}, schedule.Weekly
 	switch rule, counted := refusalRules[r.Class]; {
 	case counted:
@@ -205,15 +205,15 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 	if r.Class == source.Restricted {
 		o.NotSafe = new(true)
 	}
-	o.NextAt = store.InstantOf(schedule.After(t, delay, now))
+	o.NextAt = store.InstantOf(schedule.FetchTimeAfter(t, delay, now))
 	o.Fetch = fetchstatus.ChangeAfterRefusal(w.Sources, o, r.Class, w.source.Name())
 	w.endAttempt(&o, a, lasting...)
 	return o
 }
 
-// provenance returns the source name that is stored with the history points of a result: the name of the worker's source, or
+// storedSourceName returns the source name that is stored with the history points of a result: the name of the worker's source, or
 // store.SandboxSource if a sandbox answered.
-func (w *worker) provenance(r source.Result) string {
+func (w *worker) storedSourceName(r source.Result) string {
 	if r.Sandbox {
 		return store.SandboxSource
 	}

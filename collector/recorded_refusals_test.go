@@ -233,7 +233,7 @@ func TestRecordedRefusals_ofASingleTargetDoNotPauseTheSource(t *testing.T) {
 			h := newHostileTest(t, "sqlite", l)
 			for _, r := range refusals {
 				t.Run(r.name, func(t *testing.T) {
-					h.restart(10 * time.Second)
+					h.restartCollector(10 * time.Second)
 					c := h.trackVideos(t, 3, 2)
 					defer c.endTest()
 					switch r.cause {
@@ -305,7 +305,7 @@ func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 					require.Equal(t, c.good, c.idsFetchedNow(c.good), "all good videos must have counts at the same time: %s", h.logged)
 					calls[refused] = c.resetCallCount()
 					c.endTest()
-					h.restart(10 * time.Second)
+					h.restartCollector(10 * time.Second)
 				}
 				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "few calls must be enough to find the refused videos by dividing the batches: %v", calls)
 			})

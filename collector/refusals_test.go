@@ -166,7 +166,7 @@ func (s *refusalTest) fetchedVideos() []string {
 	return ids
 }
 
-func (s *refusalTest) attempts(id string) int {
+func (s *refusalTest) failedAttempts(id string) int {
 	s.t.Helper()
 	return storetest.Column[int](s.t, s.db, "SELECT attempts FROM fetch_targets WHERE external_id = ?", id)[0]
 }
@@ -205,7 +205,7 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 					s.fetchDue(s.Collector)
 					require.Equal(t, s.otherIDs(bad), s.fetchedVideos(), "all other videos must be fetched without delay")
 					require.Empty(t, s.pauseClass())
-					require.Equal(t, 1, s.attempts(bad), "the target must be retried later")
+					require.Equal(t, 1, s.failedAttempts(bad), "the target must be retried later")
 					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "few calls must be enough to find the refused target by dividing the batch")
 				})
 			})
@@ -232,7 +232,7 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 				s.fetchDue(s.Collector)
 				require.Equal(t, s.otherIDs(bad), s.fetchedVideos())
 				require.Empty(t, s.pauseClass())
-				require.Equal(t, 1, s.attempts(bad), "the target must be retried later")
+				require.Equal(t, 1, s.failedAttempts(bad), "the target must be retried later")
 				require.Positive(t, panics.Load(), "each panic must be counted")
 				require.LessOrEqual(t, panics.Load(), int64(7), "few calls must be enough to find the target that causes the panic by dividing the batch")
 				for _, part := range []string{"panic recovered", "unexpected answer", "source=scripted", bad, "refusals_test.go"} {
@@ -267,7 +267,7 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 				require.Equal(t, class, s.pauseClass())
 				require.Equal(t, calls, s.callCount())
 				if class == source.AuthFailed {
-					require.Equal(t, 0, s.attempts(s.ids[1]), "the refusal that pauses the source must not count as a failed attempt of the target")
+					require.Equal(t, 0, s.failedAttempts(s.ids[1]), "the refusal that pauses the source must not count as a failed attempt of the target")
 				}
 				require.Equal(t, "active", storetest.Column[string](t, db, "SELECT state FROM fetch_targets WHERE external_id = ?", s.ids[0])[0])
 			})
@@ -322,7 +322,7 @@ func TestRefusals_ofTheCredentialPauseTheSourceImmediately(t *testing.T) {
 		s.fetchDue(s.Collector)
 		require.Equal(t, source.AuthFailed, s.pauseClass())
 		require.Equal(t, 1, s.callCount())
-		require.Equal(t, 0, s.attempts(s.ids[0]))
+		require.Equal(t, 0, s.failedAttempts(s.ids[0]))
 	})
 }
 

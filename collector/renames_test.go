@@ -14,8 +14,8 @@ import (
 
 const newHandle = "quite.another"
 
-// rename changes the handle of an account on its platform to newHandle. If otherAccount is true, another account then gets the old handle.
-func (w *testSystem) rename(p link.Platform, handle string, otherAccount bool) {
+// renameAccount changes the handle of an account on its platform to newHandle. If otherAccount is true, another account then gets the old handle.
+func (w *testSystem) renameAccount(p link.Platform, handle string, otherAccount bool) {
 	w.t.Helper()
 	w.sendControl(http.MethodPut, "/_control/account", map[string]any{"platform": p, "handle": handle, "new_handle": newHandle, "reuse": otherAccount})
 }
@@ -82,18 +82,18 @@ func TestRenamedAccount_isRecognisedByItsID(t *testing.T) {
 					handle := w.accountWithUploads(tt.platform, 5)
 					ref, other := w.trackAccount(w.accountLink(tt.platform, handle), store.TrackLatest30), second.trackAccount(w.accountLink(tt.platform, handle), store.TrackLatest30)
 					w.startCollector(tt.vendor)
-					w.waitForCheck(ref, 0)
-					second.waitForCheck(other, 0)
-					w.waitForIdle()
+					w.waitForAccountFetch(ref, 0)
+					second.waitForAccountFetch(other, 0)
+					w.waitForIdleQueue()
 					w.requireHandle(ref, handle)
 
-					w.rename(tt.platform, handle, otherAccount)
+					w.renameAccount(tt.platform, handle, otherAccount)
 					db.Clock.Advance(untilAllAccountsAreDue)
 					for _, o := range []struct {
 						*testSystem
 						ref store.AccountRef
 					}{{w, ref}, {second, other}} {
-						o.waitForCheck(o.ref, store.InstantOf(db.Clock.Now()))
+						o.waitForAccountFetch(o.ref, store.InstantOf(db.Clock.Now()))
 						o.requireHandle(o.ref, newHandle)
 						require.EqualValues(t, 1, o.accountCount())
 					}
@@ -120,7 +120,7 @@ func (w *testSystem) requireOtherAccount(handle string, ref store.AccountRef) {
 	a := w.storedAccount(ref)
 	otherAccount := w.trackAccount(w.accountLink(a.Platform, handle), store.TrackLatest30)
 	require.NotEqual(w.t, ref.ID, otherAccount.ID)
-	w.waitForCheck(otherAccount, 0)
+	w.waitForAccountFetch(otherAccount, 0)
 	w.requireHandle(otherAccount, handle)
 	require.Equal(w.t, a.LatestFollowersCount, w.storedAccount(ref).LatestFollowersCount)
 }
@@ -138,11 +138,11 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 					handle := w.accountWithUploads(p, 5)
 					ref := w.trackAccount(w.accountLink(p, handle), store.TrackLatest30)
 					w.startCollector("sandbox")
-					w.waitForCheck(ref, 0)
-					w.waitForFetched(ref, w.sandbox.World().Uploads(p, handle, db.Clock.Now())[:min(30, len(w.sandbox.World().Uploads(p, handle, db.Clock.Now())))])
+					w.waitForAccountFetch(ref, 0)
+					w.waitForFetchedVideos(ref, w.sandbox.World().Uploads(p, handle, db.Clock.Now())[:min(30, len(w.sandbox.World().Uploads(p, handle, db.Clock.Now())))])
 					before := w.storedAccount(ref)
 
-					w.rename(p, handle, otherAccount)
+					w.renameAccount(p, handle, otherAccount)
 					w.deferDetails(untilAllAccountsAreDue)
 					db.Clock.Advance(untilAllAccountsAreDue)
 					if otherAccount {
@@ -150,7 +150,7 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 					} else {
 						w.waitForLog("no number written", "kind=account", "platform="+string(p), "class=gone")
 					}
-					w.waitForIdle()
+					w.waitForIdleQueue()
 					a := w.storedAccount(ref)
 					require.Equal(t, before.CheckedAt, a.CheckedAt)
 					require.Equal(t, before.LatestFollowersCount, a.LatestFollowersCount)
@@ -161,7 +161,7 @@ func TestRenamedAccount_newHandleIsTakenFromTheDetailsOfItsVideos(t *testing.T) 
 					}
 
 					db.Clock.Advance(8 * 24 * time.Hour) // after eight days, the details of the videos are due again
-					w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
+					w.waitForAccountFetch(ref, store.InstantOf(db.Clock.Now()))
 					w.waitFor("all videos have the new handle", func() bool {
 						for _, v := range w.accountVideos(ref) {
 							if v.Username != newHandle {
@@ -189,7 +189,7 @@ func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T
 				handle := w.accountWithUploads(link.Instagram, 5)
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackLatest30)
 				w.startCollector("meta")
-				w.waitForCheck(ref, 0)
+				w.waitForAccountFetch(ref, 0)
 				w.waitFor("the videos have counts", func() bool {
 					return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0] == 0
 				})
@@ -198,7 +198,7 @@ func TestRenamedAccount_countsOfAnotherInstagramAccountAreNotStored(t *testing.T
 				require.NotNil(t, before.SourceID)
 				require.EqualValues(t, 1, w.accountCount(), "the account's videos must not create a second account")
 
-				w.rename(link.Instagram, handle, otherAccount)
+				w.renameAccount(link.Instagram, handle, otherAccount)
 				db.Clock.Advance(untilAllAccountsAreDue)
 				class := map[bool]string{true: "class=handle_reused", false: "class=missing"}[otherAccount]
 				w.waitForLog("no number written", "kind=account", "platform=instagram", class)
@@ -221,13 +221,13 @@ func TestRenamedAccount_authorizedTikTokAccountIsRecognisedByItsID(t *testing.T)
 		w := newTestSystem(t, db)
 		handle := w.sandbox.TikTokAccount()
 		ref := w.trackAccount(w.accountLink(link.TikTok, handle), store.TrackLatest30)
-		w.startWith(w.displaySource(), w.researchSource())
-		w.waitForCheck(ref, 0)
+		w.startCollectorWith(w.displaySource(), w.researchSource())
+		w.waitForAccountFetch(ref, 0)
 		w.requireHandle(ref, handle)
 
-		w.rename(link.TikTok, handle, true)
+		w.renameAccount(link.TikTok, handle, true)
 		db.Clock.Advance(untilAllAccountsAreDue)
-		w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
+		w.waitForAccountFetch(ref, store.InstantOf(db.Clock.Now()))
 		w.requireHandle(ref, newHandle)
 		require.EqualValues(t, 1, w.accountCount())
 	})
@@ -244,16 +244,16 @@ func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *test
 				w := newTestSystem(t, db)
 				handle := w.accountWithUploads(link.Instagram, 5)
 				ref := w.trackAccount(w.accountLink(link.Instagram, handle), store.TrackNewOnly)
-				stop := w.startWith(w.metaSources()...)
-				w.waitForCheck(ref, 0)
+				stop := w.startCollectorWith(w.metaSources()...)
+				w.waitForAccountFetch(ref, 0)
 				before := w.storedAccount(ref)
 				stop()
 
 				if late > untilAllAccountsAreDue {
-					w.rename(link.Instagram, handle, true)
+					w.renameAccount(link.Instagram, handle, true)
 				}
 				db.Clock.Advance(late)
-				stop = w.startWith(w.sources("sandbox")...)
+				stop = w.startCollectorWith(w.newSources("sandbox")...)
 				if late > untilAllAccountsAreDue {
 					w.waitForLog("no number written", "kind=account", "platform=instagram", "class=missing", "it is not known which account now has the handle "+handle)
 					a := w.storedAccount(ref)
@@ -262,15 +262,15 @@ func TestRenamedAccount_isDetectedAlthoughSourcesReportDifferentIDsForIt(t *test
 					require.Nil(t, a.ExternalID)
 					return
 				}
-				w.waitForCheck(ref, store.InstantOf(db.Clock.Now()))
+				w.waitForAccountFetch(ref, store.InstantOf(db.Clock.Now()))
 				stop()
 				a := w.storedAccount(ref)
 				require.NotNil(t, a.ExternalID, "the account must have the vendor's id as well as the Graph API's id")
 				require.Equal(t, before.SourceID, a.SourceID)
 
-				w.rename(link.Instagram, handle, true)
+				w.renameAccount(link.Instagram, handle, true)
 				db.Clock.Advance(10 * 24 * time.Hour)
-				w.startWith(w.metaSources()...)
+				w.startCollectorWith(w.metaSources()...)
 				w.waitForLog("no number written", "source=instagram", "kind=account", "class=handle_reused")
 				require.Equal(t, a.LatestFollowersCount, w.storedAccount(ref).LatestFollowersCount)
 			})

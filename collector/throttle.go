@@ -69,7 +69,7 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		of = schedule.Fit(c.groupNeeds(demand, now), supply, c.Intervals)
+		of = schedule.FitThrottles(c.groupNeeds(demand, now), supply, c.Intervals)
 		for g, s := range of {
 			if s != c.throttleFor(queue.Target{Platform: g.Platform, Kind: g.Kind}) {
 				c.Logger.InfoContext(ctx, "throttle changed", "platform", g.Platform, "kind", g.Kind, "throttle", float64(s), "max", float64(schedule.MaxThrottle))
@@ -82,7 +82,7 @@ func (c *Collector) updateThrottles(ctx context.Context) error {
 }
 
 // availableUnits returns how many units of each limited budget are available per day, after the headroom is subtracted. The keys of the map are
-// results of quota.Key.
+// results of quota.BudgetKey.
 func (c *Collector) availableUnits(now time.Time) map[string]float64 {
 	supply := map[string]float64{}
 	for _, s := range c.Sources {
@@ -93,7 +93,7 @@ func (c *Collector) availableUnits(now time.Time) map[string]float64 {
 			_, ends := b.Window(now)
 			_, next := b.Window(ends)
 			units := float64(b.Limit)*(1-headroom) - 2*math.Sqrt(float64(b.Limit))
-			supply[quota.Key(s, b.Name)] = max(0, units) * (24 * time.Hour).Seconds() / next.Sub(ends).Seconds()
+			supply[quota.BudgetKey(s, b.Name)] = max(0, units) * (24 * time.Hour).Seconds() / next.Sub(ends).Seconds()
 		}
 	}
 	return supply
@@ -131,7 +131,7 @@ func (c *Collector) fetchCosts(sample source.Target, details bool) []map[string]
 		for _, calls := range s.Plan([]source.Target{sample}) {
 			cost := map[string]float64{}
 			for _, call := range calls {
-				cost[quota.Key(s, call.Bucket)] += float64(call.Units) / float64(max(1, batch))
+				cost[quota.BudgetKey(s, call.Bucket)] += float64(call.Units) / float64(max(1, batch))
 			}
 			costs = append(costs, cost)
 		}

@@ -35,7 +35,7 @@ func TestRoute_sourceThatDoesNotShowAVideoIsAskedOnlyOnceAWeek(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source {
-			return append([]source.Source{w.displaySource()}, w.sources("ensembledata")...)
+			return append([]source.Source{w.displaySource()}, w.newSources("ensembledata")...)
 		})
 		id := c.sandbox.World().Find(link.TikTok, sandbox.Normal)
 		video := c.newTenant("https://www.tiktok.com/@/video/" + id) // a video of an account that has not authorized the Display API, so only the vendor returns it

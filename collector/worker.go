@@ -99,7 +99,7 @@ func (w *worker) claimAndFetch(ctx context.Context, poll bool) (busy bool, err e
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
-	defer w.group.release(claim)
+	defer w.group.releaseWorker(claim)
 	now := w.Now()
 	var due []source.Target
 	var early []ingest.Outcome
@@ -183,9 +183,9 @@ func (g *workerGroup) countBusy(c queue.Claim, delta int32) {
 	}
 }
 
-// release counts the worker that has processed the claim c as free again. It also wakes the worker that waits for the next poll, so that
+// releaseWorker counts the worker that has processed the claim c as free again. It also wakes the worker that waits for the next poll, so that
 // this worker looks for due targets immediately.
-func (g *workerGroup) release(c queue.Claim) {
+func (g *workerGroup) releaseWorker(c queue.Claim) {
 	g.countBusy(c, -1)
 	select {
 	case g.free <- struct{}{}:

@@ -41,7 +41,7 @@ type page struct {
 // fetchAccount requests the profile of a Facebook page and its two lists of videos.
 func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
 	path := accountPath(t)
-	res, err := s.get(ctx, budget, path, "fields", "id,name,username,about,website,followers_count")
+	res, err := s.getObject(ctx, budget, path, "fields", "id,name,username,about,website,followers_count")
 	if e, ok := graph.AsTargetError(err); ok {
 		return e.Result(), nil
 	}
@@ -56,7 +56,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		return temporary("the page has a member of the wrong type")
 	}
 	id := string(p.ID)
-	switch name := fetch.Handle(p.Username); {
+	switch name := fetch.ParseHandle(p.Username); {
 	case !pageID.MatchString(id):
 		return temporary("the page has no id")
 	case path == t.AccountID && id != path, path != t.AccountID && (name == nil || *name != path):
@@ -65,7 +65,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		return temporary("the page has a count that is not a whole number")
 	}
 	a := &source.AccountFacts{
-		ID: &id, Username: fetch.Handle(p.Username), Name: fetch.Name(p.Name), Bio: fetch.Name(p.About), ProfileLink: fetch.Link(p.Website),
+		ID: &id, Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name), Bio: fetch.CleanName(p.About), ProfileLink: fetch.ParseLink(p.Website),
 		Followers: p.Followers.Value(), Private: new(false),
 	}
 	if a.Username == nil {
@@ -165,7 +165,7 @@ func (s *Source) decodeEntry(raw json.RawMessage) (ingest.FoundVideo, bool) {
 		return ingest.FoundVideo{}, false
 	}
 	v := ingest.FoundVideo{ID: l.ID, Link: l.Canonical}
-	if at := graph.Time(item.CreatedTime, s.now()); at != nil {
+	if at := graph.ParseTime(item.CreatedTime, s.now()); at != nil {
 		v.UploadedAt = new(store.InstantOf(*at))
 	}
 	return v, true

@@ -219,10 +219,10 @@ var notReadable = func() graph.ErrorClasses {
 	return classes
 }()
 
-// get requests an object, such as a video or a page. If Facebook requires the token of the page that owns the object, get tries the tokens
-// of the operator's pages. If the token may not read the object, get checks the token by requesting one of the operator's pages. If this
-// request fails as well, the cause is the token and not the object, and get returns the failure of this request.
-func (s *Source) get(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
+// getObject requests an object, such as a video or a page. If Facebook requires the token of the page that owns the object, getObject tries
+// the tokens of the operator's pages. If the token may not read the object, getObject checks the token by requesting one of the operator's
+// pages. If this request also fails, the cause is the token and not the object, and getObject returns the failure of this request.
+func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path string, parameters ...string) (graph.Answer, error) {
 	res, err := s.getAsOwnPage(ctx, budget, path, path, parameters...)
 	for _, page := range s.ownPages {
 		if !errors.Is(err, graph.ErrPageToken) {
@@ -285,8 +285,8 @@ type edge struct {
 	} `json:"summary"`
 }
 
-// total returns the number of likes or comments in the summary, or the zero Count if the summary is missing.
-func (e *edge) total() fetch.Count {
+// totalCount returns the number of likes or comments in the summary, or the zero Count if the summary is missing.
+func (e *edge) totalCount() fetch.Count {
 	if e == nil || e.Summary == nil {
 		return fetch.Count{}
 	}
@@ -296,7 +296,7 @@ func (e *edge) total() fetch.Count {
 // fetchVideo requests a video. It also requests the insights if the video's page belongs to the operator, and the handle of the page if
 // t.NeedDetails is true.
 func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t source.Target) (source.Result, error) {
-	res, err := s.get(ctx, budget, t.ExternalID, "fields", videoFields)
+	res, err := s.getObject(ctx, budget, t.ExternalID, "fields", videoFields)
 	if e, ok := graph.AsTargetError(err); ok {
 		return e.Result(), nil
 	}
@@ -313,7 +313,7 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t so
 	if string(v.ID) != t.ExternalID {
 		return temporary("the answer has a video that was not requested")
 	}
-	views, likes, comments := v.Views, v.Likes.total(), v.Comments.total()
+	views, likes, comments := v.Views, v.Likes.totalCount(), v.Comments.totalCount()
 	if views.Invalid() || likes.Invalid() || comments.Invalid() {
 		return temporary("the video has a count that is not a whole number")
 	}
@@ -322,20 +322,20 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t so
 	}
 	f := &source.Facts{
 		Views: views.Value(), Likes: likes.Value(), Comments: comments.Value(), HiddenStats: new(likes.Value() == nil),
-		Title: fetch.Text(v.Description), UploadedAt: graph.Time(v.CreatedTime, s.now()), Private: new(false),
+		Title: fetch.CleanText(v.Description), UploadedAt: graph.ParseTime(v.CreatedTime, s.now()), Private: new(false),
 	}
 	if f.Title == nil || strings.TrimSpace(*f.Title) == "" {
-		f.Title = fetch.Text(v.Title)
+		f.Title = fetch.CleanText(v.Title)
 	}
 	if v.Length != nil {
-		f.LengthSeconds = fetch.Length(*v.Length)
+		f.LengthSeconds = fetch.CheckLength(*v.Length)
 	}
 	r := source.Result{Class: source.OK, Facts: f, Sandbox: res.Sandbox}
 	if v.From == nil || !pageID.MatchString(string(v.From.ID)) {
 		return r, nil
 	}
 	id := string(v.From.ID)
-	f.AccountID, f.AccountName = &id, fetch.Name(v.From.Name)
+	f.AccountID, f.AccountName = &id, fetch.CleanName(v.From.Name)
 	if slices.Contains(s.ownPages, id) {
 		if r.Detail, err = s.addInsights(ctx, budget, id, v, f); err != nil {
 			return source.Result{}, err
@@ -373,7 +373,7 @@ func (s *Source) pageHandle(ctx context.Context, budget *source.CallBudget, id s
 			return nil, graph.ErrFormat
 		}
 		known.handle = id
-		if handle := fetch.Handle(page.Username); handle != nil {
+		if handle := fetch.ParseHandle(page.Username); handle != nil {
 			known.handle = *handle
 		}
 		s.cacheHandle(id, known.handle)

@@ -46,9 +46,9 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 	if v.Permalink != nil && strings.Contains(*v.Permalink, "/reel/") {
 		views = s.reelMetric
 	}
-	values, err := s.insights(ctx, budget, page, string(v.ID), views+","+metricActions)
+	values, err := s.requestInsights(ctx, budget, page, string(v.ID), views+","+metricActions)
 	if e, ok := graph.AsTargetError(err); ok && e.Class == metricUnknown { // if one metric is unknown, the whole call fails, so each metric is requested alone
-		values, err = s.insightsOneByOne(ctx, budget, page, string(v.ID), views, metricActions)
+		values, err = s.requestInsightsOneByOne(ctx, budget, page, string(v.ID), views, metricActions)
 	}
 	if e, ok := graph.AsTargetError(err); ok {
 		if e.Class == permissionMissing {
@@ -93,12 +93,12 @@ func (s *Source) warnMissingPermission(ctx context.Context, page, detail string)
 	}
 }
 
-// insightsOneByOne requests each metric of a video in a separate call. It returns the values by metric name, without the metrics that
+// requestInsightsOneByOne requests each metric of a video in a separate call. It returns the values by metric name, without the metrics that
 // Facebook does not know.
-func (s *Source) insightsOneByOne(ctx context.Context, budget *source.CallBudget, page, id string, metrics ...string) (map[string]json.RawMessage, error) {
+func (s *Source) requestInsightsOneByOne(ctx context.Context, budget *source.CallBudget, page, id string, metrics ...string) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for _, metric := range metrics {
-		one, err := s.insights(ctx, budget, page, id, metric)
+		one, err := s.requestInsights(ctx, budget, page, id, metric)
 		if e, ok := graph.AsTargetError(err); ok && e.Class == metricUnknown {
 			continue
 		}
@@ -110,9 +110,9 @@ func (s *Source) insightsOneByOne(ctx context.Context, budget *source.CallBudget
 	return values, nil
 }
 
-// insights requests metrics of a video and returns their values by metric name. The parameter page is the id of the page to which the video
+// requestInsights requests metrics of a video and returns their values by metric name. The parameter page is the id of the page to which the video
 // belongs. The parameter metrics has the names of the metrics, separated by commas.
-func (s *Source) insights(ctx context.Context, budget *source.CallBudget, page, id, metrics string) (map[string]json.RawMessage, error) {
+func (s *Source) requestInsights(ctx context.Context, budget *source.CallBudget, page, id, metrics string) (map[string]json.RawMessage, error) {
 	res, err := s.graph.GetAsPage(ctx, budget, page, id+"/video_insights", insightErrors, "metric", metrics)
 	// Meta requires the token of the page, but the owner of the configured token has no role on this page
 	if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {

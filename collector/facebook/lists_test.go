@@ -14,9 +14,9 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// endlessList starts a server with one Facebook page whose list of reels never ends. The parameter videos is a function that returns the ids
+// serveEndlessList starts a server with one Facebook page whose list of reels never ends. The parameter videos is a function that returns the ids
 // of the reels on a page, by page number. The result calls is the number of requests for the list.
-func endlessList(t *testing.T, videos func(page int) []string) (base string, calls *atomic.Int32) {
+func serveEndlessList(t *testing.T, videos func(page int) []string) (base string, calls *atomic.Int32) {
 	t.Helper()
 	calls = &atomic.Int32{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func TestSource_requestsListPagesUntilItHasEnoughVideosOrReachesPageLimit(t *tes
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			base, calls := endlessList(t, tt.videos)
+			base, calls := serveEndlessList(t, tt.videos)
 			s := newSource(t, base, nil)
 			batch := []source.Target{account("mira.cooks", tt.depth)}
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[0]))

@@ -59,7 +59,7 @@ func startSandboxWith(t *testing.T, change func(*facebook.Options, *sandbox.Worl
 	return sandboxed{Source: s, world: box.World(), base: web.URL, own: settings["REELTALLY_FACEBOOK_PAGE_ID"]}
 }
 
-func (s sandboxed) control(t *testing.T, path, text string) {
+func (s sandboxed) sendControl(t *testing.T, path, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.base+"/_control/"+path, strings.NewReader(text))
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	t.Run("classifies deleted and private videos", func(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
-		s.control(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		s.sendControl(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		for _, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 			r, err := s.fetch(t, video(s.world.Find(link.Facebook, category)))
 			require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 		}
 	}
 	check()
-	s.control(t, "meta", `{"expire_page_tokens":true}`)
+	s.sendControl(t, "meta", `{"expire_page_tokens":true}`)
 	check()
 	r, err := s.fetch(t, video(s.world.Find(link.Facebook, sandbox.Normal)))
 	require.NoError(t, err)
@@ -174,7 +174,7 @@ func TestSource_sendsAppSecretProofIfSandboxRequiresIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { useSystemUserToken(o, w); o.AppSecret = tt.secret })
-			s.control(t, "meta", `{"require_app_secret":true}`)
+			s.sendControl(t, "meta", `{"require_app_secret":true}`)
 			r, err := s.fetch(t, video(s.world.Uploads(link.Facebook, s.own, sourcetest.Now)[0]))
 			if tt.detail == "" {
 				require.NoError(t, err)
@@ -241,7 +241,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s := startSandbox(t)
 			target := video(s.world.Find(link.Facebook, sandbox.Normal))
-			s.control(t, "faults", `{"source":"facebook","fault":`+tt.fault+`}`)
+			s.sendControl(t, "faults", `{"source":"facebook","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, target)
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
@@ -254,7 +254,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		s := startSandbox(t)
 		target := video(s.world.Find(link.Facebook, sandbox.Normal))
 		truth, _ := s.world.Video(link.Facebook, target.ExternalID, sourcetest.Now)
-		s.control(t, "faults", `{"source":"facebook","fault":"hostile"}`)
+		s.sendControl(t, "faults", `{"source":"facebook","fault":"hostile"}`)
 		for range hostileVariants {
 			r, err := s.fetch(t, target)
 			if err != nil {

@@ -35,7 +35,7 @@ func newEndpoint(t *testing.T, base string, o fetch.Options) *fetch.Endpoint {
 	return e
 }
 
-func serve(t *testing.T, h http.HandlerFunc) string {
+func startServer(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -47,7 +47,7 @@ func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 	t.Run("sends the URL unchanged, and the client's User-Agent", func(t *testing.T) {
 		t.Parallel()
 		seen := make(chan *http.Request, 1)
-		base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		base := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			seen <- r
 			w.Header().Set("ReelTally-Sandbox", "true")
 			w.WriteHeader(http.StatusTeapot)
@@ -72,7 +72,7 @@ func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 	t.Run("posts a body as JSON", func(t *testing.T) {
 		t.Parallel()
 		seen := make(chan string, 1)
-		base := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		base := startServer(t, func(_ http.ResponseWriter, r *http.Request) {
 			seen <- r.Method + " " + r.Header.Get("Content-Type")
 		})
 		_, err := newEndpoint(t, base, fetch.Options{}).Do(t.Context(), fetch.Request{Method: http.MethodPost, URL: base, Body: []byte(`{}`)})
@@ -82,7 +82,7 @@ func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 	t.Run("follows no redirect and keeps no cookie", func(t *testing.T) {
 		t.Parallel()
 		calls := make(chan string, 4)
-		base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		base := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			calls <- r.URL.Path + r.Header.Get("Cookie")
 			w.Header().Set("Set-Cookie", "a=b")
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
@@ -101,7 +101,7 @@ func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 	t.Run("uses a proxy if one is given", func(t *testing.T) {
 		t.Parallel()
 		proxied := make(chan string, 1)
-		proxy, err := url.Parse(serve(t, func(_ http.ResponseWriter, r *http.Request) { proxied <- r.Host }))
+		proxy, err := url.Parse(startServer(t, func(_ http.ResponseWriter, r *http.Request) { proxied <- r.Host }))
 		require.NoError(t, err)
 		_, err = newEndpoint(t, "http://platform.example", fetch.Options{Proxy: proxy}).Do(t.Context(), fetch.Request{URL: "http://platform.example/"})
 		require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 func TestClient_spendsOneBudgetUnitPerRequest(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
-	base := serve(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
+	base := startServer(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
 	e := newEndpoint(t, base, fetch.Options{})
 	budget := source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 2}})
 	budget.Meter()
@@ -157,7 +157,7 @@ func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
 		z := gzip.NewWriter(&bomb)
 		_, _ = z.Write(make([]byte, 10<<20))
 		_ = z.Close()
-		base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		base := startServer(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(bomb.Bytes())
 		})
@@ -166,7 +166,7 @@ func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
 	})
 	t.Run("accepts a body of exactly the limit and refuses one byte more", func(t *testing.T) {
 		t.Parallel()
-		base := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("0123456789")) })
+		base := startServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("0123456789")) })
 		_, err := newEndpoint(t, base, fetch.Options{MaxBody: 10}).Do(t.Context(), fetch.Request{URL: base})
 		require.NoError(t, err)
 		_, err = newEndpoint(t, base, fetch.Options{MaxBody: 9}).Do(t.Context(), fetch.Request{URL: base})
@@ -174,13 +174,13 @@ func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
 	})
 	t.Run("reports the client's timeout", func(t *testing.T) {
 		t.Parallel()
-		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		base := startServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		_, err := newEndpoint(t, base, fetch.Options{Timeout: 20 * time.Millisecond}).Do(t.Context(), fetch.Request{URL: base})
 		require.Equal(t, "no complete answer within 20ms", requireFailure(t, err, fetch.ErrTimeout))
 	})
 	t.Run("applies the timeout of a request to the body as well", func(t *testing.T) {
 		t.Parallel()
-		base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		base := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write([]byte("{"))
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
@@ -190,7 +190,7 @@ func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
 	})
 	t.Run("reports the caller's deadline as a timeout", func(t *testing.T) {
 		t.Parallel()
-		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		base := startServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		_, err := newEndpoint(t, base, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
@@ -199,7 +199,7 @@ func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
 	t.Run("returns context.Canceled, not a Failure, if the caller cancels", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
-		base := serve(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
+		base := startServer(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
 		_, err := newEndpoint(t, base, fetch.Options{}).Do(ctx, fetch.Request{URL: base})
 		require.ErrorIs(t, err, context.Canceled)
 		var f *source.Failure
@@ -207,7 +207,7 @@ func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
 	})
 	t.Run("refuses an answer whose body is cut off", func(t *testing.T) {
 		t.Parallel()
-		base := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		base := startServer(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte("{"))
 		})
@@ -230,14 +230,14 @@ func TestClient_removesCredentialsFromErrorsAndLogs(t *testing.T) {
 	}
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	echo := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	echo := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
 			_, _ = conn.Write([]byte("HTTP/9.9 " + r.RequestURI + secret + "\r\n\r\n"))
 			_ = conn.Close()
 		}
 	})
-	ok := serve(t, func(http.ResponseWriter, *http.Request) {})
+	ok := startServer(t, func(http.ResponseWriter, *http.Request) {})
 
 	good := newEndpoint(t, ok, o)
 	for _, err := range []error{

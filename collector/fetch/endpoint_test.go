@@ -36,10 +36,10 @@ func TestEndpoint_refusesInvalidBaseURL(t *testing.T) {
 
 func TestEndpointDo_refusesURLsOnOtherServers(t *testing.T) {
 	t.Parallel()
-	other := serve(t, func(http.ResponseWriter, *http.Request) {
+	other := startServer(t, func(http.ResponseWriter, *http.Request) {
 		t.Error("a server other than the endpoint's server got a request")
 	})
-	base := serve(t, func(http.ResponseWriter, *http.Request) {})
+	base := startServer(t, func(http.ResponseWriter, *http.Request) {})
 	e := newEndpoint(t, base+"/prefix", fetch.Options{})
 	for _, mine := range []string{base, base + "/prefix/x", base + "/other", strings.ToUpper(base[:4]) + base[4:]} {
 		_, err := e.Do(t.Context(), fetch.Request{URL: mine})
@@ -141,7 +141,7 @@ func TestEndpoint_connectsToProxyOnly(t *testing.T) {
 
 func TestEndpoint_returnsTimeOfServer(t *testing.T) {
 	t.Parallel()
-	base := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	base := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead {
 			t.Error(r.Method)
 		}
@@ -152,7 +152,7 @@ func TestEndpoint_returnsTimeOfServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, time.Date(2027, 12, 31, 23, 59, 59, 0, time.UTC), at)
 
-	base = serve(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil })
+	base = startServer(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil })
 	at, err = newEndpoint(t, base, fetch.Options{}).Clock(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, at)

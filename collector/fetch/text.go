@@ -17,9 +17,9 @@ const (
 	maxLength = 366 * 24 * time.Hour
 )
 
-// Text cleans a text such as a title. It removes invalid UTF-8, and control characters except line feed and tab; PostgreSQL does not accept
+// CleanText cleans a text such as a title. It removes invalid UTF-8, and control characters except line feed and tab; PostgreSQL does not accept
 // the control character NUL. It truncates a text of more than 5,000 characters. It returns nil for nil and a pointer to "" for "".
-func Text(text *string) *string {
+func CleanText(text *string) *string {
 	if text == nil {
 		return nil
 	}
@@ -35,17 +35,17 @@ func Text(text *string) *string {
 	return &clean
 }
 
-// Name cleans a name in the same way as Text. It returns nil if the name is nil or blank.
-func Name(text *string) *string {
-	clean := Text(text)
+// CleanName cleans a name in the same way as CleanText. It returns nil if the name is nil or blank.
+func CleanName(text *string) *string {
+	clean := CleanText(text)
 	if clean == nil || strings.TrimSpace(*clean) == "" {
 		return nil
 	}
 	return clean
 }
 
-// Handle returns an account's handle in lower case without "@", or nil if text cannot be a handle.
-func Handle(text *string) *string {
+// ParseHandle returns an account's handle in lower case without "@", or nil if text cannot be a handle.
+func ParseHandle(text *string) *string {
 	if text == nil || !utf8.ValidString(*text) {
 		return nil
 	}
@@ -61,9 +61,9 @@ func Handle(text *string) *string {
 	return &handle
 }
 
-// Link returns text if it is an absolute http or https URL without credentials. It returns nil for any other text, such as a `javascript:`
+// ParseLink returns text if it is an absolute http or https URL without credentials. It returns nil for any other text, such as a `javascript:`
 // or `data:` URL.
-func Link(text *string) *string {
+func ParseLink(text *string) *string {
 	if text == nil || len(*text) > maxLink {
 		return nil
 	}
@@ -75,7 +75,7 @@ func Link(text *string) *string {
 	return &link
 }
 
-// OptionalLink decodes a link in a JSON object. It contains the link if the function Link accepts it, and nil otherwise. A value of another
+// OptionalLink decodes a link in a JSON object. It contains the link if ParseLink accepts it, and nil otherwise. A value of another
 // type than string causes no error, so that the other members of the object can be read.
 type OptionalLink struct{ *string }
 
@@ -83,24 +83,24 @@ type OptionalLink struct{ *string }
 func (l *OptionalLink) UnmarshalJSON(raw []byte) error {
 	var text *string
 	_ = json.Unmarshal(raw, &text)
-	l.string = Link(text)
+	l.string = ParseLink(text)
 	return nil
 }
 
-// Value returns the link, or nil if the object had no link that Link accepts.
+// Value returns the link, or nil if the object had no link that ParseLink accepts.
 func (l OptionalLink) Value() *string { return l.string }
 
-// Length returns the length of a video in seconds. It returns nil if seconds is negative, not a number or more than 366 days.
-func Length(seconds float64) *float64 {
+// CheckLength returns the length of a video in seconds. It returns nil if seconds is negative, not a number or more than 366 days.
+func CheckLength(seconds float64) *float64 {
 	if math.IsNaN(seconds) || seconds < 0 || seconds > maxLength.Seconds() {
 		return nil
 	}
 	return &seconds
 }
 
-// UploadTime returns the time of an upload in UTC. It returns nil if t cannot be such a time: before 2004, when no platform existed, or
+// CheckUploadTime returns the time of an upload in UTC. It returns nil if t cannot be such a time: before 2004, when no platform existed, or
 // more than two days after the current time now.
-func UploadTime(t, now time.Time) *time.Time {
+func CheckUploadTime(t, now time.Time) *time.Time {
 	if t.Year() < 2004 || t.After(now.Add(48*time.Hour)) {
 		return nil
 	}

@@ -31,12 +31,12 @@ func TestRedact_replacesCredentials(t *testing.T) {
 func TestText_removesInvalidCharacters(t *testing.T) {
 	t.Parallel()
 	p := func(s string) *string { return &s }
-	require.Nil(t, fetch.Text(nil))
-	require.Empty(t, *fetch.Text(p("")))
-	require.Equal(t, "a\nb\tc<b>", *fetch.Text(p("a\nb\tc\x00\x1b<b>\xff")))
-	require.Equal(t, 5000, utf8.RuneCountInString(*fetch.Text(p(strings.Repeat("é", 9000)))))
-	require.Nil(t, fetch.Name(p(" ")))
-	require.Equal(t, "Song", *fetch.Name(p("Song")))
+	require.Nil(t, fetch.CleanText(nil))
+	require.Empty(t, *fetch.CleanText(p("")))
+	require.Equal(t, "a\nb\tc<b>", *fetch.CleanText(p("a\nb\tc\x00\x1b<b>\xff")))
+	require.Equal(t, 5000, utf8.RuneCountInString(*fetch.CleanText(p(strings.Repeat("é", 9000)))))
+	require.Nil(t, fetch.CleanName(p(" ")))
+	require.Equal(t, "Song", *fetch.CleanName(p("Song")))
 }
 
 func TestHandle_returnsLowerCaseHandleWithoutAtSign(t *testing.T) {
@@ -45,7 +45,7 @@ func TestHandle_returnsLowerCaseHandleWithoutAtSign(t *testing.T) {
 		"@MrBeast": "mrbeast", "a.b_c-d·e": "a.b_c-d·e", "@ÉCLAIR": "éclair", " @x ": "x", "name~100012345": "name~100012345",
 		"": "", "@": "", "a b": "", "a/b": "", "<script>": "", "a\x00": "", "\xff": "", strings.Repeat("a", 101): "",
 	} {
-		got := fetch.Handle(&text)
+		got := fetch.ParseHandle(&text)
 		if want == "" {
 			require.Nil(t, got, "%q", text)
 			continue
@@ -53,13 +53,13 @@ func TestHandle_returnsLowerCaseHandleWithoutAtSign(t *testing.T) {
 		require.NotNil(t, got, "%q", text)
 		require.Equal(t, want, *got)
 	}
-	require.Nil(t, fetch.Handle(nil))
+	require.Nil(t, fetch.ParseHandle(nil))
 }
 
 func TestLink_acceptsWebLinksOnly(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"https://www.tiktok.com/music/x-123", "http://a.example/?q=1"} {
-		got := fetch.Link(&text)
+		got := fetch.ParseLink(&text)
 		require.NotNil(t, got)
 		require.Equal(t, text, *got)
 	}
@@ -67,18 +67,18 @@ func TestLink_acceptsWebLinksOnly(t *testing.T) {
 		"", "javascript:alert(1)", "data:text/html,x", "JaVaScRiPt:alert(1)", "//host/x", "/x", "https://", "https://a:b@c/", "ftp://a/b",
 		"https://a/\x00", "https://a/" + strings.Repeat("b", 2048),
 	} {
-		require.Nil(t, fetch.Link(&text), "%q", text)
+		require.Nil(t, fetch.ParseLink(&text), "%q", text)
 	}
-	require.Nil(t, fetch.Link(nil))
+	require.Nil(t, fetch.ParseLink(nil))
 }
 
 func TestLength_returnsNilForImpossibleLength(t *testing.T) {
 	t.Parallel()
 	for _, seconds := range []float64{0, 58.5, 86400} {
-		require.InDelta(t, seconds, *fetch.Length(seconds), 0)
+		require.InDelta(t, seconds, *fetch.CheckLength(seconds), 0)
 	}
 	for _, seconds := range []float64{-1, math.NaN(), math.Inf(1), 1e12} {
-		require.Nil(t, fetch.Length(seconds))
+		require.Nil(t, fetch.CheckLength(seconds))
 	}
 }
 
@@ -86,8 +86,8 @@ func TestUploadTime_returnsNilForImpossibleTime(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 	at := time.Date(2026, 11, 20, 23, 0, 0, 0, time.FixedZone("", -8*3600))
-	require.Equal(t, time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC), *fetch.UploadTime(at, now))
-	require.Nil(t, fetch.UploadTime(time.Unix(0, 0), now))
-	require.Nil(t, fetch.UploadTime(now.AddDate(1, 0, 0), now))
-	require.Nil(t, fetch.UploadTime(time.Unix(1<<60, 0), now))
+	require.Equal(t, time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC), *fetch.CheckUploadTime(at, now))
+	require.Nil(t, fetch.CheckUploadTime(time.Unix(0, 0), now))
+	require.Nil(t, fetch.CheckUploadTime(now.AddDate(1, 0, 0), now))
+	require.Nil(t, fetch.CheckUploadTime(time.Unix(1<<60, 0), now))
 }

@@ -62,12 +62,12 @@ func failureReason(class source.Class, title string, attempts int) string {
 	}
 	switch class {
 	case source.AuthFailed:
-		return fmt.Sprintf("%s, because %s did not accept the operator's credential", last, midSentence(title))
+		return fmt.Sprintf("%s, because %s did not accept the operator's credential", last, titleInMidSentence(title))
 	case source.BadRequest:
-		return fmt.Sprintf("%s, because %s rejected the request", last, midSentence(title))
+		return fmt.Sprintf("%s, because %s rejected the request", last, titleInMidSentence(title))
 	default:
 	}
-	return fmt.Sprintf("%s, because %s gave no usable answer", last, midSentence(title))
+	return fmt.Sprintf("%s, because %s gave no usable answer", last, titleInMidSentence(title))
 }
 
 // unsupportedReason returns a sentence that says why no configured source can fetch a target. If it would help to track the account or
@@ -142,8 +142,8 @@ func sourceTitle(name string) string {
 	return "The source " + name
 }
 
-// midSentence changes a result of sourceTitle for the middle of a sentence: "The" at its beginning becomes "the".
-func midSentence(title string) string {
+// titleInMidSentence changes a result of sourceTitle for the middle of a sentence: "The" at its beginning becomes "the".
+func titleInMidSentence(title string) string {
 	if rest, ok := strings.CutPrefix(title, "The "); ok {
 		return "the " + rest
 	}

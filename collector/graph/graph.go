@@ -124,11 +124,11 @@ type ErrorClasses map[Code]source.Class
 // returns a *TargetError if the answer is an error whose code is in classes. It returns a *source.Failure for any other error, and if the
 // answer is not JSON. While Meta's limit is used up, Get returns a failure without sending a request.
 func (c *Client) Get(ctx context.Context, budget *source.CallBudget, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
-	return c.get(ctx, budget, c.token, path, classes, parameters...)
+	return c.getWithToken(ctx, budget, c.token, path, classes, parameters...)
 }
 
-// get does the same as Get, but with the given access token.
-func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
+// getWithToken does the same as Get, but with the given access token.
+func (c *Client) getWithToken(ctx context.Context, budget *source.CallBudget, token, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	if f := c.usage.failureIfExhausted(c.now()); f != nil {
 		return Answer{}, f
 	}
@@ -149,7 +149,7 @@ func (c *Client) get(ctx context.Context, budget *source.CallBudget, token, path
 	}
 	now := c.now()
 	u := parseUsage(res.Header, now)
-	c.usage.record(u, now)
+	c.usage.recordReport(u, now)
 	jsonErr := fetch.CheckJSON(res.Body)
 	if fetch.ClassOf(res.Status, jsonErr == nil) != source.OK {
 		err := c.parseError(res, jsonErr, u, classes, now, secrets)
@@ -200,9 +200,9 @@ const (
 	lastBusinessLimit  = 80014
 )
 
-// class returns the class of an error by its code. The result ok is false if the code does not have a class. The HTTP status then gives the
+// errorClass returns the class of an error by its code. The result ok is false if the code does not have a class. The HTTP status then gives the
 // class. Rate limits are checked before temporary errors, because Meta marks rate limits as temporary errors, too.
-func (e apiError) class() (class source.Class, ok bool) {
+func (e apiError) errorClass() (errorClass source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.refusesCredential():
 		return source.AuthFailed, true
@@ -272,7 +272,7 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 		if e.Code != 0 {
 			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Code, e.Subcode, e.Message), ": "), secrets...)
 		}
-		class, known := body.class()
+		class, known := body.errorClass()
 		if known {
 			f.Class, f.OfSource = class, f.OfSource || body.concernsSource()
 		}
@@ -324,15 +324,15 @@ func AsTargetError(err error) (*TargetError, bool) { return errors.AsType[*Targe
 // timeLayout is the layout of RFC 3339, but without a colon in the time zone.
 const timeLayout = "2006-01-02T15:04:05-0700"
 
-// Time parses an upload time in an answer of the Graph API. It returns nil if the parameter text is nil or malformed, or if a video cannot
+// ParseTime parses an upload time in an answer of the Graph API. It returns nil if the parameter text is nil or malformed, or if a video cannot
 // have this upload time, such as a time in the future.
-func Time(text *string, now time.Time) *time.Time {
+func ParseTime(text *string, now time.Time) *time.Time {
 	if text == nil {
 		return nil
 	}
 	for _, layout := range []string{timeLayout, time.RFC3339} {
 		if at, err := time.Parse(layout, *text); err == nil {
-			return fetch.UploadTime(at, now)
+			return fetch.CheckUploadTime(at, now)
 		}
 	}
 	return nil

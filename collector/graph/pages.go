@@ -43,7 +43,7 @@ func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page,
 	if err != nil {
 		return Answer{}, err
 	}
-	res, err := c.get(ctx, budget, token, path, classes, parameters...)
+	res, err := c.getWithToken(ctx, budget, token, path, classes, parameters...)
 	if f, ok := errors.AsType[*source.Failure](err); !ok || f.Class != source.AuthFailed || token == c.token {
 		return res, err
 	}
@@ -54,7 +54,7 @@ func (c *Client) GetAsPage(ctx context.Context, budget *source.CallBudget, page,
 	case renewed == token:
 		return res, err
 	}
-	return c.get(ctx, budget, renewed, path, classes, parameters...)
+	return c.getWithToken(ctx, budget, renewed, path, classes, parameters...)
 }
 
 // pageToken returns the token of a page, or the configured token if Meta returns none for the page. The parameter refused is a token of the

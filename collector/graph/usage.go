@@ -84,8 +84,8 @@ type usage struct {
 	stopPercent float64   // the reported percentage that caused the stop
 }
 
-// record sets until when calls are delayed or stopped, according to the usage that an answer reported.
-func (u *usage) record(r usageReport, now time.Time) {
+// recordReport sets until when calls are delayed or stopped, according to the usage that an answer reported.
+func (u *usage) recordReport(r usageReport, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {

@@ -48,7 +48,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 			}
 			r.Sandbox = p.sandbox
 			r.Account = &source.AccountFacts{
-				SourceID: p.sourceID(), Username: fetch.Handle(p.Username), Name: fetch.Name(p.Name), Bio: fetch.Name(p.Biography),
+				SourceID: p.sourceID(), Username: fetch.ParseHandle(p.Username), Name: fetch.CleanName(p.Name), Bio: fetch.CleanName(p.Biography),
 				Followers: p.Followers.Value(), Following: p.Follows.Value(), Private: new(false), Listed: true,
 			}
 		}

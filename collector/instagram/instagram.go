@@ -168,7 +168,7 @@ func (s *Source) fetchVideos(ctx context.Context, batch []source.Target, budget 
 		if err != nil {
 			return source.Result{}, err
 		}
-		own := *fetch.Handle(self.Username)
+		own := *fetch.ParseHandle(self.Username)
 		name := accountOf(t, own)
 		if results[name] == nil {
 			var codes []string

@@ -57,7 +57,7 @@ func TestSource_requestsListOfEachAccountOnce(t *testing.T) {
 	t.Parallel()
 	w := newGraphTest(t, func(_, fields string) (int, string) {
 		if strings.Contains(fields, "(mira.cooks)") {
-			return 200, discovery(mira, mediaList("", post(pancakes, reel), post(train, night)))
+			return 200, discoveryAnswer(mira, mediaList("", post(pancakes, reel), post(train, night)))
 		}
 		return 400, noSuchAccount
 	})
@@ -89,7 +89,7 @@ func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 		if at == 12 {
 			posts = append(posts, post(train, night))
 		}
-		return discovery(mira, mediaList(fmt.Sprintf("c%d", at+1), posts...))
+		return discoveryAnswer(mira, mediaList(fmt.Sprintf("c%d", at+1), posts...))
 	}
 	w := newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r := w.fetch(t, video(train, "mira.cooks"))[0]
@@ -166,13 +166,13 @@ func TestSource_returnsPostEvenIfInsightsAreMissing(t *testing.T) {
 
 func TestSource_returnsTemporaryFailureIfAnswerHasNoListOfPosts(t *testing.T) {
 	t.Parallel()
-	w := newGraphTest(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":4`, "") })
+	w := newGraphTest(t, func(string, string) (int, string) { return 200, discoveryAnswer(mira+`,"media_count":4`, "") })
 	require.Equal(t, source.Temporary, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 	_, err := w.Fetch(t.Context(), []source.Target{account("mira.cooks", 30)}, source.NewCallBudget(w.Plan(nil)[0]))
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.Temporary, f.Class)
-	w = newGraphTest(t, func(string, string) (int, string) { return 200, discovery(mira+`,"media_count":0`, "") })
+	w = newGraphTest(t, func(string, string) (int, string) { return 200, discoveryAnswer(mira+`,"media_count":0`, "") })
 	require.Equal(t, source.Missing, w.fetch(t, video(pancakes, "mira.cooks"))[0].Class)
 }
 

@@ -88,7 +88,7 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 		return page{}, graph.ErrFormat
 	}
 	d := answer.Discovery
-	if given := fetch.Handle(d.Username); given == nil || *given != name {
+	if given := fetch.ParseHandle(d.Username); given == nil || *given != name {
 		return page{}, &source.Failure{Class: source.Temporary, Detail: "the answer has an account that was not requested"}
 	}
 	p := page{profile: d.profile, sandbox: res.Sandbox}
@@ -136,18 +136,18 @@ func (p *page) addPosts(l *graph.List, topLevel bool, now time.Time) {
 			p.broken = true
 			continue
 		}
-		code := codeOf(string(item.Shortcode), item.Permalink)
+		code := validCode(string(item.Shortcode), item.Permalink)
 		if code == "" {
 			p.broken = true
 			continue
 		}
-		p.posts = append(p.posts, post{code: code, uploaded: graph.Time(item.Timestamp, now), raw: raw})
+		p.posts = append(p.posts, post{code: code, uploaded: graph.ParseTime(item.Timestamp, now), raw: raw})
 	}
 }
 
-// codeOf returns the code of a post as links contain it. It returns "" if the code is not valid, or if permalink, the post's link, has
+// validCode returns the code of a post as links contain it. It returns "" if the code is not valid, or if permalink, the post's link, has
 // another code.
-func codeOf(code string, permalink *string) string {
+func validCode(code string, permalink *string) string {
 	if permalink != nil {
 		if l, err := link.Parse(*permalink); err == nil && l.Kind == link.Video && l.Platform == link.Instagram {
 			if code != "" && code != l.ID {
@@ -251,16 +251,16 @@ type counts struct {
 // readPost returns the result for a post of the page p. If name, the handle of the account, is "", the post belongs to the operator's
 // account. readPost then also requests the insights of the post.
 func (s *Source) readPost(ctx context.Context, budget *source.CallBudget, name string, p page, item post) (source.Result, error) {
-	mediaID, r := p.facts(item)
+	mediaID, r := p.readFacts(item)
 	if name != "" || r.Class != source.OK {
 		return r, nil
 	}
 	return s.addInsights(ctx, budget, mediaID, r.Facts)
 }
 
-// facts returns the counts and texts of a post as a result of the class OK, and the Graph API id of the post. If the post is malformed or
+// readFacts returns the counts and texts of a post as a result of the class OK, and the Graph API id of the post. If the post is malformed or
 // has no counts, the result has the class Temporary and the id is "".
-func (p page) facts(item post) (mediaID string, r source.Result) {
+func (p page) readFacts(item post) (mediaID string, r source.Result) {
 	var c counts
 	switch err := json.Unmarshal(item.raw, &c); {
 	case err != nil:
@@ -272,7 +272,7 @@ func (p page) facts(item post) (mediaID string, r source.Result) {
 	}
 	return string(c.ID), source.Result{Class: source.OK, Facts: &source.Facts{
 		Views: c.Views.Value(), Likes: c.Likes.Value(), Comments: c.Comments.Value(), HiddenStats: new(c.Likes.Value() == nil),
-		Title: fetch.Text(c.Caption), Username: fetch.Handle(p.Username), AccountName: fetch.Name(p.Name),
+		Title: fetch.CleanText(c.Caption), Username: fetch.ParseHandle(p.Username), AccountName: fetch.CleanName(p.Name),
 		AccountSourceID: p.sourceID(), UploadedAt: item.uploaded, Private: new(false), ThumbnailURL: c.ThumbnailURL.Value(),
 	}}
 }

@@ -63,7 +63,7 @@ func (s *Source) fetchOwnProfile(ctx context.Context, budget *source.CallBudget)
 		return profile{}, err
 	}
 	var self profile
-	if json.Unmarshal(res.Body, &self) != nil || fetch.Handle(self.Username) == nil {
+	if json.Unmarshal(res.Body, &self) != nil || fetch.ParseHandle(self.Username) == nil {
 		return profile{}, graph.ErrFormat
 	}
 	return self, nil

@@ -61,7 +61,7 @@ func ownHandle(t *testing.T, world *sandbox.World, id string) string {
 	return world.Handle(link.Instagram, uint32(number))
 }
 
-func (s sandboxed) control(t *testing.T, path, text string) {
+func (s sandboxed) sendControl(t *testing.T, path, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.base+"/_control/"+path, strings.NewReader(text))
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 		t.Parallel()
 		s := startSandbox(t)
 		batch, truths := s.categoryBatch(t)
-		s.control(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		s.sendControl(t, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		results, err := s.fetch(t, batch...)
 		require.NoError(t, err)
 		for i, r := range results {
@@ -208,7 +208,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s := startSandbox(t)
 			batch, _ := s.categoryBatch(t)
-			s.control(t, "faults", `{"source":"instagram","fault":`+tt.fault+`}`)
+			s.sendControl(t, "faults", `{"source":"instagram","fault":`+tt.fault+`}`)
 			_, err := s.fetch(t, batch...)
 			var f *source.Failure
 			require.ErrorAs(t, err, &f)
@@ -222,7 +222,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		batch, truths := s.categoryBatch(t)
 		_, err := s.fetch(t, batch[0]) // caches the profile of the operator's account, so that only requests for the video get malformed answers
 		require.NoError(t, err)
-		s.control(t, "faults", `{"source":"instagram","fault":"hostile"}`)
+		s.sendControl(t, "faults", `{"source":"instagram","fault":"hostile"}`)
 		for range hostileVariants {
 			results, err := s.fetch(t, batch[0])
 			if err != nil {

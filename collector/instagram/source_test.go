@@ -65,9 +65,9 @@ func mediaList(after string, posts ...string) string {
 	return `{"data":[` + strings.Join(posts, ",") + `]` + after + `}`
 }
 
-// discovery returns an answer to a business discovery request. The parameter account is the JSON text of the profile's members, and media
+// discoveryAnswer returns an answer to a business discovery request. The parameter account is the JSON text of the profile's members, and media
 // is the list of posts, or "" for no list.
-func discovery(account, media string) string {
+func discoveryAnswer(account, media string) string {
 	if media != "" {
 		media = `,"media":` + media
 	}
@@ -118,7 +118,7 @@ func TestSource_fetchesVideosOfOtherAccounts(t *testing.T) {
 		Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"), UploadedAt: &uploadedPancakes, Private: new(false), HiddenStats: new(false)}
 	second := source.Facts{Views: new(int64(0)), Comments: new(int64(0)), Title: new(""), Username: new("mira.cooks"), AccountSourceID: new("instagram/" + miraID), AccountName: new("Mira Cooks"),
 		UploadedAt: &uploadedTrain, Private: new(false), HiddenStats: new(true)}
-	answers := answersFor(func(list string) string { return discovery(mira, list) }, first, second)
+	answers := answersFor(func(list string) string { return discoveryAnswer(mira, list) }, first, second)
 	unsupported := sourcetest.Answer{Status: http.StatusBadRequest, Body: noSuchAccount, Classes: []source.Class{source.Unsupported}}
 	answers[sourcetest.Private], answers[sourcetest.Restricted] = unsupported, unsupported // business discovery shows neither private nor age-gated accounts
 	sourcetest.Run(t, sourcetest.Harness{
@@ -171,7 +171,9 @@ func TestSource_fetchesAccounts(t *testing.T) {
 	ok := source.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Name: new("Mira Cooks"), Bio: new("Big pancakes, tiny kitchen."),
 		Followers: new(int64(1230000)), Following: new(int64(310)), Private: new(false), Listed: true,
 		Videos: []ingest.FoundVideo{found(pancakes, "reel", uploadedPancakes), found(train, "p", uploadedTrain), found(third, "reel", at), found(fourth, "reel", at)}}
-	answer := func(account, list string) sourcetest.Reply { return sourcetest.Reply{Body: discovery(account, list)} }
+	answer := func(account, list string) sourcetest.Reply {
+		return sourcetest.Reply{Body: discoveryAnswer(account, list)}
+	}
 	begin := mediaList("QVFIUnA", photo, post(pancakes, reel))
 	pages := []sourcetest.Reply{answer(mira, mediaList("QVFIUnB", post(train, night), more(third))), answer(mira, mediaList("", more(fourth)))}
 	empty, bare, big := ok, source.AccountFacts{SourceID: new("instagram/" + miraID), Username: new("mira.cooks"), Private: new(false), Listed: true}, ok

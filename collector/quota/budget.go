@@ -35,10 +35,10 @@ func (r reservation) reservedCalls() []source.Call {
 	return calls
 }
 
-// reserve takes the units for one fetch of a batch from the budgets. The source offers several plans, each a list of calls (Source.Plan).
-// reserve uses the first plan for which the budgets have enough units. If no plan is possible, the result pause says why, and when the source
-// may be asked again.
-func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, pause *source.Failure, err error) {
+// reserveUnits takes the units for one fetch of a batch from the budgets. The source offers several plans, each a list of calls
+// (Source.Plan). reserveUnits uses the first plan for which the budgets have enough units. If no plan is possible, the result pause says why,
+// and when the source may be asked again.
+func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, batch []source.Target) (taken reservation, pause *source.Failure, err error) {
 	now := q.now()
 	if pause = st.currentPause(s.Name(), now); pause != nil {
 		return nil, pause, nil
@@ -46,7 +46,7 @@ func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []
 	for _, plan := range s.Plan(batch) {
 		var longest *source.Failure // the longest pause of the budgets that the plan needs; nil if none is paused
 		for _, call := range plan {
-			if p := st.currentPause(Key(s, call.Bucket), now); p != nil && (longest == nil || p.RetryAt.After(longest.RetryAt)) {
+			if p := st.currentPause(BudgetKey(s, call.Bucket), now); p != nil && (longest == nil || p.RetryAt.After(longest.RetryAt)) {
 				longest = p
 			}
 		}
@@ -60,13 +60,13 @@ func (q *Quota) reserve(ctx context.Context, s source.Source, st state, batch []
 		}
 	}
 	if pause == nil { // no plan was returned: the source delays its calls to spread them over the window
-		pause = spentUntil(now.Add(schedule.Jitter(time.Second)))
+		pause = spentFailure(now.Add(schedule.Jitter(time.Second)))
 	}
 	return nil, pause, nil
 }
 
-// spentUntil returns the failure for a call that is not made, because its budget has too few units before the time t.
-func spentUntil(t time.Time) *source.Failure {
+// spentFailure returns the failure for a call that is not made, because its budget has too few units before the time t.
+func spentFailure(t time.Time) *source.Failure {
 	return &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent, by the count of the collectors", RetryAt: t}
 }
 
@@ -76,7 +76,7 @@ func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.
 	for _, call := range plan {
 		r := reserved{call: call}
 		if b := budgetOf(s, call.Bucket); b.Window != nil {
-			r, pause, err = q.takeUnits(ctx, Key(s, b.Name), b, call)
+			r, pause, err = q.takeUnits(ctx, BudgetKey(s, b.Name), b, call)
 		}
 		if err != nil || pause != nil {
 			return nil, pause, errors.Join(err, q.returnUnits(ctx, taken, make([]source.Call, len(taken))))
@@ -103,7 +103,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 		if ok, err := q.queue.ReserveQuota(ctx, key, window, units, b.Limit); err != nil {
 			return r, nil, err
 		} else if ok {
-			if units < call.Units && q.firstWarning(key, window) {
+			if units < call.Units && q.isFirstWarning(key, window) {
 				q.log.WarnContext(ctx, "a call needs more units than the limit of its budget, so it may end early", "budget", key, "units", call.Units, "reserved", units, "limit", b.Limit)
 			}
 			return reserved{source.Call{Bucket: call.Bucket, Units: units}, key, window, b.Limit > 0}, nil, nil
@@ -119,27 +119,27 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 	}
 	if left == 0 {
 		q.log.WarnContext(ctx, "budget spent", "budget", key, "limit", b.Limit, "window", window, "until", ends)
-		return r, spentUntil(ends), q.pauseSpent(ctx, key, window, b.Limit, ends)
+		return r, spentFailure(ends), q.pauseSpentBudget(ctx, key, window, b.Limit, ends)
 	}
-	if q.firstWarning(key, window) {
+	if q.isFirstWarning(key, window) {
 		q.log.WarnContext(ctx, "a call waits because it needs more units than its budget has left", "budget", key, "units", call.Units, "left", left, "ends", ends)
 	}
 	if later := now.Add(schedule.Jitter(longestDefer)); later.Before(ends) {
 		ends = later
 	}
-	return r, spentUntil(ends), nil
+	return r, spentFailure(ends), nil
 }
 
-// firstWarning returns true for its first call in each window of the budget with the given key, and false for all further calls, so that a
+// isFirstWarning returns true for its first call in each window of the budget with the given key, and false for all further calls, so that a
 // warning is logged once a window.
-func (q *Quota) firstWarning(key, window string) bool {
+func (q *Quota) isFirstWarning(key, window string) bool {
 	last, known := q.warned.Swap(key, window)
 	return !known || last != window
 }
 
-// pauseSpent pauses a spent budget until its window ends, unless units were returned in the meantime.
-func (q *Quota) pauseSpent(ctx context.Context, key, window string, limit int64, ends time.Time) error {
-	f := spentUntil(ends)
+// pauseSpentBudget pauses a spent budget until its window ends, unless units were returned in the meantime.
+func (q *Quota) pauseSpentBudget(ctx context.Context, key, window string, limit int64, ends time.Time) error {
+	f := spentFailure(ends)
 	err := q.queue.PauseSource(ctx, queue.Pause{Source: key, Class: string(f.Class), Detail: f.Detail, BlockedUntil: store.InstantOf(ends)})
 	if err != nil {
 		return err

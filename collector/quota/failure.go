@@ -38,7 +38,7 @@ const (
 // handleFailure decides what a failed call means for its source and its targets. If necessary, it pauses the source or one of its budgets. The reply
 // has a result for each target, or Divided = true if each half of the batch must be requested separately.
 func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, batch []source.Target, f *source.Failure) (Reply, error) {
-	key, now := Key(s, f.Bucket), q.now()
+	key, now := BudgetKey(s, f.Bucket), q.now()
 	reply := Reply{Targets: batch, At: now}
 	r := source.Result{Class: source.Temporary, Detail: f.Detail, Failed: f}
 	strikes := st.pauses[key].Strikes
@@ -48,7 +48,7 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 	case errors.Is(f, source.ErrNoUnits): // the call budget was used up before the first request was sent
 		return reply.withResult(r), nil
 	case f.ConcernsSource():
-		until, paused = pauseAfter(f, strikes, now), f.Class != source.BadRequest && f.Class != source.Temporary
+		until, paused = pauseEndAfterFailure(f, strikes, now), f.Class != source.BadRequest && f.Class != source.Temporary
 	case errors.Is(f, fetch.ErrTooLarge) && len(batch) > 1: // a smaller batch has a smaller answer
 		reply.Divided = true
 		return reply, nil
@@ -61,7 +61,7 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 			reply.Divided = true
 			return reply, nil
 		}
-		until, paused = pauseAfterRefusals(f, strikes, now)
+		until, paused = pauseEndAfterRefusals(f, strikes, now)
 	default:
 		refusals, err := q.queue.NoteRefusal(ctx, key, string(f.Class), refusalSubject(s, batch[0]))
 		if err != nil {
@@ -69,7 +69,7 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		}
 		q.refused.Store(key, true)
 		if refusalsConcernSource(refusals) {
-			until, paused = pauseAfterRefusals(f, strikes, now)
+			until, paused = pauseEndAfterRefusals(f, strikes, now)
 		} else {
 			r.Class = f.Class
 		}
@@ -87,9 +87,9 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 		Strikes: strikes + 1, BlockedUntil: store.InstantOf(until)})
 }
 
-// pauseAfter returns the end of the source's pause after a failure that concerns the source and not a target. The parameter strikes is the
+// pauseEndAfterFailure returns the end of the source's pause after a failure that concerns the source and not a target. The parameter strikes is the
 // number of consecutive earlier pauses.
-func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
+func pauseEndAfterFailure(f *source.Failure, strikes int, now time.Time) time.Time {
 	if f.Class == source.RateLimited {
 		if f.RetryAt.After(now) {
 			return f.RetryAt
@@ -105,10 +105,10 @@ func pauseAfter(f *source.Failure, strikes int, now time.Time) time.Time {
 	return until
 }
 
-// pauseAfterRefusals returns the end of the source's pause after consecutive refusals of several targets. Such refusals do not say whether
+// pauseEndAfterRefusals returns the end of the source's pause after consecutive refusals of several targets. Such refusals do not say whether
 // the source or a target is the cause. The result paused is true if the targets of the last call must wait until the pause ends. The
 // parameter strikes is the number of consecutive earlier pauses.
-func pauseAfterRefusals(f *source.Failure, strikes int, now time.Time) (until time.Time, paused bool) {
+func pauseEndAfterRefusals(f *source.Failure, strikes int, now time.Time) (until time.Time, paused bool) {
 	if f.Class == source.AuthFailed {
 		return now.Add(min(schedule.ProbeWaits.Nth(strikes+1), longestRefusalPause)), true
 	}

@@ -77,7 +77,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	if err != nil {
 		return nil, err
 	}
-	taken, pause, err := q.reserve(writing, s, st, batch)
+	taken, pause, err := q.reserveUnits(writing, s, st, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 	if err := q.recordAnswer(writing, s, st, taken, reply.At); err != nil {
 		return nil, err
 	}
-	return q.splitAnswered(writing, s, st, reply, results)
+	return q.splitByAnswer(writing, s, st, reply, results)
 }
 
 // fetchReserved asks the source for a batch. The source may spend the reserved units in taken. Afterwards, fetchReserved gives the unspent
@@ -118,9 +118,9 @@ func (q *Quota) fetchReserved(ctx context.Context, s source.Source, batch []sour
 	return s.Fetch(ctx, batch, budget)
 }
 
-// splitAnswered returns a reply for the targets that the source answered. If some calls for the batch failed, it returns a second reply for
+// splitByAnswer returns a reply for the targets that the source answered. If some calls for the batch failed, it returns a second reply for
 // the targets of these calls.
-func (q *Quota) splitAnswered(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
+func (q *Quota) splitByAnswer(ctx context.Context, s source.Source, st state, reply Reply, results []source.Result) ([]Reply, error) {
 	var unanswered []source.Target
 	var failure *source.Failure
 	batch := reply.Targets
@@ -162,7 +162,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (so
 	if st.pauses[s.Name()].Class == string(source.AuthFailed) {
 		delete(st.pauses, s.Name())
 	}
-	taken, failure, err := q.reserve(writing, s, st, batch)
+	taken, failure, err := q.reserveUnits(writing, s, st, batch)
 	if err != nil {
 		return source.Result{}, err
 	}
@@ -180,7 +180,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (so
 
 // state contains the recorded pauses and refusals of all sources and budgets.
 type state struct {
-	pauses   map[string]queue.Pause // by key of the source or budget (see Key); an ended pause stays until the next successful answer of the source
+	pauses   map[string]queue.Pause // by key of the source or budget (see BudgetKey); an ended pause stays until the next successful answer of the source
 	refusals []queue.Refusals
 }
 
@@ -204,9 +204,9 @@ func (st state) currentPause(key string, now time.Time) *source.Failure {
 	return nil
 }
 
-// Key returns the key under which a budget of the source is stored in the database. The parameter bucket is the name of the budget; ""
+// BudgetKey returns the key under which a budget of the source is stored in the database. The parameter bucket is the name of the budget; ""
 // means the source itself, whose key is used for pauses of the whole source.
-func Key(s source.Source, bucket string) string {
+func BudgetKey(s source.Source, bucket string) string {
 	if bucket == "" {
 		return s.Name()
 	}
@@ -217,7 +217,7 @@ func Key(s source.Source, bucket string) string {
 // and deletes their recorded refusals. The parameter began is the time of the call. Pauses that began after this time are not ended.
 func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, began time.Time) error {
 	for _, call := range append(taken.reservedCalls(), source.Call{}) {
-		key := Key(s, call.Bucket)
+		key := BudgetKey(s, call.Bucket)
 		if _, known := q.refused.LoadAndDelete(key); known {
 			if err := q.queue.ForgetRefusals(ctx, key); err != nil {
 				return err

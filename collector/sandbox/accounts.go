@@ -38,7 +38,7 @@ type videoRef struct {
 }
 
 // maxRemembered is the largest number of accounts for which World stores a handle or id from a request, and the largest number of videos
-// for which World stores an author (see World.Claim). Beyond this limit, World answers requests as usual, but stores nothing.
+// for which World stores an author (see World.AssignAuthor). Beyond this limit, World answers requests as usual, but stores nothing.
 const maxRemembered = 200_000
 
 var (
@@ -153,11 +153,11 @@ func (w *World) storeExternalName(ref accountRef, names externalNames) {
 // Handle returns the generated handle of the account with the given number. The account's number can be computed from its handle or its id.
 func (w *World) Handle(p link.Platform, number uint32) string { return handleOfNumber(p, number) }
 
-// Claim makes the account with the given handle the author of the video with the given id. A request whose link contains a handle and a
-// video id has the same effect. A new process uses Claim to restore the authors that an earlier process stored. Claim returns false if the
-// handle or the id is not valid. If the handle was part of a rename, Claim changes nothing and returns true, because the handle may now
-// belong to an account that is not the author.
-func (w *World) Claim(p link.Platform, id, handle string) bool {
+// AssignAuthor makes the account with the given handle the author of the video with the given id. A request whose link contains a handle and
+// a video id has the same effect. A new process uses AssignAuthor to restore the authors that an earlier process stored. AssignAuthor returns
+// false if the handle or the id is not valid. If the handle was part of a rename, AssignAuthor changes nothing and returns true, because the
+// handle may now belong to an account that is not the author.
+func (w *World) AssignAuthor(p link.Platform, id, handle string) bool {
 	owner, ok := w.accountByRef(p, handle)
 	if !ok || !validID(p, id) {
 		return false

@@ -433,7 +433,7 @@ func TestControl_renamesAccounts(t *testing.T) {
 				v, ok := w.Video(p, uploads[0], testNow)
 				require.True(t, ok)
 				require.Equal(t, "quite.another", v.Account.Handle)
-				require.Equal(t, reuse, w.Claim(p, uploads[0], old), "Claim must return true only if another account has the old handle")
+				require.Equal(t, reuse, w.AssignAuthor(p, uploads[0], old), "AssignAuthor must return true only if another account has the old handle")
 				v, _ = w.Video(p, uploads[0], testNow)
 				require.Equal(t, before.ID, v.Account.ID, "a link with the old handle must not change the author")
 				byID, ok := w.accountByID(p, before.ID)

@@ -65,7 +65,7 @@
 //   - If a link contains both a video and an account, the video belongs to this account from then on, also in calls with the video id only.
 //     If a request contains a handle or an account id that the sandbox did not generate, the sandbox stores it as the handle or id of an
 //     account. Stored authors, handles and ids are lost when the process ends. In a new process, World.Account stores the handles and ids
-//     again, and World.Claim stores the authors again. Counts do not depend on them. Handles from World.Handle are generated, so they are
+//     again, and World.AssignAuthor stores the authors again. Counts do not depend on them. Handles from World.Handle are generated, so they are
 //     not stored.
 //
 // # Special cases

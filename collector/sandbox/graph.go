@@ -190,7 +190,7 @@ type graphRequest struct {
 // whether an access token is valid. The function answer returns the reply to a request that has passed all checks.
 func (s *Sandbox) serveGraph(w http.ResponseWriter, r *http.Request, source string, validToken func(token string) bool, path string, answer func(*call, graphRequest) reply) {
 	c := &call{r: r, now: s.clock(), source: source, method: path}
-	s.serve(w, c, graphFaultReplies(source), func(c *call) reply {
+	s.serveCall(w, c, graphFaultReplies(source), func(c *call) reply {
 		version, rest, _ := strings.Cut(path, "/")
 		values, err := url.ParseQuery(c.r.URL.RawQuery)
 		switch given := values.Get("access_token"); {

@@ -87,7 +87,7 @@ func (s *Sandbox) findFacebookPage(c *call, ref string) (identity, *reply) {
 	i, ok := s.world.accountByRef(link.Facebook, ref)
 	state := Deleted
 	if ok {
-		state = s.world.account(i, c.now).State
+		state = s.world.accountData(i, c.now).State
 	}
 	switch {
 	case state == Public:
@@ -102,7 +102,7 @@ func (s *Sandbox) findFacebookPage(c *call, ref string) (identity, *reply) {
 
 // facebookPageNode returns a page as a node of the Graph API.
 func (s *Sandbox) facebookPageNode(c *call, i identity) graphNode {
-	t := s.world.account(i, c.now)
+	t := s.world.accountData(i, c.now)
 	n := graphNode{kind: "Page", fields: object{
 		"id": t.ID, "name": t.Name, "username": t.Handle, "about": t.Bio, "website": absent{}, "link": t.Link, "followers_count": *t.Followers,
 		"fan_count": *t.Followers,

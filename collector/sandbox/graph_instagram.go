@@ -84,7 +84,7 @@ func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 		}
 		c.ids = append(c.ids, name)
 		account, ok := s.world.accountByHandle(link.Instagram, name)
-		if !ok || s.world.account(account, c.now).State != Public {
+		if !ok || s.world.accountData(account, c.now).State != Public {
 			bad := graphError(http.StatusBadRequest, 110, 2207013, "Invalid user id")
 			return nil, &bad
 		}
@@ -96,7 +96,7 @@ func (s *Sandbox) instagramOwnNode(c *call, own identity) graphNode {
 
 // instagramUserNode returns an account as a node of the Graph API. The parameter discovered is true if the request uses business discovery.
 func (s *Sandbox) instagramUserNode(c *call, i identity, discovered bool) graphNode {
-	t := s.world.account(i, c.now)
+	t := s.world.accountData(i, c.now)
 	n := graphNode{kind: "ShadowIGUser", edges: map[string]func(graphField) (any, *reply){}, fields: object{
 		"id": instagramUserID(i.number), "username": t.Handle, "name": t.Name, "biography": t.Bio, "followers_count": *t.Followers,
 		"follows_count": t.Following, "media_count": t.Videos, "profile_picture_url": "https://scontent.cdninstagram.com/sandbox/" + t.ID + ".jpg",
@@ -141,7 +141,7 @@ func (s *Sandbox) instagramMediaNode(c *call, code string, discovered bool) grap
 
 // hiddenLikes returns the number of likes of a video whose creator hides the likes. Only the creator's own token can read this number.
 func (t VideoTruth) hiddenLikes(w *World) int64 {
-	v, _ := w.video(t.Platform, t.ID, t.UploadedAt)
+	v, _ := w.fixedVideoData(t.Platform, t.ID, t.UploadedAt)
 	return 1 + int64(float64(t.Views-20)*v.curve.likes)
 }
 

@@ -27,7 +27,7 @@ func (w *World) growthCurve(p link.Platform, id string, account uint32, c Catego
 	median := scale.logUniform(1_500, 300_000)
 	d := rng{hash(w.seed, "curve", string(p), id)}
 	v := curve{
-		final:     min(max(median*math.Exp(0.9*d.normal()), 500), 5e7),
+		final:     min(max(median*math.Exp(0.9*d.normalFloat()), 500), 5e7),
 		tau:       d.logUniform(6*3600, 5*day),
 		beta:      d.floatBetween(0.35, 1.1),
 		phases:    [2]float64{d.floatBetween(0, 2*math.Pi), d.floatBetween(0, 2*math.Pi)},

@@ -26,17 +26,17 @@ func mixBits(x uint64) uint64 {
 // own generator. A new property therefore does not change the values of the existing properties.
 type rng struct{ state uint64 }
 
-// next returns a random number of 64 bits.
-func (d *rng) next() uint64 {
+// nextUint64 returns a random number of 64 bits.
+func (d *rng) nextUint64() uint64 {
 	d.state += 0x9e3779b97f4a7c15
 	return mixBits(d.state)
 }
 
 // fraction returns a random number in [0, 1).
-func (d *rng) fraction() float64 { return float64(d.next()>>11) / (1 << 53) }
+func (d *rng) fraction() float64 { return float64(d.nextUint64()>>11) / (1 << 53) }
 
 // intBelow returns a random integer in [0, n).
-func (d *rng) intBelow(n int) int { return int(d.next() % uint64(n)) }
+func (d *rng) intBelow(n int) int { return int(d.nextUint64() % uint64(n)) }
 
 // floatBetween returns a random number in [low, high), uniformly distributed.
 func (d *rng) floatBetween(low, high float64) float64 { return low + (high-low)*d.fraction() }
@@ -46,8 +46,8 @@ func (d *rng) logUniform(low, high float64) float64 {
 	return low * math.Pow(high/low, d.fraction())
 }
 
-// normal returns a random number in [-6, 6], nearly normally distributed with mean 0 and standard deviation 1.
-func (d *rng) normal() float64 {
+// normalFloat returns a random number in [-6, 6], nearly normally distributed with mean 0 and standard deviation 1.
+func (d *rng) normalFloat() float64 {
 	sum := -6.0
 	for range 12 {
 		sum += d.fraction()
@@ -55,8 +55,8 @@ func (d *rng) normal() float64 {
 	return sum
 }
 
-// pick returns a random element of list.
-func pick[T any](d *rng, list []T) T { return list[d.intBelow(len(list))] }
+// pickRandom returns a random element of list.
+func pickRandom[T any](d *rng, list []T) T { return list[d.intBelow(len(list))] }
 
 // scrambleRounds is the number of rounds of the Feistel network with which scramble encrypts and unscramble decrypts.
 const scrambleRounds = 6

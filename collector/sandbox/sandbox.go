@@ -160,9 +160,9 @@ type errorReplies struct {
 	hostile                              func(n int, good reply) reply
 }
 
-// serve records a call in the call log, calls the function answer and sends its reply. If a fault of the source is active, serve delays,
-// changes or replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
-func (s *Sandbox) serve(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
+// serveCall records a call in the call log, calls the function answer and sends its reply. If a fault of the source is active, serveCall
+// delays, changes or replaces this reply. It applies no fault to a call without a valid key, because a real platform checks the key first.
+func (s *Sandbox) serveCall(w http.ResponseWriter, c *call, replies errorReplies, answer func(*call) reply) {
 	rep := answer(c)
 	s.calls.record(c)
 	if rep.refused {

@@ -49,7 +49,7 @@ func (s *Sandbox) shortLinkTarget(p link.Platform, code string) target {
 	d := rng{hash(s.world.seed, "short", string(p), code)}
 	t := target{is: pickCategory(shortShares, d, shortVideo)}
 	// Only Instagram and Facebook redirect short links to a login page.
-	if d.next(); p != link.TikTok && d.fraction() < 0.01 {
+	if d.nextUint64(); p != link.TikTok && d.fraction() < 0.01 {
 		t.is = shortLogin
 	}
 	rest := code
@@ -83,13 +83,13 @@ func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity,
 		return s.world.author(p, id, s.world.originOf(p, id, at)), id
 	}
 	for {
-		i := s.world.accountByNumber(p, uint32(d.next()))
+		i := s.world.accountByNumber(p, uint32(d.nextUint64()))
 		if s.world.accountCategory(p, i.number) != AccountNormal {
 			continue
 		}
 		index := int64(d.intBelow(5))
 		id := s.world.uploadID(p, i.number, index, s.world.uploadSchedule(p, i.number, at).uploadTime(index))
-		if v, ok := s.world.video(p, id, at); ok && (v.category == Normal || v.category == Viral) {
+		if v, ok := s.world.fixedVideoData(p, id, at); ok && (v.category == Normal || v.category == Viral) {
 			return i, id
 		}
 	}
@@ -99,7 +99,7 @@ func (s *Sandbox) shortLinkVideo(p link.Platform, d *rng, photo bool) (identity,
 func tiktokTarget(kind shortCase, owner identity, id string, d *rng) string {
 	switch kind {
 	case shortAccount:
-		return fmt.Sprintf("https://www.tiktok.com/@%s?_t=ZM-%08x&_r=1", owner.handle, uint32(d.next()))
+		return fmt.Sprintf("https://www.tiktok.com/@%s?_t=ZM-%08x&_r=1", owner.handle, uint32(d.nextUint64()))
 	case shortHome:
 		return "https://www.tiktok.com/?_r=1"
 	case shortLogin:
@@ -107,11 +107,11 @@ func tiktokTarget(kind shortCase, owner identity, id string, d *rng) string {
 	case shortLive:
 		return "https://www.tiktok.com/@" + owner.handle + "/live?_r=1"
 	case shortPhoto:
-		return fmt.Sprintf("https://www.tiktok.com/@%s/photo/%s?_r=1&_t=ZM-%08x", owner.handle, id, uint32(d.next()))
+		return fmt.Sprintf("https://www.tiktok.com/@%s/photo/%s?_r=1&_t=ZM-%08x", owner.handle, id, uint32(d.nextUint64()))
 	case shortMissing:
 		return ""
 	}
-	return fmt.Sprintf("https://www.tiktok.com/@%s/video/%s?_r=1&_t=ZM-%08x", owner.handle, id, uint32(d.next()))
+	return fmt.Sprintf("https://www.tiktok.com/@%s/video/%s?_r=1&_t=ZM-%08x", owner.handle, id, uint32(d.nextUint64()))
 }
 
 // instagramTarget returns the URL to which an Instagram short link of the given kind redirects, or "" for a link that is answered with
@@ -135,7 +135,7 @@ func instagramTarget(kind shortCase, owner identity, id string) string {
 // 404.
 func facebookTarget(kind shortCase, owner identity, id string, d *rng) string {
 	const home = "https://www.facebook.com/"
-	video := pick(d, []string{home + "reel/" + id + "/?rdid=sandbox", home + "watch/?v=" + id, home + owner.handle + "/videos/" + id + "/"})
+	video := pickRandom(d, []string{home + "reel/" + id + "/?rdid=sandbox", home + "watch/?v=" + id, home + owner.handle + "/videos/" + id + "/"})
 	switch kind {
 	case shortAccount:
 		return home + owner.handle + "?mibextid=ZbWKwL"
@@ -153,7 +153,7 @@ func facebookTarget(kind shortCase, owner identity, id string, d *rng) string {
 func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 	host, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/shortlinks/"), "/")
 	c := &call{r: r, now: s.clock(), source: sourceShortLinks, method: host, ids: []string{host + "/" + path}}
-	s.serve(w, c, shortLinkFaultReplies(), func(c *call) reply {
+	s.serveCall(w, c, shortLinkFaultReplies(), func(c *call) reply {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return markRefused(htmlReply(http.StatusMethodNotAllowed, "Method Not Allowed")).withHeader("Allow", "GET, HEAD")
 		}

@@ -173,7 +173,7 @@ func (s *Sandbox) serveTikTok(w http.ResponseWriter, r *http.Request, path strin
 		return
 	}
 	c := &call{r: r, now: s.clock(), source: m.source, method: m.name}
-	s.serve(w, c, tiktokFaultReplies(), func(c *call) reply { return s.serveTikTokMethod(c, m) })
+	s.serveCall(w, c, tiktokFaultReplies(), func(c *call) reply { return s.serveTikTokMethod(c, m) })
 }
 
 // serveTikTokMethod checks the token, the quota and the fields of a request, and then answers it with m.answer.

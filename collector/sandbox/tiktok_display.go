@@ -24,7 +24,7 @@ const (
 // serveDisplayUserInfo answers user/info with the logged-in account.
 func (s *Sandbox) serveDisplayUserInfo(c *call, wants func(string) bool) reply {
 	i := s.tiktokAccount()
-	t := s.world.account(i, c.now)
+	t := s.world.accountData(i, c.now)
 	c.ids = []string{i.handle}
 	return tiktokSuccess(object{"user": selectMembers(object{
 		"open_id": tiktokOpenID, "union_id": "c9c60f44-a68e-4f5d-84dd-ce22faeb0ba1", "display_name": t.Name, "username": t.Handle, "bio_description": t.Bio,

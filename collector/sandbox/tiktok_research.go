@@ -157,7 +157,7 @@ func (s *Sandbox) serveResearchUserInfo(c *call, wants func(string) bool) reply 
 	if !ok {
 		return tiktokInvalidRequest("username is invalid")
 	}
-	t := s.world.account(i, c.now.Add(-ResearchLag))
+	t := s.world.accountData(i, c.now.Add(-ResearchLag))
 	if t.State != Public {
 		return tiktokError(http.StatusBadRequest, "invalid_params", "username is invalid: cannot find the user")
 	}

@@ -24,8 +24,8 @@ func (r testServer) exchangeToken(t *testing.T, refresh string) answer {
 	return r.requestTikTokToken(t, "client_key", TikTokClientKey, "client_secret", TikTokClientSecret, "grant_type", "refresh_token", "refresh_token", refresh)
 }
 
-// login returns an access token of the account that has logged in to the Display API.
-func (r testServer) login(t *testing.T) string {
+// loginAccessToken returns an access token of the account that has logged in to the Display API.
+func (r testServer) loginAccessToken(t *testing.T) string {
 	t.Helper()
 	return r.exchangeToken(t, TikTokRefreshToken).decodeJSON(t)["access_token"].(string)
 }
@@ -71,7 +71,7 @@ func TestTikTok_acceptsEachRefreshTokenOnlyOnce(t *testing.T) {
 func TestTikTok_refusesAccessTokenAfterTwoHours(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	user, client := r.login(t), r.researchToken(t)
+	user, client := r.loginAccessToken(t), r.researchToken(t)
 	request := func(token string) int { return r.postTikTok(t, token, "user/info/?fields=open_id", "").StatusCode }
 	require.Equal(t, http.StatusOK, request(user))
 	require.Equal(t, http.StatusUnauthorized, request(client), "a token of the Research API must be refused by the Display API")
@@ -81,13 +81,13 @@ func TestTikTok_refusesAccessTokenAfterTwoHours(t *testing.T) {
 	a := r.postTikTok(t, user, "user/info/?fields=open_id", "")
 	require.Equal(t, http.StatusUnauthorized, a.StatusCode)
 	require.Equal(t, "access_token_invalid", valueAt(t, a.decodeJSON(t), "error", "code"))
-	require.Equal(t, http.StatusOK, request(r.login(t)))
+	require.Equal(t, http.StatusOK, request(r.loginAccessToken(t)))
 }
 
 func TestTikTok_refusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
-	user, client := r.login(t), r.researchToken(t)
+	user, client := r.loginAccessToken(t), r.researchToken(t)
 	const research = `{"query":{"and":[{"operation":"IN","field_name":"video_id","field_values":["7588213403351190801"]}]},"start_date":"20251201","end_date":%q,"max_count":%d}`
 	ids := strings.TrimSuffix(strings.Repeat(`"7588213403351190801",`, 21), ",")
 	for name, c := range map[string]struct{ token, path, body, says string }{
@@ -124,7 +124,7 @@ func TestTikTokDisplay_returnsOnlyVideosOfLoggedInAccount(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	own, other := r.World().Uploads(link.TikTok, r.TikTokAccount(), testNow)[0], r.World().Find(link.TikTok, Normal)
-	a := r.postTikTok(t, r.login(t), "video/query/?fields=id,view_count", `{"filters":{"video_ids":["`+other+`","`+own+`"]}}`).decodeJSON(t)
+	a := r.postTikTok(t, r.loginAccessToken(t), "video/query/?fields=id,view_count", `{"filters":{"video_ids":["`+other+`","`+own+`"]}}`).decodeJSON(t)
 	require.Equal(t, "ok", valueAt(t, a, "error", "code"))
 	videos := valueAt(t, a, "data", "videos").([]any)
 	require.Len(t, videos, 1)

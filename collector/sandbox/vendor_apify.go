@@ -19,8 +19,8 @@ type apifyActor struct {
 	run func(s *Sandbox, c *call, in apifyInput) (items []object, ok bool)
 }
 
-// apifyActors returns the actor with the given name. It returns false if the sandbox does not simulate the actor.
-func apifyActors(name string) (apifyActor, bool) {
+// findApifyActor returns the actor with the given name. It returns false if the sandbox does not simulate the actor.
+func findApifyActor(name string) (apifyActor, bool) {
 	switch name {
 	case "clockworks~tiktok-scraper", "clockworks~free-tiktok-scraper", "clockworks~tiktok-video-scraper", "clockworks~tiktok-profile-scraper":
 		return apifyActor{link.TikTok, (*Sandbox).runApifyTikTok}, true
@@ -41,9 +41,9 @@ type apifyInput struct {
 // serveApify answers POST /acts/ACTOR/run-sync-get-dataset-items, which runs an actor and returns its results.
 func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 	name, verb, _ := strings.Cut(strings.TrimPrefix(path, "acts/"), "/")
-	actor, known := apifyActors(name)
+	actor, known := findApifyActor(name)
 	c.platform, c.method = string(actor.platform), name
-	s.serve(w, c, apifyFaultReplies(), func(c *call) reply {
+	s.serveCall(w, c, apifyFaultReplies(), func(c *call) reply {
 		token := c.r.URL.Query().Get("token")
 		if bearer, ok := strings.CutPrefix(c.r.Header.Get("Authorization"), "Bearer "); ok {
 			token = bearer

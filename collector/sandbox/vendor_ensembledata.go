@@ -52,7 +52,7 @@ const (
 func (s *Sandbox) serveEnsembleData(w http.ResponseWriter, c *call, path string) {
 	m, known := ensembleMethods[path]
 	c.platform = string(m.platform)
-	s.serve(w, c, ensembleFaultReplies(), func(c *call) reply {
+	s.serveCall(w, c, ensembleFaultReplies(), func(c *call) reply {
 		// EnsembleData accepts an unencoded semicolon as part of a value. url.ParseQuery would return an error for it.
 		q, err := url.ParseQuery(strings.ReplaceAll(c.r.URL.RawQuery, ";", "%3B"))
 		switch {
@@ -251,7 +251,7 @@ func (s *Sandbox) serveEnsembleInstagramReels(c *call, q url.Values) reply {
 	if !ok {
 		return ensembleInvalidParameter("user_id", "value is not a valid integer", "type_error.integer")
 	}
-	t := s.world.account(i, c.now)
+	t := s.world.accountData(i, c.now)
 	if t.State == Deleted {
 		return ensembleError(statusNoUser, "User not found")
 	}

@@ -44,7 +44,7 @@ func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path strin
 	if m.platform != link.YouTube { // "youtube" is the name of YouTube's own API in the call log, so a vendor's call must not use it
 		c.platform = string(m.platform)
 	}
-	s.serve(w, c, scrapeCreatorsFaultReplies(), func(c *call) reply {
+	s.serveCall(w, c, scrapeCreatorsFaultReplies(), func(c *call) reply {
 		q, err := url.ParseQuery(c.r.URL.RawQuery)
 		switch {
 		case !known || c.r.Method != http.MethodGet:
@@ -222,7 +222,7 @@ func (s *Sandbox) serveScrapeCreatorsInstagramReels(c *call, q url.Values) reply
 	if !ok {
 		return scrapeCreatorsError(http.StatusNotFound, "User not found")
 	}
-	t := s.world.account(i, c.now)
+	t := s.world.accountData(i, c.now)
 	if bad := scrapeCreatorsAccountError(t, true, true); bad != nil {
 		return *bad
 	}
@@ -241,7 +241,7 @@ func (s *Sandbox) serveScrapeCreatorsFacebookProfile(c *call, q url.Values) repl
 	if !ok {
 		return scrapeCreatorsError(http.StatusBadRequest, "Invalid url")
 	}
-	t := s.world.account(i, c.now)
+	t := s.world.accountData(i, c.now)
 	if bad := scrapeCreatorsAccountError(t, true, false); bad != nil {
 		return *bad
 	}
@@ -254,7 +254,7 @@ func (s *Sandbox) serveScrapeCreatorsFacebookReels(c *call, q url.Values) reply 
 	if !ok {
 		return scrapeCreatorsError(http.StatusBadRequest, "Invalid url")
 	}
-	t := s.world.account(i, c.now)
+	t := s.world.accountData(i, c.now)
 	if bad := scrapeCreatorsAccountError(t, true, true); bad != nil {
 		return *bad
 	}

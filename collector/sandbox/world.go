@@ -21,7 +21,7 @@ type World struct {
 
 	mu      sync.RWMutex
 	names   map[accountRef]externalNames
-	owners  map[videoRef]uint32 // the author that Claim has set for a video, as an account number
+	owners  map[videoRef]uint32 // the author that AssignAuthor has set for a video, as an account number
 	renamed map[handleRef]handleOwner
 }
 
@@ -115,9 +115,9 @@ type video struct {
 	curve     curve
 }
 
-// video returns the data of a video that do not depend on the time. If the id contains no upload time, or one that is later than the time
-// at, video chooses a random upload time that is earlier than at. It returns false if the id is not valid.
-func (w *World) video(p link.Platform, id string, at time.Time) (*video, bool) {
+// fixedVideoData returns the data of a video that do not depend on the time. If the id contains no upload time, or one that is later than the
+// time at, fixedVideoData chooses a random upload time that is earlier than at. It returns false if the id is not valid.
+func (w *World) fixedVideoData(p link.Platform, id string, at time.Time) (*video, bool) {
 	if !validID(p, id) {
 		return nil, false
 	}
@@ -165,7 +165,7 @@ func (v *video) stateAt(at time.Time) State {
 
 // Video returns the generated data of a video at the given time. It returns false if the id is not valid.
 func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, bool) {
-	v, ok := w.video(p, id, at)
+	v, ok := w.fixedVideoData(p, id, at)
 	if !ok {
 		return VideoTruth{}, false
 	}
@@ -186,7 +186,7 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 		change := time.Unix(v.changesAt, 0).UTC()
 		t.ChangesAt = &change
 	case ShopAd:
-		t.ShopAd, t.ShopProductID = true, strconv.FormatUint(1_729_000_000_000_000_000+d.next()%999_999_999_999_999, 10)
+		t.ShopAd, t.ShopProductID = true, strconv.FormatUint(1_729_000_000_000_000_000+d.nextUint64()%999_999_999_999_999, 10)
 	}
 	return t, true
 }
@@ -196,7 +196,7 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 // whose end the video is private or deleted. If the id does not contain the upload time, HistoryTruth uses the upload time that Video
 // returns for the time last. It returns nil if the id is not valid.
 func (w *World) HistoryTruth(p link.Platform, id string, first, last time.Time) []Point {
-	v, ok := w.video(p, id, last)
+	v, ok := w.fixedVideoData(p, id, last)
 	if !ok {
 		return nil
 	}
@@ -222,7 +222,7 @@ func (w *World) Account(p link.Platform, ref string, at time.Time) (AccountTruth
 	if !ok {
 		return AccountTruth{}, false
 	}
-	return w.account(i, at), true
+	return w.accountData(i, at), true
 }
 
 // accountByRef returns the account with the handle or id ref. It returns false if ref is neither a valid handle nor a valid id.
@@ -234,8 +234,8 @@ func (w *World) accountByRef(p link.Platform, ref string) (identity, bool) {
 	return w.accountByHandle(p, ref)
 }
 
-// account returns the generated data of an account at the given time.
-func (w *World) account(i identity, at time.Time) AccountTruth {
+// accountData returns the generated data of an account at the given time.
+func (w *World) accountData(i identity, at time.Time) AccountTruth {
 	s := w.uploadSchedule(i.platform, i.number, at)
 	d := rng{w.accountKey("profile", i.platform, i.number)}
 	scale := rng{w.accountKey("scale", i.platform, i.number)}
@@ -243,7 +243,7 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 		AccountName: w.accountName(i), Platform: i.platform, Link: accountLink(i), State: Public, self: i,
 		Category: w.accountCategory(i.platform, i.number),
 		JoinedAt: time.Unix(s.start-int64(d.floatBetween(1, 700)*day), 0).UTC(),
-		Bio:      pick(&d, bios), Following: int64(d.logUniform(10, 2000)),
+		Bio:      pickRandom(&d, bios), Following: int64(d.logUniform(10, 2000)),
 	}
 	if d.fraction() < 0.4 {
 		t.BioLink = "https://example.com/" + i.handle
@@ -264,7 +264,7 @@ func (w *World) account(i identity, at time.Time) AccountTruth {
 		t.Followers = nil
 	}
 	for _, id := range w.uploadedIDs(i, at) {
-		v, _ := w.video(i.platform, id, at)
+		v, _ := w.fixedVideoData(i.platform, id, at)
 		if state := v.stateAt(at); state == Private || state == Deleted {
 			continue
 		}
@@ -292,7 +292,7 @@ func (w *World) Uploads(p link.Platform, ref string, at time.Time) []string {
 func (w *World) listedVideos(i identity, at time.Time) []string {
 	var list []string
 	for _, id := range w.uploadedIDs(i, at) {
-		v, _ := w.video(i.platform, id, at)
+		v, _ := w.fixedVideoData(i.platform, id, at)
 		if state := v.stateAt(at); state == Public || state == Restricted {
 			list = append(list, id)
 		}
@@ -313,7 +313,7 @@ func (w *World) Find(p link.Platform, c Category) string {
 			continue
 		}
 		for _, id := range w.uploadedIDs(w.accountByNumber(p, number), at) {
-			v, _ := w.video(p, id, at)
+			v, _ := w.fixedVideoData(p, id, at)
 			changes := c == BecomesPrivate || c == BecomesDeleted || c == Falling
 			if v.category == c && (!changes || v.changesAt >= epoch+92*day) {
 				return id
@@ -365,12 +365,12 @@ func capitalise(s string) string {
 
 // randomTitle returns a random title: a caption, sometimes an emoji, and one to three hashtags. YouTube titles have at most 100 characters.
 func (w *World) randomTitle(p link.Platform, d *rng) string {
-	title := pick(d, captions)
+	title := pickRandom(d, captions)
 	if d.fraction() < 0.45 {
-		title += " " + pick(d, emoji)
+		title += " " + pickRandom(d, emoji)
 	}
 	for range 1 + d.intBelow(3) {
-		title += " #" + pick(d, hashtags)
+		title += " #" + pickRandom(d, hashtags)
 	}
 	if p == link.YouTube && utf8.RuneCountInString(title) > 100 {
 		title = string([]rune(title)[:100])
@@ -403,7 +403,7 @@ func (w *World) randomSong(p link.Platform, owner identity, d *rng) *Song {
 	var s Song
 	if d.fraction() < 0.4 {
 		own := rng{w.accountKey("song", p, owner.number)}
-		s = Song{ID: songID(p, own.next()), Title: "original sound - " + owner.handle, Artist: displayName(owner)}
+		s = Song{ID: songID(p, own.nextUint64()), Title: "original sound - " + owner.handle, Artist: displayName(owner)}
 	} else {
 		index := d.intBelow(len(songs))
 		s = Song{ID: songID(p, hash(w.seed, "song", strconv.Itoa(index))), Title: songs[index][0], Artist: songs[index][1]}

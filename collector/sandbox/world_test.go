@@ -298,9 +298,9 @@ func TestWorld_claimChangesAuthorOfVideoAndNothingElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
 	before, _ := w.Video(link.TikTok, "7106594312292453675", testNow)
-	require.True(t, w.Claim(link.TikTok, "7106594312292453675", "@Scout2015"))
-	require.False(t, w.Claim(link.TikTok, "1", "scout2015"))
-	require.False(t, w.Claim(link.TikTok, "7106594312292453675", ""))
+	require.True(t, w.AssignAuthor(link.TikTok, "7106594312292453675", "@Scout2015"))
+	require.False(t, w.AssignAuthor(link.TikTok, "1", "scout2015"))
+	require.False(t, w.AssignAuthor(link.TikTok, "7106594312292453675", ""))
 	after, _ := w.Video(link.TikTok, "7106594312292453675", testNow)
 	require.Equal(t, "scout2015", after.Account.Handle)
 	require.Equal(t, before.Counts, after.Counts)
@@ -364,12 +364,12 @@ func TestWorld_findReturnsVideoAndAccountOfEveryCategory(t *testing.T) {
 func TestWorld_viralVideoGetsMoreViewsThanMostVideosOfAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(0)
-	v, _ := w.video(link.TikTok, w.Find(link.TikTok, Viral), testNow)
+	v, _ := w.fixedVideoData(link.TikTok, w.Find(link.TikTok, Viral), testNow)
 	i := w.accountByNumber(link.TikTok, v.account)
 	higher := 0
 	others := w.uploadedIDs(i, testNow)
 	for _, id := range others {
-		other, _ := w.video(link.TikTok, id, testNow)
+		other, _ := w.fixedVideoData(link.TikTok, id, testNow)
 		if other.curve.final < v.curve.final/5 {
 			higher++
 		}

@@ -83,7 +83,7 @@ func (q youtubeRequest) wants(part string) bool { return slices.Contains(q.parts
 func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path string) {
 	name, _ := strings.CutPrefix(strings.TrimPrefix(path, "youtube/"), "v3/")
 	c := &call{r: r, now: s.clock(), source: sourceYouTube, method: path}
-	s.serve(w, c, youtubeFaultReplies(), func(c *call) reply {
+	s.serveCall(w, c, youtubeFaultReplies(), func(c *call) reply {
 		rep := s.serveYouTubeMethod(c, name)
 		rep.pretty = c.r.URL.Query().Get("prettyPrint") != "false"
 		return rep
@@ -118,7 +118,7 @@ func (s *Sandbox) serveYouTubeMethod(c *call, name string) reply {
 	if !ok {
 		return rep
 	}
-	return finishYouTube(c.r, values, m.answer(s, c, req))
+	return finishYouTubeReply(c.r, values, m.answer(s, c, req))
 }
 
 // checkYouTubeKey returns true if a request has the valid API key, and otherwise false and Google's error.
@@ -218,9 +218,9 @@ func oneFilter(values url.Values, filters ...string) (string, *reply) {
 	return "", &rep
 }
 
-// finishYouTube applies the field mask of the request to a successful reply and adds an ETag. If the request shows that the client already
-// has the reply with this ETag, finishYouTube returns status 304. It returns replies that are not successful unchanged.
-func finishYouTube(r *http.Request, values url.Values, rep reply) reply {
+// finishYouTubeReply applies the field mask of the request to a successful reply and adds an ETag. If the request shows that the client already
+// has the reply with this ETag, finishYouTubeReply returns status 304. It returns replies that are not successful unchanged.
+func finishYouTubeReply(r *http.Request, values url.Values, rep reply) reply {
 	if rep.status != http.StatusOK {
 		return rep
 	}

@@ -42,7 +42,7 @@ func (s *Sandbox) serveYouTubeChannels(c *call, q youtubeRequest) reply {
 	}
 	items := []object{}
 	for _, i := range found {
-		if t := s.world.account(i, c.now); t.State == Public {
+		if t := s.world.accountData(i, c.now); t.State == Public {
 			items = append(items, youtubeChannel(t, q))
 		}
 	}
@@ -108,7 +108,7 @@ func (s *Sandbox) serveYouTubePlaylistItems(c *call, q youtubeRequest) reply {
 	suffix, isUploads := strings.CutPrefix(playlist, "UU")
 	owner, ok := s.world.accountByID(link.YouTube, "UC"+suffix)
 	var ids []string
-	if ok && isUploads && s.world.account(owner, c.now).State == Public {
+	if ok && isUploads && s.world.accountData(owner, c.now).State == Public {
 		ids = s.world.listedVideos(owner, c.now)
 	}
 	if len(ids) == 0 { // a channel without videos has no list of uploads

@@ -47,10 +47,10 @@ const (
 	Weekly = 7 * 24 * time.Hour
 )
 
-// After returns the time of the next fetch of a target: now plus wait, with a small change. A wait of less than a day is made longer or
+// FetchTimeAfter returns the time of the next fetch of a target: now plus wait, with a small change. A wait of less than a day is made longer or
 // shorter at random, by at most a tenth. After a longer wait, the fetch is at the target's fixed time of the day, at most half a day before
 // or after now plus wait.
-func After(t queue.Target, wait time.Duration, now time.Time) time.Time {
+func FetchTimeAfter(t queue.Target, wait time.Duration, now time.Time) time.Time {
 	if wait < 24*time.Hour {
 		return now.Add(Jitter(wait))
 	}

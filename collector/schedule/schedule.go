@@ -102,7 +102,7 @@ func (p Plan) Due(t queue.Target, now time.Time) (next time.Time, due bool) {
 
 // Interval returns the mean time between two scheduled fetches of a target.
 func (p Plan) Interval(t queue.Target) time.Duration {
-	return time.Duration(float64(24*time.Hour) / p.PerDay(t.BaseLane, t.Pace))
+	return time.Duration(float64(24*time.Hour) / p.FetchesPerDay(t.BaseLane, t.Pace))
 }
 
 // NeedsDetails returns true if the next fetch of a video must include details such as title and account, and false if the counts are

@@ -72,19 +72,19 @@ func TestNext_isAtMostAWeekAfterTheLastFetch(t *testing.T) {
 	})
 }
 
-func TestNext_schedulesTheNumberOfFetchesThatPerDayPredicts(t *testing.T) {
+func TestNext_schedulesTheNumberOfFetchesThatFetchesPerDayPredicts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		lane, pace := anyLane.Draw(rt, "lane"), anyPace.Draw(rt, "pace")
 		s := Plan{Throttle: Throttle(rapid.Float64Range(0, float64(MaxThrottle)).Draw(rt, "throttle"))}
 		const targets, days = 400, 21
-		n, most := 0, s.PerDay(lane, pace)*1.1
+		n, most := 0, s.FetchesPerDay(lane, pace)*1.1
 		for i := range targets {
 			target := queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, BaseLane: lane, ExternalID: fmt.Sprint(7_000_000_000 + i)}
 			n += len(fetchTimes(rt, s, target, pace, days, 0))
 		}
 		require.LessOrEqual(rt, float64(n)/targets/days, most)
-		require.GreaterOrEqual(rt, float64(n)/targets/days, s.PerDay(lane, pace)*0.9)
+		require.GreaterOrEqual(rt, float64(n)/targets/days, s.FetchesPerDay(lane, pace)*0.9)
 	})
 }
 
@@ -145,7 +145,7 @@ func TestThrottle_reducesTheFetchesOfOneLaneAfterTheOther(t *testing.T) {
 		more := less + Throttle(rapid.Float64Range(0, float64(MaxThrottle-less)).Draw(rt, "more"))
 		for _, lane := range throttledLanes {
 			for _, pace := range []queue.Pace{queue.PaceFast, queue.PaceSteady, queue.PaceSlow} {
-				require.GreaterOrEqual(rt, Plan{Throttle: less}.PerDay(lane, pace), Plan{Throttle: more}.PerDay(lane, pace), "%d %d", lane, pace)
+				require.GreaterOrEqual(rt, Plan{Throttle: less}.FetchesPerDay(lane, pace), Plan{Throttle: more}.FetchesPerDay(lane, pace), "%d %d", lane, pace)
 			}
 		}
 		// The stages of throttling follow one after the other: a stage begins only after all earlier stages have been applied completely.
@@ -219,7 +219,7 @@ func TestFit_returnsTheSmallestSufficientThrottle(t *testing.T) {
 		for _, b := range []string{"a", "b", "c"} {
 			supply[b] = rapid.Float64Range(1, 50_000).Draw(rt, "budget "+b)
 		}
-		got := Fit(needs, supply, nil)
+		got := FitThrottles(needs, supply, nil)
 		require.Len(rt, got, len(needs))
 		require.InDelta(rt, float64(got[needs[0].Group]), float64(got[needs[1].Group]), 0, "groups with a shared budget must have the same throttle")
 		for _, pool := range [][]Need{needs[:2], needs[2:]} {
@@ -237,7 +237,7 @@ func TestFit_returnsTheSmallestSufficientThrottle(t *testing.T) {
 func TestFit_returnsZeroIfTheBudgetsAreUnlimited(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		for g, s := range Fit(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}, nil) {
+		for g, s := range FitThrottles(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}, nil) {
 			require.Zero(rt, s, "%v", g)
 		}
 	})
@@ -293,7 +293,7 @@ func TestPlan_keepsTheIntervalOfEachTier(t *testing.T) {
 			require.InDelta(t, expected, fetches, 0.06*expected, "lane %d, pace %d", lane, pace)
 		}
 	}
-	require.InDelta(t, 1.0/longestDays, Plan{intervals, MaxThrottle}.PerDay(queue.LanePremium, queue.PaceFast), 1e-9, "the largest throttle fetches every target once a week")
+	require.InDelta(t, 1.0/longestDays, Plan{intervals, MaxThrottle}.FetchesPerDay(queue.LanePremium, queue.PaceFast), 1e-9, "the largest throttle fetches every target once a week")
 }
 
 func TestParseIntervals_refusesUnknownTiersAndIntervalsOutOfRange(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 // MaxThrottle is the largest Throttle. All targets are then fetched once a week.
 var MaxThrottle = Throttle(stages * len(throttledLanes))
 
-// throttleStep is the precision of Fit: the throttles that it returns are multiples of throttleStep.
+// throttleStep is the precision of FitThrottles: the throttles that it returns are multiples of throttleStep.
 const throttleStep Throttle = 1.0 / 256
 
 // stageProgress returns how far the throttle s applies a stage to a lane, from 0 (not at all) to 1 (completely).
@@ -69,8 +69,8 @@ func (p Plan) fetchesOnFetchDay(lane queue.Lane, pace queue.Pace) float64 {
 	return usual - (usual-1)*p.Throttle.stageProgress(stageFast, lane)
 }
 
-// PerDay returns the mean number of fetches per day of a target with the given lane (its priority) and pace (how fast its views change).
-func (p Plan) PerDay(lane queue.Lane, pace queue.Pace) float64 {
+// FetchesPerDay returns the mean number of fetches per day of a target with the given lane (its priority) and pace (how fast its views change).
+func (p Plan) FetchesPerDay(lane queue.Lane, pace queue.Pace) float64 {
 	return p.fetchesOnFetchDay(lane, pace) / p.daysBetweenFetchDays(lane, pace)
 }
 
@@ -90,10 +90,10 @@ type Need struct {
 	Counts, Details []map[string]float64
 }
 
-// Fit returns, for each group, the smallest throttle with which the units in supply are enough for all fetches of a day. The parameter
+// FitThrottles returns, for each group, the smallest throttle with which the units in supply are enough for all fetches of a day. The parameter
 // supply maps the key of a budget to the units that are available each day. Groups that can spend from the same budget get the same
 // throttle, so that the free lane is throttled in all these groups before a more important lane is throttled in any of them.
-func Fit(needs []Need, supply map[string]float64, intervals Intervals) map[Group]Throttle {
+func FitThrottles(needs []Need, supply map[string]float64, intervals Intervals) map[Group]Throttle {
 	throttles := make(map[Group]Throttle, len(needs))
 	for len(needs) > 0 {
 		pool, rest := splitConnected(needs, supply)
@@ -144,7 +144,7 @@ func supplySuffices(pool []Need, supply map[string]float64, p Plan) bool {
 	for _, n := range pool {
 		var counts, details float64
 		for _, d := range n.Targets {
-			fetches := float64(d.Targets) * p.PerDay(d.Lane, d.Pace)
+			fetches := float64(d.Targets) * p.FetchesPerDay(d.Lane, d.Pace)
 			detailed := min(fetches, float64(d.Targets)/detailsDays)
 			counts, details = counts+fetches-detailed, details+detailed
 		}

@@ -201,9 +201,9 @@ func (h AccountHarness) testRandomChanges(t *testing.T) {
 			ok := h.Answers[OK]
 			mutated := AccountAnswer{Profile: ok.Profile, Pages: ok.Pages[:1]}
 			if rapid.Bool().Draw(rt, "profile") {
-				mutated.Profile.Body = string(mutate(rt, []byte(ok.Profile.Body)))
+				mutated.Profile.Body = string(mutateJSON(rt, []byte(ok.Profile.Body)))
 			} else {
-				mutated.Pages = []Reply{{Body: string(mutate(rt, []byte(ok.Pages[0].Body)))}}
+				mutated.Pages = []Reply{{Body: string(mutateJSON(rt, []byte(ok.Pages[0].Body)))}}
 			}
 			current.Store(&mutated)
 			results, err := src.Fetch(t.Context(), batch, source.NewCallBudget(src.Plan(batch)[0]))

@@ -33,7 +33,7 @@ func (h Harness) testRandomChanges(t *testing.T) {
 		src := h.New(t, server.URL, client)
 		plan := src.Plan(h.Targets)[h.Plan]
 		rapid.Check(t, func(rt *rapid.T) {
-			sent := mutate(rt, []byte(h.Answers[OK].Body))
+			sent := mutateJSON(rt, []byte(h.Answers[OK].Body))
 			body.Store(&sent)
 			var got outcome
 			got.results, got.err = src.Fetch(t.Context(), h.Targets, source.NewCallBudget(plan))
@@ -65,8 +65,8 @@ func requireCounts(t require.TestingT, body []byte, f *source.Facts) {
 	}
 }
 
-// mutate returns a JSON text with one to four random changes of values. Sometimes it also truncates the text or changes a byte.
-func mutate(t *rapid.T, text []byte) []byte {
+// mutateJSON returns a JSON text with one to four random changes of values. Sometimes it also truncates the text or changes a byte.
+func mutateJSON(t *rapid.T, text []byte) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var root any
@@ -93,7 +93,7 @@ func mutateValue(t *rapid.T, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if !descend || len(v) == 0 {
-			return replacement(t)
+			return randomValue(t)
 		}
 		keys := make([]string, 0, len(v))
 		for key := range v {
@@ -113,7 +113,7 @@ func mutateValue(t *rapid.T, v any) any {
 		return v
 	case []any:
 		if !descend || len(v) == 0 {
-			return replacement(t)
+			return randomValue(t)
 		}
 		i := rapid.IntRange(0, len(v)-1).Draw(t, "index")
 		switch rapid.IntRange(0, 5).Draw(t, "what") {
@@ -126,12 +126,12 @@ func mutateValue(t *rapid.T, v any) any {
 			return v
 		}
 	default:
-		return replacement(t)
+		return randomValue(t)
 	}
 }
 
-// replacement draws a random JSON value that parsers often handle wrongly.
-func replacement(t *rapid.T) any {
+// randomValue draws a random JSON value that parsers often handle wrongly.
+func randomValue(t *rapid.T) any {
 	return rapid.SampledFrom([]any{
 		nil, true, false, "", "x", "0", "-1", "\x00", "javascript:alert(1)", "9223372036854775808", "12.5", "PT-5S", "9999-99-99T00:00:00Z",
 		json.Number("0"), json.Number("-1"), json.Number("1.5"), json.Number("1e400"), json.Number("99999999999999999999"),

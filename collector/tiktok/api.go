@@ -84,18 +84,18 @@ func (a app) callWithToken(ctx context.Context, budget *source.CallBudget, token
 	if err != nil {
 		return answer{}, err
 	}
-	got, err := a.call(ctx, budget, token, r)
+	got, err := a.callMethod(ctx, budget, token, r)
 	if !errors.Is(err, errTokenRefused) {
 		return got, err
 	}
 	if token, err = tokens.token(ctx, token); err != nil {
 		return answer{}, err
 	}
-	return a.call(ctx, budget, token, r)
+	return a.callMethod(ctx, budget, token, r)
 }
 
-// call makes one call with the given access token. It returns a *source.Failure for any answer that is not a success.
-func (a app) call(ctx context.Context, budget *source.CallBudget, token string, r request) (answer, error) {
+// callMethod makes one call with the given access token. It returns a *source.Failure for any answer that is not a success.
+func (a app) callMethod(ctx context.Context, budget *source.CallBudget, token string, r request) (answer, error) {
 	req := fetch.Request{
 		URL:     a.Address() + r.path + "?fields=" + url.QueryEscape(r.fields),
 		Header:  http.Header{"Authorization": {"Bearer " + token}},

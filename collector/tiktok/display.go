@@ -191,7 +191,7 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 			r = source.Result{Target: t, Class: source.Unsupported, Detail: "not a TikTok video"}
 		case !ok:
 			var err error
-			if r.Class, r.Detail, err = d.missingVideo(ctx, budget, t, found); err != nil {
+			if r.Class, r.Detail, err = d.classifyMissingVideo(ctx, budget, t, found); err != nil {
 				return nil, err
 			}
 		case r.Facts != nil:
@@ -202,19 +202,19 @@ func (d *Display) Fetch(ctx context.Context, batch []source.Target, budget *sour
 	return results, nil
 }
 
-// missingVideo returns the class and the reason for a video that is missing from an answer. The parameter decoded is the answer. The
+// classifyMissingVideo returns the class and the reason for a video that is missing from an answer. The parameter decoded is the answer. The
 // classes are:
 //
 //   - Temporary, if the answer is incomplete or has no list, or if the handle of the logged-in account cannot be fetched now.
 //   - Unsupported, if the video's handle is unknown or differs from the handle of the logged-in account.
 //   - Unconfirmed, if the handles are equal, but the video's handle comes only from a link that a user of ReelTally sent.
 //   - Missing, if the handles are equal and a source has confirmed the video's handle.
-func (d *Display) missingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, decoded videos) (source.Class, string, error) {
+func (d *Display) classifyMissingVideo(ctx context.Context, budget *source.CallBudget, t source.Target, decoded videos) (source.Class, string, error) {
 	if decoded.incomplete != "" {
 		return source.Temporary, decoded.incomplete, nil
 	}
 	const notOwn = "not among the public videos of the account that has logged in"
-	handle := fetch.Handle(&t.Handle)
+	handle := fetch.ParseHandle(&t.Handle)
 	if handle == nil {
 		return source.Unsupported, notOwn, nil
 	}

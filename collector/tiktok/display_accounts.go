@@ -96,7 +96,7 @@ func decodeUser(a answer, withUsername bool) source.Result {
 		return temporary(errFormat.Error())
 	}
 	u := data.User
-	f := &source.AccountFacts{Username: fetch.Handle(u.Username), Name: fetch.Name(u.DisplayName), Bio: fetch.Name(u.Bio),
+	f := &source.AccountFacts{Username: fetch.ParseHandle(u.Username), Name: fetch.CleanName(u.DisplayName), Bio: fetch.CleanName(u.Bio),
 		Followers: u.Followers.Value(), Following: u.Following.Value()}
 	if u.OpenID != "" && !strings.Contains(string(u.OpenID), "/") {
 		f.SourceID = new(string(u.OpenID))
@@ -180,7 +180,7 @@ func decodeList(a answer, username string, now time.Time) (list, bool) {
 			found.Link = l.Canonical // the link in the answer is used, because links of photo posts differ from links of videos
 		}
 		if at := item.CreateTime.Value(); at != nil {
-			if uploaded := fetch.UploadTime(time.Unix(*at, 0), now); uploaded != nil {
+			if uploaded := fetch.CheckUploadTime(time.Unix(*at, 0), now); uploaded != nil {
 				found.UploadedAt = new(store.InstantOf(*uploaded))
 			}
 		}

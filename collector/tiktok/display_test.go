@@ -46,8 +46,8 @@ func accountTarget(handle string, depth int) source.Target {
 		Link: "https://www.tiktok.com/@" + handle, Depth: depth}
 }
 
-// ok returns the body of a successful answer with the given data member.
-func ok(data string) string {
+// okAnswer returns the body of a successful answer with the given data member.
+func okAnswer(data string) string {
 	return `{"data":` + data + `,"error":{"code":"ok","message":"","log_id":"202611211530000102231234560A0B0C0D"}}`
 }
 
@@ -55,7 +55,7 @@ func refusal(code, message string) string {
 	return fmt.Sprintf(`{"data":{},"error":{"code":%q,"message":%q,"log_id":"202611211530000102231234560A0B0C0D"}}`, code, message)
 }
 
-func list(items ...string) string { return ok(`{"videos":[` + strings.Join(items, ",") + `]}`) }
+func list(items ...string) string { return okAnswer(`{"videos":[` + strings.Join(items, ",") + `]}`) }
 
 // item returns a video in an answer of the Display API. The parameter members is the JSON text of additional members.
 func item(id, members string) string {
@@ -79,7 +79,7 @@ func serveSideRequests(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
 		_, _ = io.WriteString(w, tokens)
 	case strings.HasSuffix(r.URL.Path, "/user/info/"):
-		_, _ = io.WriteString(w, ok(profile))
+		_, _ = io.WriteString(w, okAnswer(profile))
 	default:
 		http.NotFound(w, r)
 	}
@@ -162,18 +162,18 @@ func TestDisplay_fetchesVideos(t *testing.T) {
 func entry(id string, at int64) string { return fmt.Sprintf(`{"id":%q,"create_time":%d}`, id, at) }
 
 func page(more bool, cursor int64, entries ...string) sourcetest.Reply {
-	return sourcetest.Reply{Body: ok(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t}`, strings.Join(entries, ","), cursor, more))}
+	return sourcetest.Reply{Body: okAnswer(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t}`, strings.Join(entries, ","), cursor, more))}
 }
 
 func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	t.Parallel()
 	const new1, old1 = int64(1766782800), int64(1700000000)
 	full := source.AccountFacts{SourceID: new("tiktok_display:aw1234/723f24d7"), Username: new(owner), Name: new("Soup Season"), Bio: new("Soup.\nAll year"), Followers: new(int64(1230000)), Following: new(int64(7)), Listed: true}
-	full.Videos = found(soup, new1, kite, old1)
+	full.Videos = foundVideos(soup, new1, kite, old1)
 	bare := source.AccountFacts{Username: new(owner), Listed: true}
 	empty, big := full, full
 	empty.Videos, big.Followers = nil, new(int64(9007199254740993))
-	whole := sourcetest.Reply{Body: ok(profile)}
+	whole := sourcetest.Reply{Body: okAnswer(profile)}
 	pages := []sourcetest.Reply{page(true, new1*1000, entry(soup, new1)), page(false, old1*1000, entry(kite, old1))}
 	none := []sourcetest.Reply{page(false, 0)}
 	with := func(from, to string) sourcetest.Reply {
@@ -181,7 +181,7 @@ func TestDisplay_fetchesAccountThatHasLoggedIn(t *testing.T) {
 	}
 	answers := map[sourcetest.Case]sourcetest.AccountAnswer{
 		sourcetest.OK:         {Profile: whole, Pages: pages, Class: source.OK, Account: &full},
-		sourcetest.Bare:       {Profile: sourcetest.Reply{Body: ok(`{"user":{"username":"soup.season"}}`)}, Pages: none, Class: source.OK, Account: &bare},
+		sourcetest.Bare:       {Profile: sourcetest.Reply{Body: okAnswer(`{"user":{"username":"soup.season"}}`)}, Pages: none, Class: source.OK, Account: &bare},
 		sourcetest.Gone:       {Profile: with("Soup.Season", "somebody.else"), Class: source.Unsupported},
 		sourcetest.WrongTypes: {Profile: with("1230000", `["1230000"]`), Class: source.Temporary},
 		sourcetest.Strings:    {Profile: with("1230000", `"1230000"`), Pages: pages, Class: source.OK},
@@ -271,7 +271,7 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 	t.Parallel()
 	base, requests := recordRequests(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/video/query/") {
-			_, _ = io.WriteString(w, ok(`{}`))
+			_, _ = io.WriteString(w, okAnswer(`{}`))
 			return
 		}
 		serveSideRequests(w, r)
@@ -306,7 +306,7 @@ func TestDisplay_requestsFieldsOfGrantedScopesOnly(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "/oauth/token/"):
 			_, _ = io.WriteString(w, strings.Replace(tokens, "user.info.profile,user.info.stats,", "", 1))
 		case strings.HasSuffix(r.URL.Path, "/user/info/"):
-			_, _ = io.WriteString(w, ok(`{"user":{"open_id":"723f24d7","display_name":"Soup Season"}}`))
+			_, _ = io.WriteString(w, okAnswer(`{"user":{"open_id":"723f24d7","display_name":"Soup Season"}}`))
 		default:
 			_, _ = io.WriteString(w, list())
 		}
@@ -388,7 +388,7 @@ func TestNewDisplay_refusesInvalidOptions(t *testing.T) {
 	require.Equal(t, source.BadRequest, f.Class)
 }
 
-func found(pairs ...any) []ingest.FoundVideo {
+func foundVideos(pairs ...any) []ingest.FoundVideo {
 	var out []ingest.FoundVideo
 	for i := 0; i < len(pairs); i += 2 {
 		id := pairs[i].(string)

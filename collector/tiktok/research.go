@@ -226,7 +226,7 @@ func (r *Research) runQuery(ctx context.Context, budget *source.CallBudget, q qu
 		found, next, err := r.fetchPage(ctx, budget, q, body)
 		switch {
 		case err != nil && (requests == 1 || ctx.Err() != nil):
-			return videos{}, requests, r.withBucket(err)
+			return videos{}, requests, r.withBudgetName(err)
 		case err != nil:
 			all.incomplete = "not on the pages before this error: " + err.Error()
 			return all, requests, nil //nolint:nilerr // all.incomplete contains the error
@@ -284,8 +284,8 @@ func (r *Research) result(t source.Target, decoded videos) source.Result {
 	return got
 }
 
-// withBucket returns err. If err says that the quota is spent, withBucket first sets the name of the budget in err to BudgetRequests.
-func (r *Research) withBucket(err error) error {
+// withBudgetName returns err. If err says that the quota is spent, withBudgetName first sets the name of the budget in err to BudgetRequests.
+func (r *Research) withBudgetName(err error) error {
 	if f, ok := errors.AsType[*source.Failure](err); ok && f.Class == source.QuotaSpent {
 		f.Bucket = BudgetRequests
 	}
@@ -304,7 +304,7 @@ func (r *Research) fetchProfile(ctx context.Context, budget *source.CallBudget, 
 		return source.Result{Class: source.Unsupported, Detail: f.Detail}, nil
 	}
 	if err != nil {
-		return source.Result{}, r.withBucket(err)
+		return source.Result{}, r.withBudgetName(err)
 	}
 	return decodeProfile(got, handle), nil
 }
@@ -325,7 +325,7 @@ func decodeProfile(a answer, handle string) source.Result {
 		res.Detail = "the profile has a count that is not a whole number"
 	default:
 		res.Class, res.Detail = source.OK, ""
-		res.Account = &source.AccountFacts{Username: &handle, Name: fetch.Name(data.DisplayName), Bio: fetch.Name(data.Bio),
+		res.Account = &source.AccountFacts{Username: &handle, Name: fetch.CleanName(data.DisplayName), Bio: fetch.CleanName(data.Bio),
 			Followers: data.Followers.Value(), Following: data.Following.Value()}
 	}
 	return res

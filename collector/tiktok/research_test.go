@@ -160,7 +160,7 @@ func TestResearch_returnsTemporaryForMissingNewVideo(t *testing.T) {
 	}
 	require.Equal(t, source.Missing, fetchClass(old))
 	require.Equal(t, source.Temporary, fetchClass(fresh), "a new video that is not found may not be indexed yet")
-	for _, reply = range []string{ok(`{"videos":[],"has_more":true}`), ok(`{}`)} {
+	for _, reply = range []string{okAnswer(`{"videos":[],"has_more":true}`), okAnswer(`{}`)} {
 		require.Equal(t, source.Temporary, fetchClass(old), reply)
 	}
 	_, serves := s.Serves(target(idOf("2026-11-23", 1), owner, false))
@@ -202,11 +202,11 @@ func TestResearch_fetchesProfiles(t *testing.T) {
 		class   source.Class
 		account *source.AccountFacts
 	}{
-		"all members are present": {200, ok(known), source.OK,
+		"all members are present": {200, okAnswer(known), source.OK,
 			&source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(9007199254740993)), Following: new(int64(7))}},
-		"numbers are strings":       {200, ok(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
-		"a number has a wrong type": {200, ok(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
-		"members are missing":       {200, ok(`{}`), source.Temporary, nil},
+		"numbers are strings":       {200, okAnswer(strings.Replace(known, "9007199254740993", `"12"`, 1)), source.OK, &source.AccountFacts{Username: new(owner), Name: new("Soup Season"), Bio: new("Soup"), Followers: new(int64(12)), Following: new(int64(7))}},
+		"a number has a wrong type": {200, okAnswer(strings.Replace(known, "9007199254740993", `[12]`, 1)), source.Temporary, nil},
+		"members are missing":       {200, okAnswer(`{}`), source.Temporary, nil},
 		"account does not exist":    {400, refusal("invalid_params", "username is invalid: cannot find the user"), source.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

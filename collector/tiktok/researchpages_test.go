@@ -53,7 +53,7 @@ func newPagedSource(t *testing.T, rows, failingPage int) (s *tiktok.Research, re
 		for _, id := range ids[in.Cursor:end] {
 			videos = append(videos, row(id, counts))
 		}
-		_, _ = io.WriteString(w, ok(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t,"search_id":"7201388525814961198"}`, strings.Join(videos, ","), end, end < len(ids))))
+		_, _ = io.WriteString(w, okAnswer(fmt.Sprintf(`{"videos":[%s],"cursor":%d,"has_more":%t,"search_id":"7201388525814961198"}`, strings.Join(videos, ","), end, end < len(ids))))
 	})
 	return newResearch(t, base, nil), requests
 }

@@ -63,7 +63,7 @@ func fetchAll(t *testing.T, s source.Source, batch []source.Target) []source.Res
 	return results
 }
 
-func control(t *testing.T, base, path, text string) {
+func sendControl(t *testing.T, base, path, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, base+"/_control/"+path, strings.NewReader(text))
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestDisplay_fetchesVideosOfLoggedInAccountFromSandbox(t *testing.T) {
 	other := fetchAll(t, s.display, []source.Target{accountTarget(world.Handle(link.TikTok, 7), 30)})[0]
 	require.Equal(t, source.Unsupported, other.Class)
 
-	control(t, s.base, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
+	sendControl(t, s.base, "clock", `{"now":"2030-01-01T00:00:00Z"}`)
 	batch = nil
 	for _, id := range uploads {
 		if v, _ := world.Video(link.TikTok, id, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); v.State == sandbox.Public {
@@ -166,7 +166,7 @@ func TestResearch_fetchesDelayedNumbersFromSandbox(t *testing.T) {
 	r = fetchAll(t, s.research, []source.Target{accountTarget(world.FindAccount(link.TikTok, sandbox.AccountGone), 30)})[0]
 	require.Equal(t, source.Unsupported, r.Class)
 
-	control(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+	sendControl(t, s.base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 	gone := []source.Target{target(world.Find(link.TikTok, sandbox.BecomesDeleted), "", true), target(world.Find(link.TikTok, sandbox.BecomesPrivate), "", true)}
 	for _, r := range fetchAll(t, s.research, gone) {
 		require.Equal(t, source.Missing, r.Class)
@@ -192,7 +192,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 			handle := s.box.TikTokAccount()
 			batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[0], handle, true)}
 			for name, of := range map[string]source.Source{"tiktok_display": s.display, "tiktok_research": s.research} {
-				control(t, s.base, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
+				sendControl(t, s.base, "faults", `{"source":"`+name+`","fault":`+tt.fault+`}`)
 				for range 2 {
 					_, err := of.Fetch(t.Context(), batch, source.NewCallBudget(of.Plan(batch)[0]))
 					var f *source.Failure
@@ -208,7 +208,7 @@ func TestSources_classifyFaultsOfSandbox(t *testing.T) {
 		s := startSandbox(t)
 		handle := s.box.TikTokAccount()
 		batch := []source.Target{target(s.box.World().Uploads(link.TikTok, handle, sourcetest.Now)[5], handle, true)}
-		control(t, s.base, "faults", `{"source":"","fault":"hostile"}`)
+		sendControl(t, s.base, "faults", `{"source":"","fault":"hostile"}`)
 		for at, of := range map[time.Time]source.Source{sourcetest.Now: s.display, sourcetest.Now.Add(-sandbox.ResearchLag): s.research} {
 			truth, _ := s.box.World().Video(link.TikTok, batch[0].ExternalID, at)
 			for range hostileVariants {

@@ -70,14 +70,14 @@ func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"scope":"user.info.basic,video.list","access_token":"act.secret.%d","expires_in":7200,"refresh_token":"rft.secret.%d","refresh_expires_in":15552000}`, i.made, i.made)
 }
 
-func (i *issuer) count() int {
+func (i *issuer) countExchanges() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.exchanges
 }
 
-// revoke makes the newest access token invalid.
-func (i *issuer) revoke() {
+// revokeToken makes the newest access token invalid.
+func (i *issuer) revokeToken() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.made += 100
@@ -114,7 +114,7 @@ func TestTokens_areStoredForNextProcess(t *testing.T) {
 			d := newCollector(t, db, i, log, nil)
 			require.NoError(t, fetchOnce(t.Context(), d))
 			require.NoError(t, fetchOnce(t.Context(), d))
-			require.Equal(t, n+1, i.count(), "the number of exchanges must not grow while the access token is valid")
+			require.Equal(t, n+1, i.countExchanges(), "the number of exchanges must not grow while the access token is valid")
 			db.Clock.Advance(100 * time.Minute) // a token is renewed after 90 of its 120 minutes, so its renewal is due now
 		}
 		require.NotContains(t, log.String(), "secret", "the log must not contain a token")
@@ -150,7 +150,7 @@ func TestTokens_areExchangedByOneCollectorAtATime(t *testing.T) {
 				}
 			}
 			wg.Wait()
-			require.Equal(t, round+1, i.count(), "only one collector may exchange the token")
+			require.Equal(t, round+1, i.countExchanges(), "only one collector may exchange the token")
 			require.Less(t, waited.Load(), int64(2*collectors))
 			for _, d := range all {
 				require.NoError(t, fetchOnce(t.Context(), d))
@@ -166,9 +166,9 @@ func TestTokens_areRenewedIfTikTokRefusesThem(t *testing.T) {
 	i := newIssuer(t, firstToken)
 	d := newCollector(t, db, i, io.Discard, nil)
 	require.NoError(t, fetchOnce(t.Context(), d))
-	i.revoke()
+	i.revokeToken()
 	require.NoError(t, fetchOnce(t.Context(), d), "the refused token must be renewed although it has not expired")
-	require.Equal(t, 2, i.count())
+	require.Equal(t, 2, i.countExchanges())
 }
 
 func TestTokens_areStoredEvenIfCallerCancelsContext(t *testing.T) {
@@ -179,7 +179,7 @@ func TestTokens_areStoredEvenIfCallerCancelsContext(t *testing.T) {
 	i.reply = func(http.ResponseWriter) bool { cancel(); return false }
 	require.ErrorIs(t, fetchOnce(ctx, newCollector(t, db, i, io.Discard, nil)), context.Canceled)
 	require.NoError(t, fetchOnce(t.Context(), newCollector(t, db, i, io.Discard, nil)))
-	require.Equal(t, 1, i.count())
+	require.Equal(t, 1, i.countExchanges())
 }
 
 func TestTokens_areRenewedAfterAnotherCollectorWasKilled(t *testing.T) {
@@ -224,12 +224,12 @@ func TestTokens_areUsedAndStoredLaterIfDatabaseWriteFails(t *testing.T) {
 	require.Contains(t, log.String(), "not stored yet")
 	db.Clock.Advance(100 * time.Minute)
 	require.NoError(t, fetchOnce(t.Context(), d))
-	require.Equal(t, 1, i.count(), "the token must not be exchanged again before it is stored")
+	require.Equal(t, 1, i.countExchanges(), "the token must not be exchanged again before it is stored")
 	kept.away.Store(false)
 	require.NoError(t, fetchOnce(t.Context(), d))
-	require.Equal(t, 2, i.count())
+	require.Equal(t, 2, i.countExchanges())
 	require.NoError(t, fetchOnce(t.Context(), newCollector(t, db, i, log, nil)), "other collectors can use the stored token")
-	require.Equal(t, 2, i.count())
+	require.Equal(t, 2, i.countExchanges())
 }
 
 func TestTokens_reportThatNewLoginIsNeeded(t *testing.T) {
@@ -316,11 +316,11 @@ func TestTokens_areUsedUntilExpiryIfRenewalFails(t *testing.T) {
 	for range 3 {
 		require.NoError(t, fetchOnce(t.Context(), d))
 	}
-	require.Equal(t, 2, i.count(), "a failed renewal must not be repeated by every call")
+	require.Equal(t, 2, i.countExchanges(), "a failed renewal must not be repeated by every call")
 	i.mu.Lock()
 	i.refresh = good
 	i.mu.Unlock()
 	db.Clock.Advance(2 * time.Minute)
 	require.NoError(t, fetchOnce(t.Context(), d))
-	require.Equal(t, 3, i.count())
+	require.Equal(t, 3, i.countExchanges())
 }

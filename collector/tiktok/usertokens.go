@@ -86,14 +86,14 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 		return "", err
 	}
 	defer u.unlock()
-	saveErr := u.save(ctx)
+	saveErr := u.saveTokens(ctx)
 	if u.known.isFresh(u.now(), refused) || u.known.isUsable(u.now(), refused) && (saveErr != nil || u.now().Before(u.retryRenew)) {
 		return u.known.Access, nil
 	}
 	if saveErr != nil {
 		return "", saveErr // nothing is loaded, because the tokens in the database are older than the unsaved tokens in memory
 	}
-	row, err := u.load(ctx)
+	row, err := u.loadTokens(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -105,7 +105,7 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	case err != nil:
 		return "", err
 	case ok:
-		err = u.renew(ctx, held)
+		err = u.renewTokens(ctx, held)
 	default:
 		// The class RateLimited makes the collector try again at RetryAt.
 		err = &source.Failure{Class: source.RateLimited, RetryAt: u.now().Add(heldRetry), Detail: "another collector is renewing the access token"}
@@ -120,8 +120,8 @@ func (u *userTokens) token(ctx context.Context, refused string) (string, error) 
 	return u.known.Access, nil
 }
 
-// load reads the stored tokens of the login into u.known. If no tokens are stored, it stores the configured refresh token.
-func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
+// loadTokens reads the stored tokens of the login into u.known. If no tokens are stored, it stores the configured refresh token.
+func (u *userTokens) loadTokens(ctx context.Context) (queue.SourceToken, error) {
 	sealed, err := u.seal.encrypt(u.first)
 	if err != nil {
 		return queue.SourceToken{}, err
@@ -137,9 +137,9 @@ func (u *userTokens) load(ctx context.Context) (queue.SourceToken, error) {
 	return row, nil
 }
 
-// renew exchanges the refresh token, which this collector has reserved for itself. It stores the new tokens even if ctx is cancelled during
+// renewTokens exchanges the refresh token, which this collector has reserved for itself. It stores the new tokens even if ctx is cancelled during
 // the exchange, because the old refresh token is no longer valid then.
-func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
+func (u *userTokens) renewTokens(ctx context.Context, held queue.SourceToken) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdFor)
 	defer cancel()
 	got, err := u.requestTokens(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {u.known.Refresh}}, u.known.Refresh, u.known.Access)
@@ -161,12 +161,12 @@ func (u *userTokens) renew(ctx context.Context, held queue.SourceToken) error {
 		return err
 	}
 	u.known, u.unsaved = got, &unsavedTokens{held, sealed}
-	_ = u.save(ctx) // save logs its error, and the next call of token saves again
+	_ = u.saveTokens(ctx) // save logs its error, and the next call of token saves again
 	return nil
 }
 
-// save stores the unsaved tokens in the database. If saving fails, the next call of token saves again.
-func (u *userTokens) save(ctx context.Context) error {
+// saveTokens stores the unsaved tokens in the database. If saving fails, the next call of token saves again.
+func (u *userTokens) saveTokens(ctx context.Context) error {
 	if u.unsaved == nil {
 		return nil
 	}

@@ -23,9 +23,9 @@ func isVideo(t source.Target) bool {
 
 // handleOf returns the handle of an account target in lower case without "@", or "" if the target has no valid handle.
 func handleOf(t source.Target) string {
-	handle := fetch.Handle(&t.Handle) // t.Handle may be newer than the handle in ExternalID
+	handle := fetch.ParseHandle(&t.Handle) // t.Handle may be newer than the handle in ExternalID
 	if handle == nil && strings.HasPrefix(t.ExternalID, "@") {
-		handle = fetch.Handle(&t.ExternalID)
+		handle = fetch.ParseHandle(&t.ExternalID)
 	}
 	if handle == nil {
 		return ""
@@ -155,28 +155,28 @@ func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 // setDetails sets all data in f except the counts, such as the title and the upload time. A malformed member becomes nil and does not affect
 // other members.
 func (v video) setDetails(f *source.Facts, now time.Time) {
-	f.Title = fetch.Name(v.Title)
+	f.Title = fetch.CleanName(v.Title)
 	if f.Title == nil {
-		if f.Title = fetch.Text(v.Description); f.Title == nil {
-			f.Title = fetch.Text(v.Title)
+		if f.Title = fetch.CleanText(v.Description); f.Title == nil {
+			f.Title = fetch.CleanText(v.Title)
 		}
 	}
 	if at := v.CreateTime.Value(); at != nil {
-		f.UploadedAt = fetch.UploadTime(time.Unix(*at, 0), now)
+		f.UploadedAt = fetch.CheckUploadTime(time.Unix(*at, 0), now)
 	}
 	for _, d := range []fetch.Count{v.Duration, v.VideoDuration} {
 		if s := d.Value(); s != nil && f.LengthSeconds == nil {
-			f.LengthSeconds = fetch.Length(float64(*s))
+			f.LengthSeconds = fetch.CheckLength(float64(*s))
 		}
 	}
-	if f.Username = fetch.Handle(v.Username); f.Username == nil {
+	if f.Username = fetch.ParseHandle(v.Username); f.Username == nil {
 		if l, ok := v.shareLink(); ok && l.Handle != "" {
 			f.Username = &l.Handle
 		}
 	}
 	if v.MusicID != "" && v.MusicID != "0" {
 		song := "https://www.tiktok.com/music/x-" + string(v.MusicID)
-		f.SongLink = fetch.Link(&song)
+		f.SongLink = fetch.ParseLink(&song)
 	}
 	f.ThumbnailURL = v.CoverURL.Value()
 }

@@ -110,7 +110,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	if err != nil {
 		return source.Result{}, &source.Failure{Class: source.Temporary, Detail: err.Error()}
 	}
-	r := call.account(items, t, v)
+	r := call.accountResult(items, t, v)
 	r.Sandbox = page.sandbox
 	if r.Class != source.OK || call.List == nil || r.Account.Private != nil && *r.Account.Private {
 		return r, nil
@@ -132,10 +132,10 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	return s.addVideos(ctx, budget, call, v, t.Depth, r)
 }
 
-// account returns the result for the account t. The slice items has the items (JSON objects of accounts) in the answer with the profile.
+// accountResult returns the result for the account t. The slice items has the items (JSON objects of accounts) in the answer with the profile.
 // Only the first item is used. The parameter requested has the placeholder values of the request. If the handle now belongs to another
 // account, the result is source.HandleReused.
-func (c Call) account(items []gjson.Result, t source.Target, requested values) source.Result {
+func (c Call) accountResult(items []gjson.Result, t source.Target, requested values) source.Result {
 	if len(items) == 0 {
 		if c.Missing == source.Temporary {
 			return source.Result{Class: source.Temporary, Detail: "the vendor's answer is empty"}
@@ -147,12 +147,12 @@ func (c Call) account(items []gjson.Result, t source.Target, requested values) s
 		return state
 	}
 	f := &source.AccountFacts{
-		ID: c.Fields["account_id"].id(item), Username: fetch.Handle(c.Fields["username"].text(item)),
-		Name: fetch.Name(c.Fields["account_name"].text(item)), Bio: fetch.Name(c.Fields["bio"].text(item)),
-		ProfileLink: fetch.Link(c.Fields["profile_link"].text(item)), Private: c.Fields["private"].boolean(item),
+		ID: c.Fields["account_id"].readID(item), Username: fetch.ParseHandle(c.Fields["username"].readText(item)),
+		Name: fetch.CleanName(c.Fields["account_name"].readText(item)), Bio: fetch.CleanName(c.Fields["bio"].readText(item)),
+		ProfileLink: fetch.ParseLink(c.Fields["profile_link"].readText(item)), Private: c.Fields["private"].readBoolean(item),
 	}
 	for name, count := range map[string]**int64{"followers": &f.Followers, "following": &f.Following} {
-		n, _, wrong := c.Fields[name].count(item)
+		n, _, wrong := c.Fields[name].readCount(item)
 		if wrong {
 			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are not a whole number"}
 		}
@@ -250,7 +250,7 @@ func (l *List) decodeEntries(body gjson.Result, p link.Platform, handle string, 
 			placeholders++
 			continue
 		}
-		id := l.Fields["id"].id(item)
+		id := l.Fields["id"].readID(item)
 		if id == nil {
 			continue
 		}
@@ -259,7 +259,7 @@ func (l *List) decodeEntries(body gjson.Result, p link.Platform, handle string, 
 			continue
 		}
 		v := ingest.FoundVideo{ID: parsed.ID, Link: parsed.Canonical}
-		if at := l.Fields["uploaded_at"].time(item, now); at != nil {
+		if at := l.Fields["uploaded_at"].readTime(item, now); at != nil {
 			instant := store.InstantOf(*at)
 			v.UploadedAt = &instant
 		}
@@ -299,7 +299,7 @@ func (l *List) nextCursor(body gjson.Result) string {
 		if v.Type != gjson.String && v.Type != gjson.Number {
 			continue
 		}
-		if text, _ := scalar(v); len(text) <= maxCursor {
+		if text, _ := scalarText(v); len(text) <= maxCursor {
 			return text
 		}
 	}
@@ -334,5 +334,5 @@ func (s *Source) fetchPage(ctx context.Context, budget *source.CallBudget, r Req
 	case text == split:
 		return page{}, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("the vendor says that a call for one account has too many targets: %s", detail)}
 	}
-	return page{}, s.failure(res, body, class, detail)
+	return page{}, s.sourceFailure(res, body, class, detail)
 }

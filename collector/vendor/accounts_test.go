@@ -141,7 +141,7 @@ func TestSource_sendsAccountRequestsInFormatOfEachVendor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			web := record(t, tt.answer)
+			web := startRecorder(t, tt.answer)
 			s := newSource(t, tt.vendor, web.base, nil)
 			batch := []source.Target{account(t, tt.link, tt.depth)}
 			require.Equal(t, tt.planned, s.Plan(batch)[0][0].Units)
@@ -170,7 +170,7 @@ func TestSource_detectsReusedHandle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSource(t, "ensembledata", record(t, tt.answer.Body).base, nil)
+			s := newSource(t, "ensembledata", startRecorder(t, tt.answer.Body).base, nil)
 			results, err := s.Fetch(t.Context(), []source.Target{known}, source.NewCallBudget(nil))
 			var f *source.Failure
 			if tt.class == source.Temporary && err != nil {
@@ -332,7 +332,7 @@ func TestDecode_refusesInvalidAccountCalls(t *testing.T) {
 
 func TestSource_requestsNoMoreListPagesWhenBudgetIsSpent(t *testing.T) {
 	t.Parallel()
-	web := record(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
+	web := startRecorder(t, `{"user":{"id":"1","uniqueId":"mira.cooks"},"aweme_list":[],"max_cursor":"c 1","has_more":1}`)
 	s := newSource(t, "scrapecreators", web.base, nil)
 	deep := []source.Target{account(t, "https://www.tiktok.com/@mira.cooks", 5000)}
 	plan := s.Plan(deep)[0]

@@ -91,7 +91,7 @@ func (c Call) results(items []gjson.Result, requested []string, now time.Time) m
 			continue
 		}
 		if _, twice := out[id]; !twice {
-			out[id] = c.result(item, now)
+			out[id] = c.videoResult(item, now)
 		}
 	}
 	missing := source.Result{Class: source.Gone, Detail: "missing from the vendor's answer"}
@@ -116,7 +116,7 @@ func (c Call) requestedID(item gjson.Result, items []gjson.Result, requested []s
 		return requested[0]
 	}
 	for _, path := range c.Match.ID {
-		if text, ok := scalar(item.Get(path)); ok && slices.Contains(requested, text) {
+		if text, ok := scalarText(item.Get(path)); ok && slices.Contains(requested, text) {
 			return text
 		}
 	}
@@ -142,22 +142,22 @@ func (c Call) unavailableResult(item gjson.Result) (source.Result, bool) {
 	return source.Result{}, false
 }
 
-// result returns the result for the video in an item.
-func (c Call) result(item gjson.Result, now time.Time) source.Result {
+// videoResult returns the result for the video in an item.
+func (c Call) videoResult(item gjson.Result, now time.Time) source.Result {
 	if state, ok := c.unavailableResult(item); ok {
 		return state
 	}
 	f := &source.Facts{}
 	counts := map[string]**int64{"views": &f.Views, "likes": &f.Likes, "comments": &f.Comments, "shares": &f.Shares, "bookmarks": &f.Bookmarks}
 	hasCounts := false
-	hidden := c.Fields["hidden_stats"].boolean(item)
+	hidden := c.Fields["hidden_stats"].readBoolean(item)
 	setHidden := func(yes bool) {
 		if hidden == nil || yes {
 			hidden = &yes
 		}
 	}
 	for name, count := range counts {
-		n, withheld, wrong := c.Fields[name].count(item)
+		n, withheld, wrong := c.Fields[name].readCount(item)
 		if wrong {
 			return source.Result{Class: source.Temporary, Detail: "the item's " + name + " are not a whole number"}
 		}
@@ -179,20 +179,20 @@ func (c Call) result(item gjson.Result, now time.Time) source.Result {
 		}
 	}
 	f.HiddenStats = hidden
-	f.Title = fetch.Text(c.Fields["title"].text(item))
-	f.Username = fetch.Handle(c.Fields["username"].text(item))
-	f.AccountID = c.Fields["account_id"].id(item)
-	f.AccountName = fetch.Name(c.Fields["account_name"].text(item))
-	f.UploadedAt = c.Fields["uploaded_at"].time(item, now)
-	f.LengthSeconds = c.Fields["length_seconds"].length(item)
-	f.SongName = fetch.Name(c.Fields["song_name"].text(item))
-	f.SongLink = fetch.Link(c.Fields["song_link"].text(item))
-	f.ThumbnailURL = fetch.Link(c.Fields["thumbnail_url"].text(item))
-	f.NotSafe = c.Fields["not_safe"].boolean(item)
-	f.Private = c.Fields["private"].boolean(item)
-	f.IsAd = c.Fields["is_ad"].boolean(item)
-	f.ShopAd = c.Fields["shop_ad"].boolean(item)
-	f.ShopProductID = c.Fields["shop_product_id"].id(item)
+	f.Title = fetch.CleanText(c.Fields["title"].readText(item))
+	f.Username = fetch.ParseHandle(c.Fields["username"].readText(item))
+	f.AccountID = c.Fields["account_id"].readID(item)
+	f.AccountName = fetch.CleanName(c.Fields["account_name"].readText(item))
+	f.UploadedAt = c.Fields["uploaded_at"].readTime(item, now)
+	f.LengthSeconds = c.Fields["length_seconds"].readLength(item)
+	f.SongName = fetch.CleanName(c.Fields["song_name"].readText(item))
+	f.SongLink = fetch.ParseLink(c.Fields["song_link"].readText(item))
+	f.ThumbnailURL = fetch.ParseLink(c.Fields["thumbnail_url"].readText(item))
+	f.NotSafe = c.Fields["not_safe"].readBoolean(item)
+	f.Private = c.Fields["private"].readBoolean(item)
+	f.IsAd = c.Fields["is_ad"].readBoolean(item)
+	f.ShopAd = c.Fields["shop_ad"].readBoolean(item)
+	f.ShopProductID = c.Fields["shop_product_id"].readID(item)
 	return source.Result{Class: source.OK, Facts: f}
 }
 

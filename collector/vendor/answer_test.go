@@ -59,7 +59,7 @@ func TestField_decodesBooleans(t *testing.T) {
 		{Field{{Path: "a.#.k", OneOf: []string{"shop"}}}, `{"a":null}`, nil},
 		{Field{{Path: "a.#.k", OneOf: []string{"shop"}}}, `{}`, nil},
 	} {
-		require.Equal(t, tt.want, tt.field.boolean(gjson.Parse(tt.item)), "%+v of %s", tt.field, tt.item)
+		require.Equal(t, tt.want, tt.field.readBoolean(gjson.Parse(tt.item)), "%+v of %s", tt.field, tt.item)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestField_decodesJSONInsideStrings(t *testing.T) {
 		`{"a":"` + strings.Repeat(`[`, 1000) + `","b":"has a space"}`: "",
 		`{"a":[{"id":"3"}]}`:                                          "",
 	} {
-		got := field.id(gjson.Parse(item))
+		got := field.readID(gjson.Parse(item))
 		if want == "" {
 			require.Nil(t, got, item)
 			continue
@@ -94,14 +94,14 @@ func TestField_decodesTimesAndLengths(t *testing.T) {
 		`{"s":"soon","iso":"2024-06-21T08:53:20.000Z"}`: &at,
 		`{"s":0}`: nil, `{"s":-5}`: nil, `{"s":1.5}`: nil, `{"s":99999999999999999}`: nil, `{"iso":"yesterday"}`: nil, `{"s":[]}`: nil, `{}`: nil,
 	} {
-		require.Equal(t, want, times.time(gjson.Parse(item), now), item)
+		require.Equal(t, want, times.readTime(gjson.Parse(item), now), item)
 	}
 	lengths := Field{{Path: "ms", Unit: "ms"}, {Path: "s"}}
 	for item, want := range map[string]*float64{
 		`{"ms":58250}`: new(58.25), `{"s":58}`: new(58.0), `{"s":"58.5"}`: new(58.5), `{"ms":"x","s":0}`: new(0.0),
 		`{"s":-1}`: nil, `{"s":1e300}`: nil, `{"s":"NaN"}`: nil, `{"s":"Inf"}`: nil, `{"s":true}`: nil, `{}`: nil,
 	} {
-		require.Equal(t, want, lengths.length(gjson.Parse(item)), item)
+		require.Equal(t, want, lengths.readLength(gjson.Parse(item)), item)
 	}
 }
 
@@ -117,11 +117,11 @@ func TestCall_reportsHiddenCounts(t *testing.T) {
 		`{"v":1,"l":2,"c":3}`: new(false), `{"v":1,"l":-1,"c":3}`: new(true), `{"v":1,"l":2}`: new(true), `{"v":1,"l":2,"c":3,"h":true}`: new(true),
 		`{"l":2}`: new(false), `{"l":-1}`: new(true), `{"v":1,"c":3,"h":false}`: new(false),
 	} {
-		r := call.result(gjson.Parse(item), time.Now())
+		r := call.videoResult(gjson.Parse(item), time.Now())
 		require.Equal(t, source.OK, r.Class, item)
 		require.Equal(t, want, r.Facts.HiddenStats, item)
 	}
-	r := call.result(gjson.Parse(`{"h":true,"x":1}`), time.Now())
+	r := call.videoResult(gjson.Parse(`{"h":true,"x":1}`), time.Now())
 	require.Equal(t, source.Temporary, r.Class, "an item without counts must have the class Temporary")
 }
 
@@ -204,7 +204,7 @@ func fuzzAccount(t *testing.T, call Call, body gjson.Result, now time.Time) {
 	t.Helper()
 	target := source.Target{Platform: call.Platform, Kind: call.Kind, ExternalID: "@mira.cooks", Handle: "mira.cooks"}
 	if items, err := findItems(body, call.Items, call.Unwrap); err == nil {
-		r := call.account(items, target, valuesOf(target))
+		r := call.accountResult(items, target, valuesOf(target))
 		require.Equal(t, r.Class == source.OK, r.Account != nil)
 		if r.Account != nil {
 			require.True(t, r.Account.ID != nil || r.Account.Username != nil)

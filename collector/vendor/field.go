@@ -157,9 +157,9 @@ func (f Field) check(p *problems, member, name string, allowed factNames) {
 	}
 }
 
-// value returns the value that an item (the JSON object of a video or account) has at the place that the alternative describes. The result
+// readValue returns the value that an item (the JSON object of a video or account) has at the place that the alternative describes. The result
 // ok is false if the value does not exist or is null.
-func (a Alternative) value(item gjson.Result) (v gjson.Result, ok bool) {
+func (a Alternative) readValue(item gjson.Result) (v gjson.Result, ok bool) {
 	v = item.Get(a.Path)
 	if a.Inside != "" && v.Type == gjson.String {
 		if fetch.CheckJSON([]byte(v.Str)) != nil {
@@ -170,8 +170,8 @@ func (a Alternative) value(item gjson.Result) (v gjson.Result, ok bool) {
 	return v, v.Exists() && v.Type != gjson.Null
 }
 
-// scalar returns the text of a JSON string, number or boolean. The result ok is false for any other JSON type.
-func scalar(v gjson.Result) (text string, ok bool) {
+// scalarText returns the text of a JSON string, number or boolean. The result ok is false for any other JSON type.
+func scalarText(v gjson.Result) (text string, ok bool) {
 	switch v.Type {
 	case gjson.String:
 		return v.Str, true
@@ -182,16 +182,16 @@ func scalar(v gjson.Result) (text string, ok bool) {
 	}
 }
 
-// count returns the count in an item, or nil if the item has no count. The result withheld is true if the platform hides the count. The
+// readCount returns the count in an item, or nil if the item has no count. The result withheld is true if the platform hides the count. The
 // result wrong is true if the value is not a whole number from 0 on.
-func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
+func (f Field) readCount(item gjson.Result) (n *int64, withheld, wrong bool) {
 	for _, a := range f {
-		v, ok := a.value(item)
+		v, ok := a.readValue(item)
 		isNull := v.Exists() && v.Type == gjson.Null
 		if !ok && (!isNull || !slices.Contains(a.Withheld, "null")) {
 			continue
 		}
-		text, ok := scalar(v)
+		text, ok := scalarText(v)
 		if isNull || ok && slices.Contains(a.Withheld, text) || a.HiddenIf != nil && a.HiddenIf.isTrue(item) {
 			return nil, true, false
 		}
@@ -200,7 +200,7 @@ func (f Field) count(item gjson.Result) (n *int64, withheld, wrong bool) {
 			return nil, false, true
 		}
 		if a.Minus != "" {
-			part, _, wrong := Field{{Path: a.Minus}}.count(item)
+			part, _, wrong := Field{{Path: a.Minus}}.readCount(item)
 			if wrong || part != nil && *part > parsed {
 				return nil, false, true
 			}
@@ -225,14 +225,14 @@ func isRounded(n int64) bool {
 	return false
 }
 
-// text returns the value of the first alternative that is a string or a number, as text. It returns nil if no alternative has such a value.
-func (f Field) text(item gjson.Result) *string {
+// readText returns the value of the first alternative that is a string or a number, as text. It returns nil if no alternative has such a value.
+func (f Field) readText(item gjson.Result) *string {
 	for _, a := range f {
-		v, ok := a.value(item)
+		v, ok := a.readValue(item)
 		if !ok || (v.Type != gjson.String && v.Type != gjson.Number) {
 			continue
 		}
-		text, _ := scalar(v)
+		text, _ := scalarText(v)
 		if a.Format != "" {
 			if text = parseID(text); text == "" {
 				continue
@@ -244,10 +244,10 @@ func (f Field) text(item gjson.Result) *string {
 	return nil
 }
 
-// id returns the id in an item, or nil if the item has no valid id.
-func (f Field) id(item gjson.Result) *string {
+// readID returns the id in an item, or nil if the item has no valid id.
+func (f Field) readID(item gjson.Result) *string {
 	for i, a := range f {
-		text := f[i : i+1].text(item)
+		text := f[i : i+1].readText(item)
 		if text == nil {
 			continue
 		}
@@ -286,19 +286,19 @@ func lastNumber(raw string) string {
 	return ""
 }
 
-// time returns the upload time in an item, from the first alternative with a valid time. It returns nil if no alternative has one, or if
+// readTime returns the upload time in an item, from the first alternative with a valid time. It returns nil if no alternative has one, or if
 // the time cannot be an upload time, such as a time in the future.
-func (f Field) time(item gjson.Result, now time.Time) *time.Time {
+func (f Field) readTime(item gjson.Result, now time.Time) *time.Time {
 	for _, a := range f {
-		v, ok := a.value(item)
+		v, ok := a.readValue(item)
 		if !ok {
 			continue
 		}
-		text, _ := scalar(v)
+		text, _ := scalarText(v)
 		if a.Unit == "rfc3339" {
 			for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05-0700"} {
 				if at, err := time.Parse(layout, text); err == nil {
-					return fetch.UploadTime(at, now)
+					return fetch.CheckUploadTime(at, now)
 				}
 			}
 			continue
@@ -307,22 +307,22 @@ func (f Field) time(item gjson.Result, now time.Time) *time.Time {
 		switch {
 		case !ok || n > 1<<48:
 		case a.Unit == "unix_ms":
-			return fetch.UploadTime(time.UnixMilli(n), now)
+			return fetch.CheckUploadTime(time.UnixMilli(n), now)
 		default:
-			return fetch.UploadTime(time.Unix(n, 0), now)
+			return fetch.CheckUploadTime(time.Unix(n, 0), now)
 		}
 	}
 	return nil
 }
 
-// length returns the first valid length in an item, in seconds, or nil if no length is valid.
-func (f Field) length(item gjson.Result) *float64 {
+// readLength returns the first valid length in an item, in seconds, or nil if no length is valid.
+func (f Field) readLength(item gjson.Result) *float64 {
 	for _, a := range f {
-		v, ok := a.value(item)
+		v, ok := a.readValue(item)
 		if !ok || (v.Type != gjson.String && v.Type != gjson.Number) {
 			continue
 		}
-		text, _ := scalar(v)
+		text, _ := scalarText(v)
 		seconds, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			continue
@@ -330,16 +330,16 @@ func (f Field) length(item gjson.Result) *float64 {
 		if a.Unit == "ms" {
 			seconds /= 1000
 		}
-		return fetch.Length(seconds)
+		return fetch.CheckLength(seconds)
 	}
 	return nil
 }
 
-// boolean returns the boolean in an item, or nil if no alternative has a boolean value. It returns true if any alternative is true.
-func (f Field) boolean(item gjson.Result) *bool {
+// readBoolean returns the boolean in an item, or nil if no alternative has a boolean value. It returns true if any alternative is true.
+func (f Field) readBoolean(item gjson.Result) *bool {
 	var result *bool
 	for _, a := range f {
-		v, ok := a.value(item)
+		v, ok := a.readValue(item)
 		if !ok {
 			continue
 		}
@@ -359,10 +359,10 @@ func (a Alternative) boolean(v gjson.Result) (yes, known bool) {
 	case a.OneOf != nil && v.IsArray():
 		return anyOf(v, a.isOneOf), true
 	case a.OneOf != nil:
-		_, known = scalar(v)
+		_, known = scalarText(v)
 		return a.isOneOf(v), known
 	default:
-		text, _ := scalar(v)
+		text, _ := scalarText(v)
 		switch strings.ToLower(text) {
 		case "true", "1":
 			return true, true
@@ -385,7 +385,7 @@ func anyOf(list gjson.Result, match func(gjson.Result) bool) (found bool) {
 
 // isOneOf returns true if the text of the JSON value v is in OneOf.
 func (a Alternative) isOneOf(v gjson.Result) bool {
-	text, ok := scalar(v)
+	text, ok := scalarText(v)
 	return ok && slices.Contains(a.OneOf, text)
 }
 
@@ -398,7 +398,7 @@ func (w When) isTrue(v gjson.Result) bool {
 	if w.OneOf == nil && w.Contains == nil {
 		return true
 	}
-	text, _ := scalar(found)
+	text, _ := scalarText(found)
 	if w.OneOf != nil && !slices.Contains(w.OneOf, text) {
 		return false
 	}

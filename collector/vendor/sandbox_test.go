@@ -223,7 +223,7 @@ func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t, name)
-			control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+			sendControl(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 			for i, category := range []sandbox.Category{sandbox.BecomesDeleted, sandbox.BecomesPrivate} {
 				id := world.Find(link.Instagram, category)
 				results, err := s.Fetch(t.Context(), []source.Target{instagram(id)}, source.NewCallBudget(nil))
@@ -234,7 +234,7 @@ func TestSource_classifiesUnavailableVideosOfSandbox(t *testing.T) {
 	}
 }
 
-func control(t *testing.T, base, path, text string) {
+func sendControl(t *testing.T, base, path, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, base+"/_control/"+path, strings.NewReader(text))
 	require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 				t.Parallel()
 				s, world, base := startSandbox(t, name)
 				targets, _ := categoryBatch(t, world, link.TikTok)
-				control(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
+				sendControl(t, base, "faults", `{"source":"vendor","fault":"`+fault+`","retry_after":30}`)
 				for range 2 {
 					_, err := s.Fetch(t.Context(), targets[:1], source.NewCallBudget(nil))
 					var f *source.Failure
@@ -272,7 +272,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			s, world, base := startSandbox(t, name)
 			targets, truths := categoryBatch(t, world, link.TikTok)
 			targets = targets[:1] // with only one video, each returned count must be a true count of this video
-			control(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
+			sendControl(t, base, "faults", `{"source":"vendor","fault":"hostile"}`)
 			for range hostileVariants {
 				results, err := s.Fetch(t.Context(), targets, source.NewCallBudget(nil))
 				var f *source.Failure

@@ -26,7 +26,7 @@ type recorder struct {
 	requests chan string
 }
 
-func record(t *testing.T, text string) recorder {
+func startRecorder(t *testing.T, text string) recorder {
 	t.Helper()
 	r := recorder{requests: make(chan string, 16)}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -67,7 +67,7 @@ func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			web := record(t, "{}")
+			web := startRecorder(t, "{}")
 			s := newSource(t, name, web.base, nil)
 			_, _ = s.Fetch(t.Context(), tt.batch, source.NewCallBudget(s.Plan(tt.batch)[0]))
 			require.Equal(t, tt.want, <-web.requests)
@@ -76,7 +76,7 @@ func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 	}
 	t.Run("requests an Instagram post by shortcode", func(t *testing.T) {
 		t.Parallel()
-		web := record(t, body(t, "ensembledata_instagram/ok"))
+		web := startRecorder(t, body(t, "ensembledata_instagram/ok"))
 		s := newSource(t, "ensembledata", web.base+"/apis/", nil)
 		results, err := s.Fetch(t.Context(), []source.Target{instagram(reel), instagram(reel)}, source.NewCallBudget(nil))
 		require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestSource_sendsVideoRequestsInFormatOfEachVendor(t *testing.T) {
 
 func TestSource_fetchesVideosFromAVendorThatTheOperatorDescribed(t *testing.T) {
 	t.Parallel()
-	web := record(t, body(t, "newcomer/ok"))
+	web := startRecorder(t, body(t, "newcomer/ok"))
 	s := newSource(t, "testdata/newcomer/vendor.json", web.base, nil)
 	require.Equal(t, "vendor:newcomer", s.Name())
 	batch := []source.Target{tiktok(train, "rails_rain"), tiktok(pancakes, "mira.cooks"), tiktok("7000000000000000000", "")}
@@ -146,7 +146,7 @@ func TestSource_servesOnlyTargetsThatACallCanRequest(t *testing.T) {
 	_, ok = creators.Serves(noLink)
 	require.False(t, ok, "the vendor's call must not be possible without a link")
 
-	web := record(t, "{}")
+	web := startRecorder(t, "{}")
 	results, err := newSource(t, "scrapecreators", web.base, nil).Fetch(t.Context(), []source.Target{noLink, account, {}}, source.NewCallBudget(nil))
 	require.NoError(t, err)
 	for _, r := range results {
@@ -281,7 +281,7 @@ func TestSource_usesConcurrencyAndTimeoutOfDescription(t *testing.T) {
 
 func TestSource_returnsErrorOfCancelledContext(t *testing.T) {
 	t.Parallel()
-	web := record(t, "{}")
+	web := startRecorder(t, "{}")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := newSource(t, "ensembledata", web.base, nil).Fetch(ctx, []source.Target{tiktok(train, "")}, source.NewCallBudget(nil))

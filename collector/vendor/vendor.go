@@ -311,8 +311,8 @@ func (s *Source) classify(res *fetch.Response) (body gjson.Result, class, detail
 	return body, class, detail
 }
 
-// failure returns the *source.Failure for an answer that concerns all targets, such as a rate limit.
-func (s *Source) failure(res *fetch.Response, body gjson.Result, class source.Class, detail string) *source.Failure {
+// sourceFailure returns the *source.Failure for an answer that concerns all targets, such as a rate limit.
+func (s *Source) sourceFailure(res *fetch.Response, body gjson.Result, class source.Class, detail string) *source.Failure {
 	now := s.now()
 	f := &source.Failure{Class: class, Detail: detail, RetryAt: fetch.RetryAfter(res.Header, now)}
 	_, f.OfSource = s.config.classOf(res.Status, body)
@@ -349,5 +349,5 @@ func (s *Source) parseResults(res *fetch.Response, callIndex int, ids []string) 
 	case slices.Contains(targetClasses, class):
 		return map[string]source.Result{ids[0]: {Class: class, Detail: detail}}, nil
 	}
-	return nil, s.failure(res, body, class, detail)
+	return nil, s.sourceFailure(res, body, class, detail)
 }

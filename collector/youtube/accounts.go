@@ -34,7 +34,7 @@ func accountOf(t source.Target) (account, bool) {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
 	}
 	value, ok := strings.CutPrefix(t.ExternalID, "@")
-	if !ok || fetch.Handle(&value) == nil {
+	if !ok || fetch.ParseHandle(&value) == nil {
 		return account{}, false
 	}
 	handle, user := name{"forHandle", "@" + value}, name{"forUsername", value}
@@ -57,9 +57,9 @@ func linkPath(link string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// accountBatch returns how many accounts like t one call of Fetch may request, and false if t is not a valid account. An account whose
+// accountBatchSize returns how many accounts like t one call of Fetch may request, and false if t is not a valid account. An account whose
 // uploads need several pages is fetched alone, because a batch of many such accounts would take minutes.
-func accountBatch(t source.Target) (int, bool) {
+func accountBatchSize(t source.Target) (int, bool) {
 	if t.ExternalID == "" {
 		return batchSize, true
 	}
@@ -276,8 +276,8 @@ func decodeChannel(raw []byte, id string) source.Result {
 		return source.Result{Class: source.Temporary, Detail: "the item has a count that is not a whole number"}
 	}
 	f := &source.AccountFacts{
-		ID: &id, Name: fetch.Name(c.Snippet.Title), Bio: fetch.Name(c.Snippet.Description), Private: new(bool),
-		Username: fetch.Handle(c.Snippet.CustomURL),
+		ID: &id, Name: fetch.CleanName(c.Snippet.Title), Bio: fetch.CleanName(c.Snippet.Description), Private: new(bool),
+		Username: fetch.ParseHandle(c.Snippet.CustomURL),
 	}
 	if f.Username == nil {
 		f.Username = &id // old channels have no handle, so the channel id is used instead

@@ -82,7 +82,7 @@ func (s *Source) fetchHandles(ctx context.Context, budget *source.CallBudget, id
 		if json.Unmarshal(raw, &item) != nil || item.ID == "" || item.Snippet == nil {
 			continue
 		}
-		if handle := fetch.Handle(item.Snippet.CustomURL); handle != nil {
+		if handle := fetch.ParseHandle(item.Snippet.CustomURL); handle != nil {
 			handles[string(item.ID)] = *handle
 		} else {
 			// An old channel has no handle, so its id is used instead. The id is not converted to lower case, because ids are

@@ -7,7 +7,7 @@ import (
 )
 
 // These are the two formats of durations in YouTube's answers. The expressions limit the number of digits, so that no number overflows.
-// fetch.Length refuses lengths that are too large.
+// fetch.CheckLength refuses lengths that are too large.
 var (
 	isoDuration   = regexp.MustCompile(`^P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?$`)
 	protoDuration = regexp.MustCompile(`^(\d{1,12}(?:\.\d{1,9})?)s$`)

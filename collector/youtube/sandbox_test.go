@@ -107,7 +107,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 			target(world.Find(link.YouTube, sandbox.BecomesDeleted), true), target(world.Find(link.YouTube, sandbox.BecomesPrivate), true),
 			target(world.Find(link.YouTube, sandbox.Normal), true),
 		}
-		control(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
+		sendControl(t, base, "clock", `{"now":"2028-01-01T00:00:00Z"}`)
 		for _, plan := range s.Plan(batch) {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
 			require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 	})
 }
 
-func control(t *testing.T, base, path, text string) {
+func sendControl(t *testing.T, base, path, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, base+"/_control/"+path, strings.NewReader(text))
 	require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 			t.Parallel()
 			s, world, base := startSandbox(t)
 			batch, _ := categoryBatch(t, world, true)
-			control(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
+			sendControl(t, base, "faults", `{"source":"youtube","fault":`+tt.fault+`}`)
 			for _, plan := range s.Plan(batch) {
 				for range 2 {
 					_, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
@@ -167,7 +167,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 		s, world, base := startSandbox(t)
 		batch, truths := categoryBatch(t, world, false)
 		batch = batch[:1] // with only one video, each returned count must be a true count of this video
-		control(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
+		sendControl(t, base, "faults", `{"source":"youtube","fault":"hostile"}`)
 		for range hostileVariants {
 			results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(s.Plan(batch)[1]))
 			var f *source.Failure

@@ -115,7 +115,7 @@ func decodeUploads(body []byte, now time.Time) (uploads, error) {
 		if err != nil {
 			continue
 		}
-		if uploaded := fetch.UploadTime(at, now); uploaded != nil {
+		if uploaded := fetch.CheckUploadTime(at, now); uploaded != nil {
 			id := string(item.ContentDetails.VideoID)
 			instant := store.InstantOf(*uploaded)
 			page.videos = append(page.videos, ingest.FoundVideo{ID: id, Link: "https://www.youtube.com/watch?v=" + id, UploadedAt: &instant})

@@ -167,9 +167,9 @@ func decodeVideo(raw []byte, now time.Time) source.Result {
 // other members.
 func (v video) setDetails(f *source.Facts, now time.Time) {
 	if s := v.Snippet; s != nil {
-		f.Title = fetch.Text(s.Title)
-		f.AccountName = fetch.Name(s.ChannelTitle)
-		f.ThumbnailURL = thumbnail(s.Thumbnails)
+		f.Title = fetch.CleanText(s.Title)
+		f.AccountName = fetch.CleanName(s.ChannelTitle)
+		f.ThumbnailURL = thumbnailURL(s.Thumbnails)
 		if s.ChannelID != "" {
 			id := string(s.ChannelID)
 			f.AccountID = &id
@@ -179,18 +179,18 @@ func (v video) setDetails(f *source.Facts, now time.Time) {
 				continue
 			}
 			if at, err := time.Parse(time.RFC3339, *published); err == nil {
-				f.UploadedAt = fetch.UploadTime(at, now)
+				f.UploadedAt = fetch.CheckUploadTime(at, now)
 			}
 		}
 	}
 	if d := v.ContentDetails; d != nil {
 		if d.Duration != nil {
 			if seconds, ok := parseDuration(*d.Duration); ok {
-				f.LengthSeconds = fetch.Length(seconds)
+				f.LengthSeconds = fetch.CheckLength(seconds)
 			}
 		}
 		if ms := d.DurationMillis.Value(); ms != nil && f.LengthSeconds == nil {
-			f.LengthSeconds = fetch.Length(float64(*ms) / 1000)
+			f.LengthSeconds = fetch.CheckLength(float64(*ms) / 1000)
 		}
 		if d.ContentRating != nil {
 			restricted := d.ContentRating.YouTube != nil && *d.ContentRating.YouTube == "ytAgeRestricted"
@@ -199,9 +199,9 @@ func (v video) setDetails(f *source.Facts, now time.Time) {
 	}
 }
 
-// thumbnail returns the URL of a video's thumbnail with 320 by 180 pixels or, if it is missing, of the smaller thumbnail. It returns nil if
+// thumbnailURL returns the URL of a video's thumbnail with 320 by 180 pixels or, if it is missing, of the smaller thumbnail. It returns nil if
 // the JSON has neither or is malformed.
-func thumbnail(raw json.RawMessage) *string {
+func thumbnailURL(raw json.RawMessage) *string {
 	type picture struct {
 		URL fetch.OptionalLink `json:"url"`
 	}

@@ -167,7 +167,7 @@ func (s *Source) Serves(t source.Target) (int, bool) {
 	case t.Platform != link.YouTube:
 		return 0, false
 	case t.Kind == source.KindAccount:
-		return accountBatch(t)
+		return accountBatchSize(t)
 	case t.Kind == source.KindVideo && (t.ExternalID == "" || videoID.MatchString(t.ExternalID)):
 		return batchSize, true
 	}

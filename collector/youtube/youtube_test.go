@@ -492,11 +492,11 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	}
 	s, err := youtube.New(youtube.Options{APIKey: "k", Client: client, Now: time.Now})
 	require.NoError(t, err)
-	_, err = s.Fetch(canceled(t), []source.Target{target(train, false)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
+	_, err = s.Fetch(canceledContext(t), []source.Target{target(train, false)}, source.NewCallBudget([]source.Call{{Bucket: youtube.BudgetStats, Units: 1}}))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func canceled(t *testing.T) context.Context {
+func canceledContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
