@@ -134,14 +134,14 @@ func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 		spends func(*source.CallBudget) error
 		used   int64
 	}{
-		"two requests":                            {spendCalls(2, nil), 2},
-		"two requests, then a failure":            {spendCalls(2, failure), 2},
-		"no request before the failure":           {spendCalls(0, failure), 0},
-		"the call is cancelled after one request": {spendCalls(1, context.Canceled), 1},
-		"more requests than reserved units":       {spendCalls(999, nil), 101},
-		"spent units are not reported":            {func(*source.CallBudget) error { return failure }, 101},
-		"more units reported than reserved":       {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
-		"a negative number of units reported":     {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
+		"the call sends two requests":                             {spendCalls(2, nil), 2},
+		"the call fails after two requests":                       {spendCalls(2, failure), 2},
+		"the call fails before it sends a request":                {spendCalls(0, failure), 0},
+		"the call is cancelled after one request":                 {spendCalls(1, context.Canceled), 1},
+		"the call sends more requests than it has reserved units": {spendCalls(999, nil), 101},
+		"the source does not report the spent units":              {func(*source.CallBudget) error { return failure }, 101},
+		"the source reports more units than were reserved":        {func(budget *source.CallBudget) error { budget.SetSpent("calls", 500); return nil }, 101},
+		"the source reports a negative number of units":           {func(budget *source.CallBudget) error { budget.SetSpent("calls", -500); return nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +225,8 @@ func TestBudget_targetThatWaitsForUnitsIsFetchedTheNextDay(t *testing.T) {
 func TestBudget_callLargerThanTheWholeBudgetIsReduced(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, got int64 }{
-		"the whole budget, because no unit is spent": {0, 300}, "the remaining two thirds of the budget": {100, 200}, "the remaining half of the budget": {150, 150}, "nothing, because less than half of the budget remains": {151, 0},
+		"the call gets the whole budget, because no unit is spent": {0, 300}, "the call gets the remaining two thirds of the budget": {100, 200},
+		"the call gets the remaining half of the budget": {150, 150}, "the call gets no units, because less than half of the budget remains": {151, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -313,7 +314,7 @@ func TestPause_isNotEndedByACallThatBeganBeforeThePause(t *testing.T) {
 		}
 		pause(-time.Minute)
 		b.spends = func(budget *source.CallBudget) error {
-			pause(time.Hour) // pauses the source as if another call was rate limited during this call
+			pause(time.Hour) // the source is paused as if another call was rate limited during this call
 			return spendCalls(2, nil)(budget)
 		}
 		require.True(t, b.claimAndFetch())

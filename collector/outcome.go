@@ -34,7 +34,7 @@ var refusalRules = map[source.Class]struct {
 	source.Gone:        {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
 	source.Missing:     {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
 	source.OtherOwner:  {queue.StateGone, schedule.GoneWaits, schedule.GoneConfirmed, queue.StateGone},
-	source.Unconfirmed: {"unconfirmed", schedule.GoneWaits, 1, queue.StateActive}, // not gone, because the video may exist under another handle
+	source.Unconfirmed: {"unconfirmed", schedule.GoneWaits, 1, queue.StateActive}, // the state is not gone, because the video may exist under another handle
 	source.Private:     {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
 	source.Restricted:  {"refused", schedule.RefusedWaits, schedule.RefusedParked, queue.StateParked},
 }

@@ -25,7 +25,7 @@ import (
 // scriptedSource is a source of TikTok videos. Its function answer decides which calls fail.
 type scriptedSource struct {
 	batch  int
-	answer func(batch []source.Target) error // returns the error of the call for a batch, or nil if the call succeeds; answer may also panic
+	answer func(batch []source.Target) error // function that returns the error of the call for a batch, or nil if the call succeeds; the function may also panic
 
 	mu    sync.Mutex
 	calls [][]string // requested video ids of each call
@@ -258,7 +258,7 @@ func TestRefusals_ofDifferentTargetsPauseTheSource(t *testing.T) {
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				s := newRefusalTest(t, db, 1, 5)
 				s.answer = func([]source.Target) error { return &source.Failure{Class: class, Detail: "refused"} }
-				other := s.newCollector() // a second collector, which reads the refusals of the first collector from the database
+				other := s.newCollector() // fetch with a second collector, which reads the refusals of the first collector from the database
 				for i := range calls {
 					require.Empty(t, s.pauseClass(), "after %d calls", i)
 					s.makeDue(s.ids[i])
@@ -392,7 +392,7 @@ func TestCallWithoutAnswer_otherTargetsOfTheBatchAreFetchedLater(t *testing.T) {
 	require.Equal(t, s.otherIDs(bad), s.fetchedVideos())
 }
 
-func TestSafely_returnsAPanicAsAnError(t *testing.T) {
+func TestRunSafely_returnsAPanicAsAnError(t *testing.T) {
 	t.Parallel()
 	s := newRefusalTest(t, storetest.New(t, "sqlite"), 1, 1)
 	err := s.runSafely(t.Context(), func() error { panic("broken") })

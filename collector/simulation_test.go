@@ -374,7 +374,7 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 	for day := range days {
 		switch day {
 		case shortFrom:
-			clear(s.units) // count from zero, because Instagram's limit is smaller from this day on
+			clear(s.units) // the units are counted from zero, because Instagram's limit is smaller from this day on
 			c = s.newCollector(shortBudgets)
 		case shortTo:
 			c = s.newCollector(ampleBudgets)

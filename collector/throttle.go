@@ -116,10 +116,9 @@ func (c *Collector) groupNeeds(demand []queue.Demand, now time.Time) []schedule.
 	return needs
 }
 
-// fetchCosts returns what it costs to fetch one target like sample. There are several ways to fetch it: each list of calls that Source.Plan
-// returns is one way. The result has one cost for each way, in the order in which the ways are tried. A cost maps the key of a budget to
-// the units that one target takes from this budget.
-// All targets of a full batch share the units of a call evenly.
+// fetchCosts returns what it costs to fetch one target like sample. The result has one cost for each plan of the sources (Source.Plan), in
+// the order in which the plans are tried. A cost maps the key of a budget to the units that one target takes from this budget. All targets of
+// a full batch share the units of a call evenly.
 func (c *Collector) fetchCosts(sample source.Target, details bool) []map[string]float64 {
 	sample.NeedDetails, sample.Depth = details, 0
 	var costs []map[string]float64

@@ -169,9 +169,9 @@ func accountPath(t source.Target) string {
 	return ""
 }
 
-// Plan returns the number of calls to reserve for a batch. A video needs one call for its counts, one for the handle of its page if the
-// collector does not know all details of the video yet, and one for insights if pages of the operator are configured. An account needs one
-// call for the profile and the calls for its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
+// Plan returns the number of calls to reserve for a batch. A video needs one call for its counts, one for the handle of its page if
+// t.NeedDetails is true, and one for insights if pages of the operator are configured. An account needs one call for the profile and the
+// calls for its two lists of videos. Plan returns nil while calls must be delayed because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	calls := 0
 	for _, t := range batch {

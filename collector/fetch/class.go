@@ -12,12 +12,12 @@ import (
 // MaxRetryAfter is the longest wait that is accepted from a Retry-After header. A longer wait is probably a mistake of the server.
 const MaxRetryAfter = 24 * time.Hour
 
-// ClassOf returns the class of an answer by its HTTP status. It is for answers whose class is not decided by an error code of the platform.
-// ClassOf never returns a class that concerns one target only, such as Gone, because a 404 can also mean a wrong base URL. If ClassOf returns
-// AuthFailed, the credential can still be valid; see MeansRefusedCredential.
+// ClassOf returns the class of an answer by its HTTP status. Use it if the answer has no error code that gives the class. ClassOf never
+// returns a class that concerns only one target, such as Gone, because a 404 can also mean a wrong base URL. If it returns AuthFailed, the
+// credential can still be valid; see MeansRefusedCredential.
 //
-// The parameter isJSON is true if the body is JSON, which shows that the platform itself answered. An HTML page usually comes from a proxy,
-// a load balancer or a login portal. A 403 or 404 without JSON therefore gets the class Temporary.
+// The parameter isJSON is true if the body is JSON. A 403 or 404 without JSON gets the class Temporary, because it usually comes from a proxy
+// or a load balancer, and not from the platform.
 func ClassOf(status int, isJSON bool) source.Class {
 	switch {
 	case status >= 200 && status < 300 && isJSON:

@@ -267,7 +267,7 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 		f.Detail += ": " + jsonErr.Error()
 	default:
 		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // if the body has an unknown format, it stays empty, and the HTTP status gives the class
+		_ = json.Unmarshal(res.Body, &body) // if the body has an unknown format, the decoded error stays empty, and the HTTP status gives the class
 		e := body.Error
 		if e.Code != 0 {
 			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Code, e.Subcode, e.Message), ": "), secrets...)

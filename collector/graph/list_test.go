@@ -10,7 +10,7 @@ import (
 	"github.com/reeltally/reeltally/collector/graph"
 )
 
-func TestList_After_returnsCursorOfNextPage(t *testing.T) {
+func TestList_NextCursor_returnsCursorOfNextPage(t *testing.T) {
 	t.Parallel()
 	const cursors, next = `"cursors":{"before":"a","after":"X"}`, `,"next":"https://graph.facebook.com/v25.0/1/videos?after=X"`
 	for list, want := range map[string]struct{ topLevel, nested string }{

@@ -76,7 +76,7 @@ func (r usageReport) pauseLength() time.Duration {
 	return defaultPause
 }
 
-// usage stores until when calls are delayed or stopped because of Meta's limits.
+// usage has the times until which calls are delayed or stopped because of Meta's limits.
 type usage struct {
 	mu          sync.Mutex
 	delayed     time.Time // calls are delayed until this time
@@ -84,7 +84,7 @@ type usage struct {
 	stopPercent float64   // the reported percentage that caused the stop
 }
 
-// recordReport sets until when calls are delayed or stopped, according to the usage that an answer reported.
+// recordReport sets the times until which calls are delayed or stopped, according to the usage that an answer reported.
 func (u *usage) recordReport(r usageReport, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -114,10 +114,10 @@ func (s *Source) OwnAccountsOnly() bool { return true }
 // gets only targets of the same group.
 func (s *Source) Group(t source.Target) string { return accountOf(t, "") }
 
-// Plan returns the number of calls to reserve for a batch. A batch of videos needs one call for the operator's account, one for each
-// account of the videos, and one for the insights of each video. An old video needs more calls than reserved, because the list of its
-// account is requested page by page until the video is found. An account needs as many calls as its list can have pages. Plan returns nil
-// while calls must be delayed because of Meta's limit.
+// Plan returns the number of calls to reserve for a batch. A batch of videos needs one call for the operator's account, one for each account
+// of the videos, and one for the insights of each video. An old video can need more calls than are reserved, because the list of its account
+// is requested page by page until the video is found. An account needs as many calls as its list can have pages. Plan returns nil while calls
+// must be delayed because of Meta's limit.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if len(batch) > 0 && batch[0].Kind == source.KindAccount {
 		calls := 0

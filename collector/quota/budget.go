@@ -59,7 +59,7 @@ func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, bat
 			pause = longest
 		}
 	}
-	if pause == nil { // no plan was returned: the source delays its calls to spread them over the window
+	if pause == nil { // Plan has returned no plan, because the source spreads its calls over the window
 		pause = spentFailure(now.Add(schedule.Jitter(time.Second)))
 	}
 	return nil, pause, nil
@@ -99,7 +99,7 @@ func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call
 	if b.Limit > 0 && units > b.Limit {
 		units, least = b.Limit, (b.Limit+1)/2
 	}
-	for range 3 { // retried because other collectors reserve and return units at the same time
+	for range 3 { // three attempts, because other collectors reserve and return units at the same time
 		if ok, err := q.queue.ReserveQuota(ctx, key, window, units, b.Limit); err != nil {
 			return r, nil, err
 		} else if ok {

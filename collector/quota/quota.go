@@ -180,7 +180,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source, t source.Target) (so
 
 // state contains the recorded pauses and refusals of all sources and budgets.
 type state struct {
-	pauses   map[string]queue.Pause // by key of the source or budget (see BudgetKey); an ended pause stays until the next successful answer of the source
+	pauses   map[string]queue.Pause // the pauses by key of the source or budget (see BudgetKey); an ended pause stays until the next successful answer of the source
 	refusals []queue.Refusals
 }
 

@@ -79,7 +79,7 @@ func (s *Sandbox) putFault(r *http.Request) reply {
 	}
 	set := rule{Source: source, Fault: in.Fault, RetryAfter: in.RetryAfter, IDs: in.IDs, Status: in.Status, Body: in.Body}
 	if given := len(in.IDs) > 0 || in.Status != 0 || in.Body != nil; given != (in.Fault == faultRefused) {
-		return problemReply(http.StatusBadRequest, "the members ids, status and body are for the fault \"refused\" only")
+		return problemReply(http.StatusBadRequest, "the members ids, status and body are allowed only for the fault \"refused\"")
 	}
 	if in.Fault == faultRefused && (len(in.IDs) == 0 || in.Status < 400 || in.Status > 599 || in.Body == nil) {
 		return problemReply(http.StatusBadRequest, fmt.Sprintf("the fault \"refused\" needs the members ids and body, and a status from 400 to 599, not %d", in.Status))

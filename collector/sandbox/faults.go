@@ -92,8 +92,8 @@ func (f *faults) listRules() []rule {
 }
 
 // takeRule returns the rule to apply to a call: the rule for the platform, else the rule for the source, else the rule for all sources. The
-// result ok is false if no rule applies. takeRule increases the field Used of the rule by 1, and deletes the rule if it has now been applied
-// as many times as the field Count says. The result earlier is the number of calls to which the rule was applied before.
+// result ok is false if no rule applies. takeRule counts the call in the rule's field Used, and deletes the rule after Count calls. The
+// result earlier is the number of earlier calls to which the rule was applied.
 func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlier int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,7 +191,7 @@ func rewriteJSON(value any, change func(key string, value any) any) any {
 		switch v := value.(type) {
 		case object:
 			out := make(object, len(v))
-			for _, name := range slices.Sorted(maps.Keys(v)) { // sorted, so that the function change is always called in the same order
+			for _, name := range slices.Sorted(maps.Keys(v)) { // the keys are sorted, so that the function change is always called in the same order
 				if changed := walk(name, v[name]); changed != (drop{}) {
 					out[name] = changed
 				}

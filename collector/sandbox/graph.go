@@ -115,10 +115,10 @@ func (n graphNode) selectFields(fields []graphField) (object, *reply) {
 	return out, nil
 }
 
-// graphPage returns one page of the list of the given ids. It begins at cursor and has at most limit entries. Each entry has the requested
-// fields of the object that the function node returns. The parameter listURL is the URL of the list without the cursor, or "" for a list
-// inside another object. The function shown may be nil. Otherwise, graphPage removes the entries for which shown returns false. The page
-// can then be short or empty although more pages follow.
+// graphPage returns one page of the list of the given ids. The page begins at cursor and has at most limit entries. The function node returns
+// the object of an entry, and fields are the requested fields of this object. The parameter listURL is the URL of the list without the
+// cursor, or "" for a list inside another object. If the function shown is not nil, graphPage removes the entries for which it returns false.
+// The page can then be short or empty although more pages follow.
 func graphPage(ids []string, limit, cursor, listURL string, fields []graphField, shown func(id string) bool, node func(id string) graphNode) (object, *reply) {
 	size := 25
 	if limit != "" {

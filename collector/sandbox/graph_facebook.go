@@ -120,7 +120,7 @@ func (s *Sandbox) isReel(id string) bool {
 
 // facebookVideoNode returns a video as a node of the Graph API. If the creator hides the reactions, the node has no likes.
 func (s *Sandbox) facebookVideoNode(c *call, id string) graphNode {
-	t, _ := s.world.Video(link.Facebook, id, c.now) // always found, because the caller has checked the id
+	t, _ := s.world.Video(link.Facebook, id, c.now) // the video is always found, because the caller has checked the id
 	permalink := "/" + t.Account.Handle + "/videos/" + id + "/"
 	if s.isReel(id) {
 		permalink = "/reel/" + id + "/"

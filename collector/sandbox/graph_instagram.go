@@ -121,7 +121,7 @@ func (s *Sandbox) instagramUserNode(c *call, i identity, discovered bool) graphN
 // instagramMediaNode returns a post as a node of the Graph API. If the parameter discovered is true, the node has the views but no hidden
 // likes. Otherwise it has the hidden likes but no views.
 func (s *Sandbox) instagramMediaNode(c *call, code string, discovered bool) graphNode {
-	t, _ := s.world.Video(link.Instagram, code, c.now) // always found, because the caller has checked the code
+	t, _ := s.world.Video(link.Instagram, code, c.now) // the post is always found, because the caller has checked the code
 	n := graphNode{kind: "ShadowIGMedia", fields: object{
 		"id": s.world.instagramMediaID(code), "shortcode": code, "caption": t.Title, "comments_count": *t.Comments, "like_count": absent{},
 		"media_type": "VIDEO", "media_product_type": "REELS", "permalink": t.Link, "username": t.Account.Handle,
@@ -155,7 +155,7 @@ var metricName = regexp.MustCompile(`^[a-z_]+$`)
 // requested metrics, separated by commas.
 func (s *Sandbox) serveInstagramInsights(c *call, id, code, metrics string) reply {
 	t, _ := s.world.Video(link.Instagram, code, c.now)
-	shares, saved := t.Views/200, t.Views/150 // derived from the views, because World generates no shares and bookmarks for Instagram
+	shares, saved := t.Views/200, t.Views/150 // the values are derived from the views, because World generates no shares and bookmarks for Instagram
 	likes := int64(0)
 	if t.Likes != nil {
 		likes = *t.Likes

@@ -13,7 +13,7 @@ type handleRef struct {
 	handle   string // the handle in lower case, without "@"
 }
 
-// handleOwner is the account that has a handle after renames.
+// handleOwner says which account has a handle that was part of a rename.
 type handleOwner struct {
 	number uint32 // the number of the account that has the handle
 	unused bool   // true if no account has the handle

@@ -166,7 +166,7 @@ func (s *Sandbox) serveShortLink(w http.ResponseWriter, r *http.Request) {
 		case err != nil && !knownHost(host):
 			return markRefused(htmlReply(http.StatusNotFound, "The sandbox does not simulate this host"))
 		case err != nil || l.Kind != link.Short || l.Platform == link.YouTube:
-			return htmlReply(http.StatusOK, "A page of "+host) // the page to which a short link redirects, such as a video
+			return htmlReply(http.StatusOK, "A page of "+host) // the request is for a page to which a short link redirects, such as the page of a video
 		}
 		return redirectReply(l, s.shortLinkTarget(l.Platform, l.ID))
 	})

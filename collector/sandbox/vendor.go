@@ -36,7 +36,7 @@ func (s *Sandbox) linkedVideo(p link.Platform, raw string) (id string, err error
 	if err != nil || l.Platform != p || l.Kind != link.Video {
 		return "", errLink
 	}
-	s.world.AssignAuthor(p, l.ID, l.Handle) // changes nothing if the link contains no account
+	s.world.AssignAuthor(p, l.ID, l.Handle) // AssignAuthor changes nothing if the link contains no account
 	return l.ID, nil
 }
 

@@ -9,15 +9,15 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// creatorsMethod describes one path of ScrapeCreators' API. A request must have at least one of the parameters in oneOf.
-type creatorsMethod struct {
+// scrapeCreatorsMethod describes one path of ScrapeCreators' API. A request must have at least one of the parameters in oneOf.
+type scrapeCreatorsMethod struct {
 	platform link.Platform
 	oneOf    []string
 	answer   func(*Sandbox, *call, url.Values) reply
 }
 
-// creatorsMethods has the methods of ScrapeCreators' API by path.
-var creatorsMethods = map[string]creatorsMethod{
+// scrapeCreatorsMethods has the methods of ScrapeCreators' API by path.
+var scrapeCreatorsMethods = map[string]scrapeCreatorsMethod{
 	"v2/tiktok/video":           {link.TikTok, []string{"url"}, (*Sandbox).serveScrapeCreatorsTikTokVideo},
 	"v1/tiktok/profile":         {link.TikTok, []string{"handle"}, (*Sandbox).serveScrapeCreatorsTikTokProfile},
 	"v3/tiktok/profile/videos":  {link.TikTok, []string{"handle"}, (*Sandbox).serveScrapeCreatorsTikTokVideos},
@@ -31,16 +31,16 @@ var creatorsMethods = map[string]creatorsMethod{
 }
 
 const (
-	// creatorsPage is the number of entries on a page of a list.
-	creatorsPage = 10
-	// creatorsShort is the number of entries on a page of a TikTok list. It is smaller than the usual 10, so that tests cover short pages
+	// scrapeCreatorsPageSize is the number of entries on a page of a list.
+	scrapeCreatorsPageSize = 10
+	// scrapeCreatorsShortPageSize is the number of entries on a page of a TikTok list. It is smaller than the usual 10, so that tests cover short pages
 	// that are not the last page.
-	creatorsShort = 9
+	scrapeCreatorsShortPageSize = 9
 )
 
-// serveScrapeCreators answers the paths in creatorsMethods as ScrapeCreators does.
+// serveScrapeCreators answers the paths in scrapeCreatorsMethods as ScrapeCreators does.
 func (s *Sandbox) serveScrapeCreators(w http.ResponseWriter, c *call, path string) {
-	m, known := creatorsMethods[path]
+	m, known := scrapeCreatorsMethods[path]
 	if m.platform != link.YouTube { // "youtube" is the name of YouTube's own API in the call log, so a vendor's call must not use it
 		c.platform = string(m.platform)
 	}
@@ -195,7 +195,7 @@ func (s *Sandbox) serveScrapeCreatorsTikTokVideos(c *call, q url.Values) reply {
 	if bad := scrapeCreatorsAccountError(t, ok, true); bad != nil {
 		return *bad
 	}
-	ids, next := listPart(s.world.listedVideos(t.self, c.now), parseNumber(q.Get("max_cursor")), creatorsShort)
+	ids, next := listPart(s.world.listedVideos(t.self, c.now), parseNumber(q.Get("max_cursor")), scrapeCreatorsShortPageSize)
 	more := 0
 	if next > 0 {
 		more = 1
@@ -226,7 +226,7 @@ func (s *Sandbox) serveScrapeCreatorsInstagramReels(c *call, q url.Values) reply
 	if bad := scrapeCreatorsAccountError(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := listPart(s.world.listedVideos(i, c.now), parseNumber(q.Get("max_id")), creatorsPage)
+	ids, next := listPart(s.world.listedVideos(i, c.now), parseNumber(q.Get("max_id")), scrapeCreatorsPageSize)
 	paging := object{"more_available": next > 0}
 	if next > 0 {
 		paging["max_id"] = strconv.Itoa(next)
@@ -258,7 +258,7 @@ func (s *Sandbox) serveScrapeCreatorsFacebookReels(c *call, q url.Values) reply 
 	if bad := scrapeCreatorsAccountError(t, true, true); bad != nil {
 		return *bad
 	}
-	ids, next := listPart(s.world.listedVideos(i, c.now), parseNumber(q.Get("cursor")), creatorsPage)
+	ids, next := listPart(s.world.listedVideos(i, c.now), parseNumber(q.Get("cursor")), scrapeCreatorsPageSize)
 	members := object{"reels": s.encodeVideos(c, link.Facebook, ids, facebookReel)}
 	if next > 0 {
 		members["cursor"] = strconv.Itoa(next)

@@ -191,10 +191,10 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 	return t, true
 }
 
-// HistoryTruth returns the counts of a video at the end of each UTC day. The parameters first and last are times in the first and in the
-// last of these days. The point of the last day has the counts at the time last. Days before the upload are left out, and so are days at
-// whose end the video is private or deleted. If the id does not contain the upload time, HistoryTruth uses the upload time that Video
-// returns for the time last. It returns nil if the id is not valid.
+// HistoryTruth returns the counts of a video at the end of each UTC day. The parameter first is a time on the first of these days, and last
+// is a time on the last day. The last point has the counts at the time last. A day without a point is before the upload, or the video was
+// private or deleted at its end. If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for the
+// time last. HistoryTruth returns nil if the id is not valid.
 func (w *World) HistoryTruth(p link.Platform, id string, first, last time.Time) []Point {
 	v, ok := w.fixedVideoData(p, id, last)
 	if !ok {

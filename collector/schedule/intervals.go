@@ -39,7 +39,7 @@ var tierLanes = map[string]queue.Lane{"limited": queue.LaneFree, "basic": queue.
 // interval that is shorter than MinInterval or longer than MaxInterval.
 func ParseIntervals(ofTiers map[string]time.Duration) (Intervals, error) {
 	out := Intervals{}
-	for _, tier := range slices.Sorted(maps.Keys(ofTiers)) { // sorted, so that the same intervals always give the same error
+	for _, tier := range slices.Sorted(maps.Keys(ofTiers)) { // the tiers are sorted, so that the same intervals always give the same error
 		lane, ok := tierLanes[tier]
 		if !ok {
 			return nil, fmt.Errorf("%q is not a tier: write TIER=DURATION, where TIER is limited, basic or premium", tier)

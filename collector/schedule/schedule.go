@@ -114,7 +114,7 @@ func NeedsDetails(t queue.Target, now time.Time) bool {
 
 // countDetailsFetches returns how many fetches of the target's details were scheduled between 1970 and the time end.
 func countDetailsFetches(t queue.Target, end time.Time) int64 {
-	const day, early = 24 * 60 * 60, 60 * 60 // in seconds; a fetch less than an hour (the constant early) before its scheduled time counts as the scheduled fetch
+	const day, early = 24 * 60 * 60, 60 * 60 // both constants are in seconds; a fetch less than an hour before its scheduled time counts as the scheduled fetch
 	slot := int64(queue.SlotOf(t.Platform, t.ExternalID) / time.Second)
 	own := detailsDays * slot / day // number of the day, within each period of detailsDays, on which the details of the target are fetched
 	return (end.Unix() - (slot - early + own*day)) / (detailsDays * day)

@@ -211,7 +211,7 @@ func drawNeeds(t *rapid.T) []Need {
 	return needs
 }
 
-func TestFit_returnsTheSmallestSufficientThrottle(t *testing.T) {
+func TestFitThrottles_returnsTheSmallestSufficientThrottle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		needs := drawNeeds(rt)
@@ -234,7 +234,7 @@ func TestFit_returnsTheSmallestSufficientThrottle(t *testing.T) {
 	})
 }
 
-func TestFit_returnsZeroIfTheBudgetsAreUnlimited(t *testing.T) {
+func TestFitThrottles_returnsZeroIfTheBudgetsAreUnlimited(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		for g, s := range FitThrottles(drawNeeds(rt), map[string]float64{"a": math.MaxFloat64, "c": math.MaxFloat64}, nil) {

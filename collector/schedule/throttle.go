@@ -84,9 +84,9 @@ type Group struct {
 type Need struct {
 	Group   Group
 	Targets []queue.Demand
-	// Counts is the cost of fetching one target without details, and Details is the cost with details. Both have one entry for each way to
-	// fetch the target (each list of calls that a source offers), in the order in which the ways are tried. An entry maps the key of a budget
-	// to the units that one fetch takes from this budget.
+	// Counts is the cost of fetching one target without details, and Details is the cost with details. Both have one entry for each plan with
+	// which a source can fetch the target, in the order in which the plans are tried. An entry maps the key of a budget to the units that one
+	// fetch takes from this budget.
 	Counts, Details []map[string]float64
 }
 

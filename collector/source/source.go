@@ -45,8 +45,8 @@ type Source interface {
 	// of units that Fetch would spend on them. The collector reserves the units of the first plan that the budgets allow and passes them to
 	// Fetch. Plan returns nil if the source must not be asked now.
 	Plan(batch []Target) [][]Call
-	// Fetch fetches a batch of targets of one platform, kind and group. The parameter budget has the units that Fetch may spend. These can be
-	// fewer than Plan requested, if only few units are left. Fetch then fetches only as much as the units allow.
+	// Fetch fetches a batch of targets of one platform, kind and group. The parameter budget has the units that Fetch may spend. They can be
+	// fewer than Plan requested. Fetch then fetches only as much as the units allow.
 	//
 	// Fetch returns a result for each target, in the given order, or a *Failure. If a call fails after another call for the batch was
 	// answered, the results of the remaining targets have Failed set. If a target is missing from a successful answer and the source gives

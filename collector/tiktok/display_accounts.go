@@ -69,7 +69,7 @@ func (d *Display) fetchProfile(ctx context.Context, budget *source.CallBudget) (
 	}
 	r := decodeUser(got, withUsername)
 	if r.Class == source.OK {
-		if r.Account.SourceID != nil { // prefixed with the key of the app, because TikTok returns a different id to each app
+		if r.Account.SourceID != nil { // the id is prefixed with the key of the app, because TikTok returns a different id to each app
 			*r.Account.SourceID = DisplayName + ":" + d.key + "/" + *r.Account.SourceID
 		}
 		d.rememberAccount(r.Account)

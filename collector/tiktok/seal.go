@@ -49,7 +49,7 @@ func (s seal) encrypt(c credentials) ([]byte, error) {
 
 var errSealed = errors.New("the stored token was encrypted with another client secret")
 
-// decrypt decrypts the result of close. It returns errSealed if the credentials were encrypted with another client secret or for another
+// decrypt decrypts the result of encrypt. It returns errSealed if the credentials were encrypted with another client secret or for another
 // account.
 func (s seal) decrypt(sealed []byte) (credentials, error) {
 	if len(sealed) < s.aead.NonceSize() {

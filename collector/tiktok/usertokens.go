@@ -161,11 +161,11 @@ func (u *userTokens) renewTokens(ctx context.Context, held queue.SourceToken) er
 		return err
 	}
 	u.known, u.unsaved = got, &unsavedTokens{held, sealed}
-	_ = u.saveTokens(ctx) // save logs its error, and the next call of token saves again
+	_ = u.saveTokens(ctx) // saveTokens logs its error, and the next call of the method token tries to store the tokens again
 	return nil
 }
 
-// saveTokens stores the unsaved tokens in the database. If saving fails, the next call of token saves again.
+// saveTokens stores the unsaved tokens in the database. If this fails, the next call of the method token tries again.
 func (u *userTokens) saveTokens(ctx context.Context) error {
 	if u.unsaved == nil {
 		return nil

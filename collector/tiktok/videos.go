@@ -58,7 +58,7 @@ func (v *videos) add(page videos) {
 func (v videos) result(t source.Target) (source.Result, bool) {
 	r, ok := v.byID[t.ExternalID]
 	if r.Facts != nil {
-		facts := *r.Facts // copied, so that two results for the same video do not share Facts
+		facts := *r.Facts // the facts are copied, so that two results for the same video do not share them
 		r.Facts = &facts
 	}
 	r.Target, r.Sandbox = t, v.sandbox

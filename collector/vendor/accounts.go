@@ -178,10 +178,10 @@ func (c Call) asksByHandle() bool {
 	return slices.ContainsFunc(c.templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
 }
 
-// addVideos adds the newest videos of an account to r, the result with the account's profile. It requests up to v.count videos, which can
-// be more than the collector needs, or all videos if the list is shorter. The parameter depth is the number of videos that the collector
-// needs. If the maximum number of calls (List.calls) finds fewer than depth videos although more pages follow, the result has the class
-// Temporary, and the collector fetches the account again. If the budget is spent earlier, the result has the videos that were found so far.
+// addVideos adds the newest videos of an account to r, the result with the account's profile. It requests up to v.count videos, or all videos
+// if the list is shorter. The parameter depth is the number of videos that the collector needs. If List.maxCalls calls find fewer than depth
+// videos although more pages follow, the result has the class Temporary. If the budget is spent, the result has the videos that were found so
+// far.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, depth int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllValuesFor(l.Request) {

@@ -13,12 +13,12 @@ import (
 	"github.com/reeltally/reeltally/collector/source"
 )
 
-// classOf returns the class of an answer, such as "gone" or "rate_limited", or the constant split if the call had too many targets. The
-// first matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. The parameter body is the
-// zero Result if the answer is not JSON. The rules do not apply to such an answer, because it does not come from the vendor itself.
+// classOf returns the class of an answer, such as "gone" or "rate_limited", or the constant split if the call had too many targets. The first
+// matching rule of the vendor description gives the class. If no rule matches, the HTTP status gives it. If the answer is not JSON, the
+// parameter body is the zero Result, and no rule matches.
 //
-// The result ofSource is true if the answer proves that the vendor refused the credential. The status 403 alone is no proof, because vendors
-// also return it if the platform refuses one target. A rule for this status must also have a condition on the body.
+// The result ofSource is true if the answer proves that the vendor refused the credential. The status 403 without a condition on the body is
+// no proof, because vendors also return 403 if the platform refuses one target.
 func (c Config) classOf(status int, body gjson.Result) (class string, ofSource bool) {
 	isJSON := body.Exists()
 	for _, r := range c.Rules {

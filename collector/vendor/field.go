@@ -15,11 +15,11 @@ import (
 	"github.com/reeltally/reeltally/internal/words"
 )
 
-// Field describes where a JSON object of a video or account has one of its data, such as the views. The first alternative with a value is
-// used. In JSON, a field is a path, an Alternative, or a list of paths and Alternatives.
+// Field describes where a JSON object of a video or account has one value, such as the views. The first alternative with a value is used. In
+// JSON, a field is a path, an Alternative, or a list of paths and Alternatives.
 //
-// For a boolean, all alternatives are used. The result is true if one alternative is true. It is false if at least one alternative is false
-// and no alternative is true. Otherwise it is unknown.
+// For a boolean, all alternatives are used. The boolean is true if an alternative is true, false if alternatives are only false or without a
+// value, and unknown if no alternative has a value.
 type Field []Alternative
 
 // Alternative describes one place where a JSON object of a video or account can have a value.

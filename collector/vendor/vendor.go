@@ -211,9 +211,9 @@ func (s *Source) splitBatch(batch []source.Target) []chunk {
 // Fetch requests a batch, usually with one call. If the first call fails, Fetch returns its failure. If a later call fails, Fetch makes no
 // further calls, and the targets of this call and of the remaining calls get the result source.Unanswered.
 //
-// If the vendor refuses a call for several targets because of one of them, the failure has the class Temporary, and the collector tries
-// smaller batches. If the vendor says that a call has too many targets, or if its answer is too large, Serves returns a smaller number for
-// some time.
+// If the vendor refuses a call for several targets because of one target, the failure has the class Temporary, and the collector tries
+// smaller batches. If a call has too many targets for the vendor, or if the answer is too large, Serves returns a smaller number for some
+// time.
 func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if areAccounts(batch) {
 		budget.Meter()
@@ -244,7 +244,7 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 			r = source.Result{Class: source.Unsupported, Detail: s.config.Name + " has no call for this target"}
 		}
 		if r.Facts != nil {
-			facts := *r.Facts // copied, so that two results for the same target do not share Facts
+			facts := *r.Facts // the facts are copied, so that two results for the same target do not share them
 			r.Facts = &facts
 		}
 		r.Target = t

@@ -18,7 +18,7 @@ func fetchedTarget(views int64) queue.Target {
 	return queue.Target{Platform: link.TikTok, Kind: queue.KindVideo, Views: &views, FetchedAt: new(store.InstantOf(now.Add(-24 * time.Hour)))}
 }
 
-func TestDoubtVideo_returnsWhyCountsAreSuspicious(t *testing.T) {
+func TestVideoSuspicion_returnsWhyCountsAreSuspicious(t *testing.T) {
 	t.Parallel()
 	old := now.Add(-100 * time.Hour)
 	for why, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestDoubtVideo_returnsWhyCountsAreSuspicious(t *testing.T) {
 	}
 }
 
-func TestMixedUp_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
+func TestFindMixedUp_findsVideosWithTheViewsOfAnotherVideo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		oldViews, newViews []int64

@@ -26,9 +26,9 @@ type name struct{ parameter, value string }
 
 // accountOf returns how to request the channel of a target. The result ok is false if the target is not a valid YouTube account.
 //
-// A link of the form /@NAME contains a handle. Older forms of links contain other names, which can be the handle of a different channel:
-// /user/NAME contains a user name, and never a handle. /c/NAME contains a custom name, which is usually the handle today, and never a user
-// name. /NAME contains a custom name or a user name.
+// A link of the form /@NAME contains a handle. Links of older forms contain other names, which can be the handle of a different channel:
+// /user/NAME contains a user name, /c/NAME contains a custom name, and /NAME contains one of the two. Today, a custom name is usually also
+// the handle of the channel, but a user name is not.
 func accountOf(t source.Target) (account, bool) {
 	if t.AccountID != "" {
 		return account{id: t.AccountID}, channelID.MatchString(t.AccountID)
@@ -154,7 +154,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	if r.Class != source.OK {
 		return r, nil
 	}
-	s.handles.put(id, *r.Account.Username) // cached, so that later results for videos have the newest handle
+	s.handles.put(id, *r.Account.Username) // the handle is cached, so that later results for videos have the newest handle
 	return s.addUploads(ctx, budget, t, r)
 }
 
@@ -181,7 +181,7 @@ func (c channels) result(id string) source.Result {
 	switch {
 	case ok:
 		if r.Account != nil {
-			account := *r.Account // copied, so that two results for the same channel do not share the account
+			account := *r.Account // the account is copied, so that two results for the same channel do not share it
 			r.Account = &account
 		}
 	case c.err != nil:

@@ -77,7 +77,7 @@ func (s *Source) parseFailure(res *fetch.Response, jsonErr error, bucket string)
 		f.Detail += ": " + jsonErr.Error()
 	} else {
 		var body apiError
-		_ = json.Unmarshal(res.Body, &body) // if the body has an unknown format, it stays empty, and the HTTP status gives the class
+		_ = json.Unmarshal(res.Body, &body) // if the answer has an unknown format, body stays empty, and the HTTP status gives the class
 		for _, r := range body.reasons() {
 			if class, ok := classOf(r); ok {
 				f.Class, f.OfSource, reason, known = class, class == source.AuthFailed, r, true
@@ -129,7 +129,7 @@ func (e *targetError) result() source.Result {
 // targetErrorOf returns the error in an answer if it concerns only the requested channel or its list of uploads. Otherwise it returns nil.
 func targetErrorOf(res *fetch.Response) *targetError {
 	var body apiError
-	_ = json.Unmarshal(res.Body, &body) // if the body has an unknown format, it stays empty and has no reasons
+	_ = json.Unmarshal(res.Body, &body) // if the answer has an unknown format, body stays empty and has no reasons
 	classes := map[string]source.Class{
 		"channelNotFound": source.Gone, "playlistNotFound": source.Gone, "channelClosed": source.Gone, "channelSuspended": source.Gone,
 		"channelForbidden": source.Private, "playlistItemsNotAccessible": source.Private,

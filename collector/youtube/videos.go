@@ -35,7 +35,7 @@ func (v videos) result(t source.Target) source.Result {
 	switch {
 	case ok:
 		if r.Facts != nil {
-			facts := *r.Facts // copied, so that two results for the same video do not share Facts
+			facts := *r.Facts // the facts are copied, so that two results for the same video do not share them
 			r.Facts = &facts
 		}
 	case v.incomplete != "":

@@ -92,7 +92,7 @@ func New(o Options) (*Source, error) {
 	}
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
-		return nil, fmt.Errorf("youtube: no Pacific time zone: %w", err)
+		return nil, fmt.Errorf("youtube: the time zone America/Los_Angeles cannot be loaded: %w", err)
 	}
 	s := &Source{
 		api:     api,
@@ -180,12 +180,12 @@ func (s *Source) isFetchable(t source.Target) bool {
 	return ok && t.ExternalID != ""
 }
 
-// Plan returns two alternatives for a batch of videos, the preferred one first: a call of videos.list, and a call of batchGetStats, which
-// has its own budget. videos.list comes first if the collector needs details of a video, or if an earlier attempt to fetch a video failed.
-// Otherwise batchGetStats comes first. While YouTube refuses batchGetStats, Plan returns only videos.list. If details are needed,
-// videos.list needs a second unit for the handles of the channels.
+// Plan returns two plans for a batch of videos, the preferred plan first: a call of videos.list, and a call of batchGetStats, which has its
+// own budget. videos.list is preferred if the collector needs details of a video, or if an earlier fetch of a video failed. While YouTube
+// refuses batchGetStats, Plan returns only videos.list. If details are needed, videos.list needs a second unit for the handles of the
+// channels.
 //
-// For a batch of accounts, Plan returns only one alternative: the maximum number of units that the accounts can cost.
+// For a batch of accounts, Plan returns one plan, which has the maximum number of units that the accounts can cost.
 func (s *Source) Plan(batch []source.Target) [][]source.Call {
 	if areAccounts(batch) {
 		return [][]source.Call{{{Bucket: BudgetCommon, Units: maxAccountUnits(batch)}}}
