@@ -62,8 +62,8 @@ test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=
 .PHONY: check
 check: gen-check lint test-all test-long test-citus dist-test ## run everything that CI runs: gen-check, lint, test-all, test-long, test-citus, dist-test
 
-# The race detector needs a C compiler. The SQLite driver, which is C code translated to Go, is compiled without the race detector. With it,
-# the driver would take most of the time of the tests, and no more races of ReelTally would be found.
+# The race detector needs a C compiler. The SQLite driver, which is C code translated to Go, is compiled without the race detector. With the race
+# detector, the driver would take most of the time of the tests, and the tests would find no further races of ReelTally.
 RACE := -race -gcflags='modernc.org/...=-race=false'
 # LONG matches the names of the simulations and of the tests with thousands of generated hostile answers. These tests take minutes in one
 # goroutine, and an hour with the race detector. The other tests of the collector run the same code with the race detector.
@@ -164,8 +164,8 @@ moves: ## back up 100,000 videos under load, move them to PostgreSQL and to Citu
 	@mkdir -p docs/evidence
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=6h -run '^TestMoves_keepEveryRow$$' $(ARGS) -args $(MOVES) -moves.out=$(CURDIR)/docs/evidence/moves.md
 
-# RESTARTS is the number of restarts of the command restarts. OUTAGES is the number of outages of each part in the command outages. Both are 20
-# by default.
+# RESTARTS is the number of restarts in `make restarts`. OUTAGES is the number of outages of each part in `make outages`. Both numbers are 20 by
+# default.
 .PHONY: restarts
 restarts: ## restart two servers behind nginx 20 times under load and write docs/evidence/rolling-restarts.md (2 minutes; RESTARTS)
 	@$(NEED_END_TO_END)
@@ -180,7 +180,7 @@ outages: ## stop PostgreSQL and Redis and fill disks under load and write docs/e
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=2h -run '^TestOutages_serverLosesNoAcknowledgedWriteAndRecovers$$' $(ARGS) -args -outages.disks -outages.count=$(or $(OUTAGES),20) \
 		-outages.out=$(CURDIR)/docs/evidence/outages.md
 
-# PROBES is the number of requests, by default 500,000. For example, PROBES=50000 takes a tenth of the time.
+# PROBES is the number of requests, by default 500,000. With PROBES=50000, the test takes a tenth of the time.
 .PHONY: probes
 probes: ## ask for data of other organisations 500,000 times and write docs/evidence/tenancy.md (1 hour; PROBES)
 	@mkdir -p docs/evidence
@@ -248,7 +248,7 @@ dist: ## build archives for six platforms, a container image, checksums, SBOM an
 dist-test: ## build a release for this machine and check its files
 	CGO_ENABLED=0 go -C .ci/dist test -count=1 ./...
 
-##### Generate and lint
+##### Generate code and run linters
 
 .PHONY: gen
 gen: ## generate gen/ from openapi.yaml

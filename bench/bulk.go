@@ -11,11 +11,11 @@ import (
 
 const (
 	bulkLinks    = 500 // number of links in a bulk request
-	bulkAccounts = 25  // number of accounts whose videos the links of a bulk request name
+	bulkAccounts = 25  // number of accounts to which the videos of a bulk request belong
 )
 
-// A series is a set of links. The video ids of two series differ, and each measured step tracks its own series. So when a step
-// tracks its links, no other step has tracked them.
+// A series is a set of links. Each measured step has its own series, whose video ids are in no other series. So when a step tracks links, no
+// other step has tracked these links before.
 const (
 	seriesNew = iota + 1
 	seriesComparison
@@ -24,8 +24,8 @@ const (
 	seriesExisting
 )
 
-// bulkIDs returns the video ids of one bulk request. The parameter series is one of the constants that begin with series, and selects a set
-// of links. The benchmark runs in rounds, and each round uses other links of the set.
+// bulkIDs returns the video ids of one bulk request. The parameter series is one of the constants that begin with series, and selects a set of
+// links. The benchmark runs in rounds. Each round uses links of the set that no other round uses.
 func bulkIDs(series, round int) []string {
 	ids := make([]string, bulkLinks)
 	for n := range ids {
@@ -57,7 +57,7 @@ func (b *bench) trackStep(o *organisation, series int) step {
 	return timedStep(func(ctx context.Context, round int) error { return b.trackBulk(ctx, o, series, round) })
 }
 
-// trackBulk sends a bulk request that tracks the links that bulkIDs gives to this series and this round.
+// trackBulk tracks the links of a series for one round with a bulk request. The function bulkIDs gives the ids of these links.
 func (b *bench) trackBulk(ctx context.Context, o *organisation, series, round int) error {
 	var body struct {
 		Links []string `json:"links"`

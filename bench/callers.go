@@ -52,7 +52,7 @@ func (b *bench) measureCallers(ctx context.Context) ([]report.Fact, error) {
 	}, nil
 }
 
-// collecting is the result of collectUntil: how long each batch of answers took to store, and the error that ended the work, if any.
+// collecting is the result of collectUntil: the time that it took to store each batch of answers, and the error that ended the work, if any.
 type collecting struct {
 	took []time.Duration
 	err  error

@@ -36,12 +36,13 @@ func storeBatchStep(i *instance, size int) step {
 	}
 }
 
-// batchTime returns the time of the store's clock, which is the time of the last batch. For each batch, nextBatch sets this clock to noon of
-// the next day.
+// batchTime returns the time of the last batch, to which the store's clock is set. For each batch, nextBatch sets this clock to noon of the next
+// day.
 func (i *instance) batchTime() time.Time { return time.UnixMicro(i.clock.Load()).UTC() }
 
-// nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims videos of
-// the organisation i.writes; size is their number. It returns the claim, and made-up answers in which all counts are higher than before.
+// nextBatch prepares a batch of answers that the caller can store. It sets the store's clock to noon of the next day and claims videos of the
+// organisation i.writes. The parameter size is the number of videos. It returns the claim, and made-up answers in which all counts are higher
+// than before.
 func (i *instance) nextBatch(ctx context.Context, size int) (queue.Claim, []ingest.Outcome, error) {
 	at := i.batchTime().Truncate(24*time.Hour).AddDate(0, 0, 1).Add(12 * time.Hour)
 	i.clock.Store(at.UnixMicro())

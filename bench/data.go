@@ -25,7 +25,7 @@ type bench struct {
 	admin  *pgx.Conn // connection with which the benchmark's database is created and dropped
 	name   string    // name of the benchmark's database
 	db     *pgx.Conn // connection for the SQL statements that are compared with requests, such as COPY
-	stop   []func()  // functions that the method close calls, in reverse order
+	stop   []func()  // functions that the method close calls, the last one first
 
 	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; the field lite is nil until startSQLite is called
 	bulkSmall *organisation // organisation with a tenth of the videos of pg.writes, for requests that track links
@@ -76,8 +76,8 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 // readVideos returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
 func (o options) readVideos() int { return int(100_000 * o.scale) }
 
-// writeVideos returns the number of videos of each organisation in the fields writes and others. For the organisation in the field writes,
-// the benchmark stores answers of a source.
+// writeVideos returns the number of videos of the organisation pg.writes, for which the benchmark stores answers of sources. Each organisation in
+// pg.others has the same number of videos.
 func (o options) writeVideos() int { return min(10_000, o.readVideos()) }
 
 // batchSize returns the number of videos whose answers the collector stores in one batch.
@@ -112,7 +112,8 @@ func (b *bench) fillDatabase(ctx context.Context) error {
 	return nil
 }
 
-// findOldVideos sets o.old to the ids of up to 40 videos whose histories have the full length of readDays. It returns an error if there are none.
+// findOldVideos sets o.old to the ids of up to 40 videos whose histories have the full length of readDays. If there is no such video, it returns
+// an error.
 func (b *bench) findOldVideos(ctx context.Context, o *organisation) error {
 	rows, err := b.db.Query(ctx, `SELECT video_id::text FROM snapshots_weekly WHERE organisation_id = $1 GROUP BY video_id
  HAVING MIN(day) < CURRENT_DATE - $2::integer ORDER BY video_id LIMIT 40`, o.id, readDays-8)

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// growthCases compares requests of a large organisation with the same requests of an organisation that has a tenth of the videos. A request
-// must not take much longer because its organisation is larger.
+// growthCases compares requests of a large organisation with the same requests of an organisation that has a tenth of the videos. The size of an
+// organisation must have little effect on the time of a request.
 func growthCases(b *bench) []benchCase {
 	large, small := b.pg.large, b.pg.small
 	var out []benchCase

@@ -30,8 +30,9 @@ func daysAgo(n int) string { return time.Now().UTC().AddDate(0, 0, -n).Format(ti
 // organisationHistory returns the path of the request for the organisation's history of the last 30 days.
 func organisationHistory() string { return "/organisation/history?start_date=" + daysAgo(29) }
 
-// historyOf returns two functions. The result path returns the path of the request for a video's history in the given number of days. The
-// result sql returns the SQL query for the stored points of the same history. Each round of the benchmark uses another video of o.old.
+// historyOf returns two functions about a video's history of the given number of days. The function path returns the path of the request for the
+// history. The function sql returns the SQL query for the stored points of the history. In each round of the benchmark, both use another video of
+// o.old.
 func historyOf(o *organisation, days int) (path, sql func(round int) string) {
 	first := daysAgo(days - 1)
 	path = func(round int) string {

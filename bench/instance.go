@@ -67,8 +67,8 @@ func (i *instance) close() {
 	}
 }
 
-// newCommand returns a command that runs a program on the database of the instance. If program has no folder, it is a program in the folder
-// i.bin.
+// newCommand returns a command that runs a program on the database of the instance. The parameter program is a path, or the name of a program in
+// the folder i.bin.
 func (i *instance) newCommand(ctx context.Context, program string, arguments ...string) *exec.Cmd {
 	if filepath.Base(program) == program {
 		program = filepath.Join(i.bin, program)
@@ -122,9 +122,9 @@ func (i *instance) seedOrganisations(ctx context.Context, orgs, videos, days int
 // These constants are the handle of the account and the name of the collection that addManyVideos creates.
 const manyHandle, manyCollection = "bench.many", "Bench many"
 
-// addManyVideos adds a TikTok account with up to 6,000 videos to an organisation, and puts these videos into a collection. Lists that are
-// filtered by account or collection need it, because the other accounts have at most 30 videos, which is less than a page. The added videos
-// are copies of existing videos under other ids.
+// addManyVideos adds a TikTok account with up to 6,000 videos to an organisation, and puts these videos into a collection. The other accounts
+// have at most 30 videos, which are too few for the measured lists of an account or a collection. The added videos are copies of existing videos
+// under other ids.
 func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 	org := i.store.Org(o.id)
 	page, err := org.Videos(ctx, store.VideoQuery{WithoutTotal: true, Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
@@ -148,8 +148,7 @@ func (i *instance) addManyVideos(ctx context.Context, o *organisation) error {
 		Collections: []backfill.LoadCollection{{ID: collection, Name: manyCollection, CreatedAt: now}}})
 }
 
-// tiktokID returns a valid id of a TikTok video, another one for each n. Such an id contains the upload time in seconds, in its upper 32
-// bits.
+// tiktokID returns a valid id of a TikTok video. Each n gives another id. Such an id contains the upload time in seconds, in its upper 32 bits.
 func tiktokID(n int) string { return fmt.Sprint((1_700_000_000+int64(n))<<32 | int64(n)) }
 
 // tiktokLink returns the canonical link of a TikTok video.

@@ -86,7 +86,7 @@ func (b *bench) copyInStep(table string, expected int, query func(round int) str
 // exactly the expected number of rows.
 func (b *bench) selectStep(expected int, query string, arguments func(round int) []any) step {
 	return timedStep(func(ctx context.Context, round int) error {
-		found, err := b.db.Query(ctx, query, arguments(round)...) // pgx prepares a query when it is first used, and then uses it again
+		found, err := b.db.Query(ctx, query, arguments(round)...) // pgx prepares a query when it is first used, and keeps the prepared query for later rounds
 		if err != nil {
 			return err
 		}

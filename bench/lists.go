@@ -61,7 +61,7 @@ func filteredListings(rows int) []listing {
 	}
 }
 
-// orders are the values of the request parameter order_by that are compared with order_by=created_at.
+// orders are the values of the request parameter order_by. The benchmark compares each of them with order_by=created_at.
 var orders = []string{"uploaded_at", "latest_updated_at", "latest_views", "latest_likes", "latest_comments", "latest_bookmarks", "latest_shares", "latest_engagement",
 	"outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"}
 

@@ -33,8 +33,8 @@ func timedStep(f func(ctx context.Context, round int) error) step {
 	}
 }
 
-// repeatStep returns a step that runs s several times and returns the mean time of these runs. One run of a short step could not be measured
-// precisely.
+// repeatStep returns a step that runs s several times and returns the mean time of these runs. It is for short steps, because a single run of
+// such a step cannot be measured precisely.
 func repeatStep(times int, s step) step {
 	return func(ctx context.Context, round int) (time.Duration, error) {
 		var total time.Duration
@@ -49,11 +49,11 @@ func repeatStep(times int, s step) step {
 	}
 }
 
-// warmUp is the number of rounds whose times are not used. They come first and fill the caches.
+// warmUp is the number of rounds before the measurement. These rounds fill the caches, and their times are not used.
 const warmUp = 2
 
-// measure runs all cases in rounds and returns the median times and their ratios. The times of the first warmUp rounds are not used; the
-// given number of rounds follows.
+// measure runs all cases in rounds and returns the median times and their ratios. First it runs warmUp rounds, whose times are not used, and then
+// the number of rounds in the parameter rounds.
 //
 // In each round, the measured step of a case runs before the step with which it is compared (benchCase.limit). So if the first of these
 // steps fills a cache, this can only make the result of ReelTally look worse.
@@ -94,7 +94,7 @@ func measure(ctx context.Context, cases []benchCase, rounds int) ([]report.Resul
 // median returns the middle value of the sorted values. If there are two middle values, it returns the higher one.
 func median(values []time.Duration) time.Duration { return percentile(values, 50) }
 
-// percentile returns a value that is higher than about the given percent of the values. It panics if there are no values.
+// percentile returns the given percentile of the values: about that percentage of the values is lower. It panics if there are no values.
 func percentile(values []time.Duration, percent int) time.Duration {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(len(sorted)*percent/100, len(sorted)-1)]

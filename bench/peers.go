@@ -19,12 +19,12 @@ import (
 type peer struct {
 	name  string
 	path  func(o *organisation, rows int) string // returns the path of a page of videos, ordered by created_at
-	goals map[int]float64                        // by page size: the lowest allowed ratio of the peer's time to ReelTally's time
+	goals map[int]float64                        // lowest allowed ratio of the peer's time to ReelTally's time; the key is the page size
 	start func(ctx context.Context) (address string, err error)
 }
 
-// peerCases compares the list of videos of other implementations with that of ReelTally. Here the times of ReelTally are those of
-// benchCase.limit, so a ratio above 1 means that ReelTally is faster.
+// peerCases compares the list of videos of other implementations with that of ReelTally. In these cases, the field limit is the step of
+// ReelTally. So a ratio above 1 means that ReelTally is faster.
 func peerCases(b *bench) []benchCase {
 	list := func(o *organisation, rows int) string { return fmt.Sprintf("/%s/videos?limit=%d", o.id, rows) }
 	peers := []peer{{name: "echo and GORM", goals: map[int]float64{5000: 8, 100: 20}, path: list,

@@ -35,7 +35,7 @@ func TestDocuments_nameTestsThatExist(t *testing.T) {
 	}
 }
 
-// lastPoint is the number of the last row of the table in contract.md. The id of this row is A33.
+// lastPoint is the number of rows in the table of contract.md, whose ids are A1 to A33.
 const lastPoint = 33
 
 func TestContract_everyRowNamesATest(t *testing.T) {

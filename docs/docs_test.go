@@ -50,8 +50,8 @@ type testFunc struct {
 // requirementsLine matches a line of the comment above a test. The line lists the requirements that the test checks.
 var requirementsLine = regexp.MustCompile(`^// Requirements in docs/coverage\.md:\s*(.*)$`)
 
-// allTests returns all test functions and fuzz targets of the repository. The result faults has an error message for each list of requirements
-// that is not above a test, and for a failure to read the repository.
+// allTests returns all test functions and fuzz targets of the repository. The result faults has error messages: one for each list of requirements
+// that is not above a test, and one if the repository cannot be read.
 var allTests = sync.OnceValues(func() (found []testFunc, faults []string) {
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

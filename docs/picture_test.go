@@ -17,8 +17,8 @@ type point struct {
 	Views, Likes, Comments, Shares, Bookmarks, Gains int64
 }
 
-// TestPicture_showsRecordedHistory requires that history.svg, the chart in README.md, shows the history in testdata/history.json. The file
-// testdata/history.json is a response of a server that `make run` started.
+// TestPicture_showsRecordedHistory requires that history.svg, the chart in README.md, shows the history in testdata/history.json. The history is
+// a response that a server of `make run` gave.
 func TestPicture_showsRecordedHistory(t *testing.T) {
 	t.Parallel()
 	var points []point

@@ -19,7 +19,7 @@ BEYOND_SCHEMAS = frozenset({
 })
 
 
-# This text is in the error for a year that is not allowed. A schema cannot limit years, so the contract states the limits in a description.
+# The error for a year that is not allowed contains this text. A schema cannot limit years, so the contract states the limits in a description.
 YEARS = "in the years 1970 to 2999"
 
 

@@ -57,9 +57,9 @@ func extract(t *testing.T, packed io.Reader, folder string) map[string]*tar.Head
 	}
 }
 
-// TestDist_filesOfAReleaseAreCompleteAndRun builds a release for Linux on this machine's architecture. It runs the programs in the archive and
+// TestDist_releaseIsCompleteAndItsProgramsRun builds a release for Linux on this machine's architecture. It runs the programs in the archive and
 // in the container image.
-func TestDist_filesOfAReleaseAreCompleteAndRun(t *testing.T) {
+func TestDist_releaseIsCompleteAndItsProgramsRun(t *testing.T) {
 	out := t.TempDir()
 	r := release{source: "../..", out: out, targets: []target{{"linux", runtime.GOARCH}}}
 	if err := r.build(); err != nil {
@@ -139,7 +139,7 @@ func decode(t *testing.T, path string, into any) {
 	}
 }
 
-// requireRuns requires that a program prints its version, and that the program does not contain the path of the repository.
+// requireRuns fails the test unless the program prints its version, and its file does not contain the path of the repository.
 func requireRuns(t *testing.T, program, version string) {
 	t.Helper()
 	printed := string(must[[]byte](t)(exec.Command(program, "version").Output()))
@@ -167,7 +167,7 @@ func requireUp(t *testing.T, archive string, r release) {
 	if err := os.WriteFile(filepath.Join(folder, filepath.Base(archive)), packed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	commands = strings.NewReplacer("amd64", runtime.GOARCH, "./reeltally up", "exec ./reeltally up").Replace(commands) // with exec, the program gets the signal
+	commands = strings.NewReplacer("amd64", runtime.GOARCH, "./reeltally up", "exec ./reeltally up").Replace(commands) // with exec, the signal reaches the program and not only the shell
 	up := exec.Command("bash", "-e", "-c", commands)
 	up.Dir = folder
 	up.Env = []string{"HOME=" + up.Dir, "PATH=" + os.Getenv("PATH"), "REELTALLY_LISTEN=127.0.0.1:0"}

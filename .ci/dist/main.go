@@ -2,7 +2,7 @@
 // used modules (SBOM), checksums, and a statement that names the commit and the built files (provenance). `make dist` runs the command. Start
 // reading at build.
 //
-// If the commit and the version of Go are the same, the files have the same bytes.
+// Two builds of the same commit with the same version of Go give the same bytes.
 package main
 
 import (
@@ -56,7 +56,7 @@ type release struct {
 	source, out string
 	targets     []target
 
-	version  string    // output of git describe, such as "v1.2.0"; it ends in -dirty if files were changed after the commit
+	version  string    // output of git describe, such as "v1.2.0"; it ends in -dirty if there are changes that are not committed
 	revision string    // hash of the commit
 	time     time.Time // time of the commit, which is the time of all files in archives
 }

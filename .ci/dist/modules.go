@@ -13,8 +13,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// modules has the Go modules from which the programs were built. Go writes this list into each program, and addPrograms reads it from
-// there.
+// modules has the Go modules from which the programs were built. Go writes this list into each program, and addPrograms reads the list from the
+// programs.
 type modules struct {
 	versions map[string]string // version of each module; the key is its path
 	compiler string            // version of Go that compiled the programs

@@ -18,11 +18,11 @@ const (
 	failed     = "FAIL"
 )
 
-// badness lists the outcomes from the best to the worst.
+// badness has all outcomes in order, from the best to the worst.
 var badness = []string{missing, passed, skipped, unfinished, failed}
 
-// testName is the package and the name of a test. Where the name contains a database engine, such as TestVideos/sqlite, it can have *
-// instead of the engine.
+// testName is the package and the name of a test. If the name contains a database engine, as TestVideos/sqlite does, testName can have * in place
+// of the engine.
 type testName struct{ pkg, name string }
 
 // outcomes has the worst outcome of each test so far.
@@ -48,7 +48,7 @@ func (o outcomes) addEvent(e event) {
 	}
 }
 
-// recordEnd sets the outcome of a run of a test that has ended. If an earlier run of this test had a worse outcome, recordEnd keeps that outcome.
+// recordEnd records the outcome of one run of a test. If an earlier run of this test had a worse outcome, recordEnd keeps the worse one.
 func (o outcomes) recordEnd(t testName, outcome string) {
 	if o[t] == unfinished || slices.Index(badness, o[t]) < slices.Index(badness, outcome) {
 		o[t] = outcome

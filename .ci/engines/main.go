@@ -27,8 +27,8 @@ import (
 
 // options say what is required of a run of the tests.
 type options struct {
-	// engines are the database engines on which every test case must run. If there are none, the command does not check this and prints no
-	// table.
+	// engines are the database engines on which every test case must run. If the list is empty, the command does not check the engines and prints
+	// no table.
 	engines []string
 	// If short is true, skipped tests are allowed.
 	short bool

@@ -36,7 +36,7 @@ func runEvents(opts options, events ...string) (output string, err error) {
 	return out.String(), err
 }
 
-// cellsOf returns the cells of the line of the table whose first cell is name. It leaves out this first cell.
+// cellsOf finds the line of the table that begins with the cell name, and returns the other cells of this line.
 func cellsOf(t *testing.T, table, name string) []string {
 	t.Helper()
 	for line := range strings.Lines(table) {

@@ -80,7 +80,7 @@ func (p *printer) addEvent(e event) {
 	}
 }
 
-// printPackage prints the output of a package whose tests have ended.
+// printPackage prints the output of a package after its tests have ended.
 func (p *printer) printPackage(e event, out *packageOutput) {
 	delete(p.running, e.Package)
 	for _, line := range out.lines {

@@ -75,7 +75,7 @@ func startProxy(ctx context.Context, target *url.URL, token string) (string, err
 type checker struct {
 	w        io.Writer
 	bin      string // path of the folder with the programs of the conformance suite and the inspector
-	endpoint string // URL of /mcp at the proxy that authorized started
+	endpoint string // URL of /mcp at the proxy that startProxy started
 }
 
 // runTool runs the conformance suite or the MCP inspector and returns the standard output of the program.
@@ -167,8 +167,8 @@ func (j checker) checkTools(ctx context.Context) error {
 	return nil
 }
 
-// callTool calls a tool through the MCP inspector. In the arguments, it replaces each {name} by known[name]. For each entry of the map c.saves,
-// which has paths by name, it stores the value at this path of the result as known[name].
+// callTool calls a tool through the MCP inspector. In the arguments, it replaces each {name} by known[name]. The map c.saves has names and paths.
+// For each of them, callTool stores the value at the path of the result as known[name].
 func (j checker) callTool(ctx context.Context, c call, known map[string]string) error {
 	args := []string{"--method", "tools/call", "--tool-name", c.tool}
 	for _, a := range c.arguments {

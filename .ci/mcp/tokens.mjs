@@ -1,7 +1,7 @@
 // node tokens.mjs URL TOKEN
 //
-// Counts how many tokens a language model needs for the messages that every conversation of an assistant contains, with the tokenizer
-// o200k_base. The exit status is 1 if a message exceeds its limit. docs/mcp.md lists the counts.
+// Counts the tokens of the messages that every conversation of an assistant contains, with the tokenizer o200k_base of language models. The exit
+// status is 1 if a message exceeds its limit. docs/mcp.md lists the counts.
 import {encode} from 'gpt-tokenizer/encoding/o200k_base'
 
 const [url, token] = process.argv.slice(2)

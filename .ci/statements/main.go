@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// run writes the page about the statements in a folder to w. It writes nothing if it returns an error.
+// run reads the statements in a folder and writes the page about them to w. If it returns an error, it has written nothing.
 func run(folder string, w io.Writer) error {
 	statements, err := readStatements(folder)
 	if err != nil {
@@ -91,12 +91,12 @@ func readStatements(folder string) (map[storetest.RecordedStatement]storetest.Re
 // engineCounts counts the statements of one engine, and their mutants. A mutant is a copy of a statement from which one condition on the
 // organisation was removed.
 type engineCounts struct {
-	statements, restricted int            // number of all statements, and number of statements with a mutant that the check must refuse
+	statements, restricted int            // statements: number of all; restricted: number of those with a mutant that the check must refuse
 	mutants                map[string]int // number of mutants that the check must refuse, by what was removed
 	shared                 int            // number of mutants that the check may accept: see Mutant.Shared
 }
 
-// route is a group of statements of one function: those that run on the same nodes of Citus.
+// route identifies the statements of one function that run on the same nodes of Citus.
 type route struct {
 	file, function string
 	nodes          storetest.Nodes

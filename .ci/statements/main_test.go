@@ -51,7 +51,7 @@ func TestStatements_failsIfAStatementReadsSeveralShards(t *testing.T) {
 
 func TestStatements_failsIfTheCheckAcceptsAStatementWithoutACondition(t *testing.T) {
 	t.Parallel()
-	// The second condition repeats the first one, so the check accepts the statement if only one of them is removed.
+	// The two conditions are equal. So if one of them is removed, the statement is still restricted, and the check accepts it.
 	_, err := pageOf(t, `SELECT v.title FROM videos v WHERE v.organisation_id = $1 AND v.organisation_id = $2`)
 	require.ErrorContains(t, err, "accepts a statement without the condition")
 }

@@ -11,7 +11,7 @@ import (
 const (
 	width     = 960.0
 	barLeft   = 440.0 // x coordinate at which the bars begin
-	barWidth  = 380.0 // width of the longest bars, whose ratio is maxShare times the goal or more
+	barWidth  = 380.0 // width of the longest bars; a bar has this width if its ratio is at least maxShare times the goal
 	rowHeight = 20.0
 	maxShare  = 2.0 // highest ratio, divided by its goal, that a bar can show; bars of higher ratios have the same length
 )

@@ -31,7 +31,7 @@ type Machine struct {
 	Settings   map[string]string `json:"settings"` // settings of PostgreSQL that change the speed
 }
 
-// Data says how many rows a run used.
+// Data has the numbers of rows that a run used.
 type Data struct {
 	Videos       int   `json:"videos"`        // videos of the organisation whose data is read
 	OtherVideos  int64 `json:"other_videos"`  // videos of all other organisations

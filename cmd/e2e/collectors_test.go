@@ -15,8 +15,7 @@ import (
 
 const sigterm = syscall.SIGTERM
 
-// If two collectors use one PostgreSQL database, each of 5,000 videos that are due to be fetched must be fetched once, by one of the two
-// collectors.
+// Two collectors use one PostgreSQL database, in which 5,000 videos are due. Each video must be fetched once, by one of the two collectors.
 func TestCollectors_twoCollectorsFetchEachVideoOnce(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "postgres")

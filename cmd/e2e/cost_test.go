@@ -51,7 +51,7 @@ func postmasterOf(t *testing.T, db *storetest.DB) int {
 }
 
 // measure calls the function work and returns its cost. Before and after the call, it waits until server and database are idle. So the cost
-// includes processing that continues after the client has disconnected.
+// includes work that the server and the database do after the client has disconnected.
 func (m *meter) measure(t *testing.T, work func()) cost {
 	t.Helper()
 	m.awaitIdle(t)
@@ -146,7 +146,7 @@ func (m *meter) databaseTime(t *testing.T) time.Duration {
 	for child := range strings.FieldsSeq(string(children)) {
 		pid, err := strconv.Atoi(child)
 		require.NoError(t, err)
-		if used, err := processorTime(pid, false); err == nil { // ignore processes that have ended: the time of the main process includes theirs
+		if used, err := processorTime(pid, false); err == nil { // skip processes that have ended: their time is already part of the time of the main process
 			total += used
 		}
 	}

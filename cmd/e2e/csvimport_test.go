@@ -47,7 +47,7 @@ func writeVideos(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// factsOf returns, for each video, the values that an import can restore, as JSON. The key of the map is the link of the video.
+// factsOf returns a map from the link of each video to the values that an import can restore, as JSON.
 func (s *stack) factsOf(t *testing.T, token string) map[string]string {
 	t.Helper()
 	type facts struct {
@@ -83,16 +83,18 @@ type csvFile struct {
 	format             string
 	size               int64
 	took               time.Duration
-	server, client     int64 // how much the memory of the server grew, and the highest memory of the program that downloads, in bytes
+	server, client     int64 // growth of the server's memory, and highest memory of the downloading program, in bytes
 	cells, formulas    int
-	numbers, otherwise int // number of cells in numeric columns that are numbers, and number of the other cells in these columns
+	numbers, otherwise int // in the numeric columns: number of cells that are numbers, and number of other cells
 }
 
-// maxDownloadMemory is the maximum memory that a download may take from the server and from the program that downloads, whatever the number of videos.
+// maxDownloadMemory is the maximum memory of a download, for the server and for the downloading program. It does not depend on the number of
+// videos.
 const maxDownloadMemory = 64 << 20
 
-// The test downloads all videos as CSV, with commas and with semicolons. Gnumeric, a spreadsheet, opens the files in an English and a German locale: no cell may be a
-// formula, and numbers must be numbers. Imported into another organisation, the files must give the same videos.
+// The test downloads all videos as CSV, with commas and with semicolons. Gnumeric, a spreadsheet, opens the files in an English and a German
+// locale: no cell may be a formula, and each cell with a count must be a number. If another organisation imports the files, it must get the same
+// videos.
 //
 // Requirements in docs/coverage.md: 14.4-03, 14.4-05
 func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
@@ -119,7 +121,7 @@ func TestDownload_csvOpensInASpreadsheetAndCanBeImported(t *testing.T) {
 	var files []csvFile
 	for _, format := range []struct{ name, locale string }{{"csv", "C.UTF-8"}, {"csv-semicolon", germanLocale(t)}} {
 		s.server.kill()
-		s.startServer(t) // a new server, because earlier requests make its memory grow
+		s.startServer(t) // start a new server, because the memory of a server grows with its requests
 		path := filepath.Join(dir, format.name+".csv")
 		file := s.downloadCSV(t, token, format.name, path)
 		s.openInGnumeric(t, &file, path, format.locale)
@@ -174,7 +176,7 @@ func germanLocale(t *testing.T) string {
 	return "de_DE.UTF-8 LOCPATH=" + dir
 }
 
-// numericColumns are columns of the download whose cells must be numbers.
+// numericColumns are the columns of the CSV file whose cells must be numbers.
 var numericColumns = []string{"latest_views", "latest_likes", "video_length"}
 
 // openInGnumeric opens a CSV file in Gnumeric, saves it as a workbook and counts the kinds of its cells.
@@ -200,7 +202,7 @@ func (s *stack) openInGnumeric(t *testing.T, file *csvFile, path, locale string)
 		Value   string `xml:"v"`
 		Text    string `xml:"is>t"`
 	}
-	numeric := map[string]bool{} // column letters of numericColumns in the workbook
+	numeric := map[string]bool{} // letters of the numeric columns in the workbook, such as "B"
 	rows, empty := 0, false
 	tokens := xml.NewDecoder(sheet)
 	for {

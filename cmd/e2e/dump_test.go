@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// While pg_dump runs, a collector that starts must create the partitions of the coming months, and the server must still read histories.
+// A collector that starts while pg_dump runs must create the partitions of the coming months. Meanwhile, the server must still read histories.
 func TestDump_runningDumpDelaysNeitherReadsNorNewPartitions(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -33,9 +33,9 @@ func TestFairness_burstOfOneOrganisationDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// testBurst adds 500 links of one organisation and then one link of a second organisation. The link of the second organisation must have
-// numbers within timeout. Server and collector get the settings that make the sandbox the source of every platform, except the settings
-// whose names are in the parameter omitted.
+// testBurst adds 500 links of one organisation and then one link of a second organisation. The link of the second organisation must have numbers
+// before the duration timeout has passed. Server and collector get the settings that make the sandbox the source of every platform, except the
+// settings whose names are in the parameter omitted.
 func testBurst(t *testing.T, timeout time.Duration, engine string, omitted ...string) {
 	t.Helper()
 	s := startStack(t, engine, omitted...)

@@ -82,7 +82,7 @@ type point struct {
 	Views *int64
 }
 
-// requestHistory returns the points of a video's history. Tests may call it often, because the API allows 120 such requests a minute.
+// requestHistory returns the points of a video's history. The API allows 120 such requests a minute, so tests may call requestHistory often.
 func (s *stack) requestHistory(t *testing.T, v video) []point {
 	t.Helper()
 	var points []point

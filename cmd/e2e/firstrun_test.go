@@ -121,7 +121,7 @@ func TestFirstRun_keepsMadeUpAndRealNumbersInDifferentDatabases(t *testing.T) {
 	}
 }
 
-// A collector whose source is the sandbox must stop before it stores a number, if the database already has real numbers.
+// If the database already has real numbers, a collector whose source is the sandbox must stop before it stores a number.
 //
 // Requirements in docs/coverage.md: 11.3-01, 11.3-02
 func TestDataKind_collectorOfSandboxRefusesDatabaseWithRealNumbers(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// frozenVariable is the name of the environment variable that sets for how long the test freezes PostgreSQL. With the variable, the server
-// uses its default request timeout of 30 seconds. Without the variable, the test freezes PostgreSQL for 6 seconds and uses a request
+// frozenVariable is the name of an environment variable. Its value is the time for which the test freezes PostgreSQL. With the variable, the
+// server uses its default request timeout of 30 seconds. Without the variable, the test freezes PostgreSQL for 6 seconds and uses a request
 // timeout of 2 seconds.
 const frozenVariable = "REELTALLY_TEST_FREEZE"
 
@@ -33,7 +33,7 @@ const (
 	probeTimeout = 2*time.Second + maxDelay
 )
 
-// timedResponse is the response to a request, or the error of the request, with the duration of the request.
+// timedResponse has the duration of a request, and its response or its error.
 type timedResponse struct {
 	name string
 	response
@@ -189,7 +189,7 @@ func (s *stack) sendLoad(t *testing.T, metrics string, videos []video, duration 
 	return responses
 }
 
-// metricsOf waits until a process logs the URL of its metrics and returns this URL.
+// metricsOf waits until a process logs the URL of its metrics. It returns this URL.
 func metricsOf(t *testing.T, p *process) string {
 	t.Helper()
 	var line struct{ Address string }

@@ -117,7 +117,7 @@ type sample struct {
 	keys     int64         // size of the table of idempotency keys in bytes, which is a part of database
 }
 
-// takeSamples adds a sample to r.samples at intervals of r.sampleEvery until ctx ends.
+// takeSamples measures the server and the database every r.sampleEvery until ctx ends, and adds the samples to r.samples.
 func (r *fullRateRun) takeSamples(ctx context.Context, t *testing.T, m *meter, db *storetest.DB) {
 	ticks := time.NewTicker(r.sampleEvery)
 	defer ticks.Stop()

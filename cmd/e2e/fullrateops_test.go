@@ -57,8 +57,8 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	return c
 }
 
-// addCreated stores links or ids of objects that the run created. The parameter kind says what they are, such as "tokens". takeCreated
-// returns them later.
+// addCreated stores links or ids of objects that the run created, so that takeCreated can return them later. The parameter kind is the kind of
+// the objects, such as "tokens".
 func (c *customer) addCreated(kind string, values ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +95,8 @@ func jsonList(values []string) string {
 	return jsonStrings(len(values), func(i int) string { return values[i] })
 }
 
-// newAccountLink returns the link of an account that no test has tracked. Its parameter, the number of the link in a request, is unused. It is
-// there because trackAll expects a function with this signature.
+// newAccountLink returns the link of an account that no test has tracked. Its parameter, the number of the link in a request, is unused. The
+// parameter exists because trackAll expects a function with this signature.
 func newAccountLink(int) string {
 	id := strings.ReplaceAll(uuid.NewString(), "-", "")
 	return "https://www.tiktok.com/@full" + id[len(id)-16:]
@@ -170,7 +170,7 @@ func (c *customer) requestSpecs(t *testing.T) map[string]func(n int) requestSpec
 	tags := func() string {
 		return jsonStrings(100, func(i int) string { return fmt.Sprintf("tag%03d%s", i, strings.Repeat("x", 90)) })
 	}
-	webhook := func() string { // returns the id of a created webhook without removing it from c.made, or an unknown id if none was created yet
+	webhook := func() string { // returns the id of a webhook that the run created, and keeps it in c.made; if there is none yet, returns an unknown id
 		unknown := uuid.NewString()
 		id := c.takeCreated("webhooks", 1, unknown)[0]
 		if id != unknown {

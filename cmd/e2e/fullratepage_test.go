@@ -113,7 +113,7 @@ func (r *fullRateRun) operationsTable(b *strings.Builder, minutes float64) {
 	}
 }
 
-// formatCounts formats the numbers in a map, with their names, as a text such as "503 Service Unavailable × 3".
+// formatCounts formats a map from names to counts as a text such as "503 Service Unavailable × 3".
 func formatCounts(numbers map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(numbers)) {
@@ -124,8 +124,8 @@ func formatCounts(numbers map[string]int) string {
 
 func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// sampleAt returns the last sample that was taken at most the time elapsed after the start of the organisation's requests. If all samples
-// were taken later, it returns the first sample.
+// sampleAt returns the state at a time of the run. The parameter elapsed is the time since the start of the organisation's requests. sampleAt
+// returns the last sample that is not later than this time, or the first sample if all samples are later.
 func (r *fullRateRun) sampleAt(elapsed time.Duration) sample {
 	out := r.samples[0]
 	for _, s := range r.samples {
@@ -136,7 +136,7 @@ func (r *fullRateRun) sampleAt(elapsed time.Duration) sample {
 	return out
 }
 
-// highestSample returns the highest value of all samples. The function value reads this value from a sample.
+// highestSample calls the function value for each sample, and returns the highest result.
 func (r *fullRateRun) highestSample(value func(sample) int64) int64 {
 	most := int64(0)
 	for _, s := range r.samples {
@@ -145,8 +145,8 @@ func (r *fullRateRun) highestSample(value func(sample) int64) int64 {
 	return most
 }
 
-// timingsBetween returns the timings of those normal requests that were sent from the time start until just before the time end. Both
-// times are relative to the moment at which one organisation began to send at its full rate limits.
+// timingsBetween returns the timings of the normal requests that were sent between two times, including start and excluding end. Both times are
+// relative to the moment at which one organisation began to send at its full rate limits.
 func (r *fullRateRun) timingsBetween(start, end time.Duration) []timing {
 	var out []timing
 	for _, a := range r.honest {

@@ -69,8 +69,8 @@ func startProgram(t *testing.T, name string, env []string, args ...string) *proc
 	return startInNewFolder(t, filepath.Join(programs, name), env, args...)
 }
 
-// startInNewFolder starts a program in a new folder. Its environment has the variables in env, and PATH and HOME. The program is killed when the test
-// ends.
+// startInNewFolder starts a program in a new folder. The environment of the program has only the variables in env, PATH and HOME. The program is
+// killed when the test ends.
 func startInNewFolder(t *testing.T, path string, env []string, args ...string) *process {
 	t.Helper()
 	return startInFolder(t, t.TempDir(), path, env, args...)
@@ -133,7 +133,7 @@ type sandboxProcess struct {
 	*process
 	env     []string       // settings that make the sandbox the source of every platform
 	control string         // base URL of the control interface
-	world   *sandbox.World // the made-up data that the sandbox returns, for comparison
+	world   *sandbox.World // the made-up data that the sandbox returns; tests compare it with stored numbers
 }
 
 // startSandbox starts `reeltally sandbox` and waits until it has printed its settings, which become sandboxProcess.env.
@@ -147,7 +147,7 @@ func startSandbox(t *testing.T) *sandboxProcess {
 }
 
 // setFault makes the sandbox answer all calls to a source with a fault, such as a spent quota, until clearFaults is called. The parameter
-// retryAfter is the value of the Retry-After header in seconds; 0 means no such header.
+// retryAfter is the value of the Retry-After header in seconds; 0 means that the answers have no such header.
 func (b *sandboxProcess) setFault(t *testing.T, source, fault string, retryAfter int) {
 	t.Helper()
 	body := map[string]any{"source": source, "fault": fault}
@@ -163,7 +163,8 @@ func (b *sandboxProcess) clearFaults(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, call(t, http.MethodDelete, b.control+"faults", "", nil).status)
 }
 
-// receivedBatches returns, for each call that a source of the sandbox has received, the ids of the targets (videos or accounts) in the call.
+// receivedBatches returns one list for each call that a source of the sandbox has received. The list has the ids of the targets (videos or
+// accounts) in the call.
 func (b *sandboxProcess) receivedBatches(t *testing.T, source string) [][]string {
 	t.Helper()
 	var calls map[string]struct {

@@ -20,11 +20,11 @@ import (
 // tries to overload the server.
 var honestKinds = []string{"one video", "100 videos", "track a video"}
 
-// honestInterval is the interval at which all honest callers together send one request of each kind in honestKinds.
+// honestInterval is the time between two requests of the same kind in honestKinds, of all honest callers together.
 const honestInterval = 50 * time.Millisecond
 
-// honestOrganisations is the number of callers that send normal requests. They share the requests. With this number, each caller stays
-// below 30 requests of each kind in a minute. The rate limit for lists of videos is 30 a minute.
+// honestOrganisations is the number of callers that send normal requests. The requests are distributed over them, so that each caller sends fewer
+// than 30 requests of each kind in a minute. The rate limit for lists of videos is 30 a minute.
 const honestOrganisations = 48
 
 // honestCallers sends normal requests for many small organisations at a fixed rate, while another organisation tries to overload the server.
@@ -56,7 +56,7 @@ func newHonestCallers(t *testing.T, s *stack) *honestCallers {
 	return h
 }
 
-// timing is the duration and result of one normal request, which is sent while another organisation may overload the server.
+// timing is the duration and the result of one normal request. At the same time, another organisation may try to overload the server.
 type timing struct {
 	kind     int       // index into honestKinds
 	at       time.Time // when the request was sent
@@ -91,8 +91,7 @@ func (h *honestCallers) sendRequests(ctx context.Context, base string) []timing 
 	}
 }
 
-// sendRequest sends one request of a kind for one organisation. The parameter kind is an index into honestKinds, and organisation is an index into
-// h.tokens.
+// sendRequest sends one request. The parameter kind is an index into honestKinds, and the parameter organisation is an index into h.tokens.
 func (h *honestCallers) sendRequest(ctx context.Context, base string, kind, organisation int) timing {
 	method, path, body := http.MethodGet, "/videos/"+h.videos[organisation], []byte(nil)
 	switch kind {

@@ -169,7 +169,8 @@ func (a *attack) sendAndHangUp(wait time.Duration, head, body string) {
 	a.responses["hung up"]++
 }
 
-// sendInParts opens a connection and reads n responses from it. Meanwhile, it calls the function chunks, which writes requests in parts.
+// sendInParts opens a connection and reads n responses from it. At the same time, the function chunks writes requests to the connection, in
+// parts.
 func (a *attack) sendInParts(n int, chunks func(write func(string) error) error) {
 	a.Helper()
 	conn := a.dial()
@@ -195,7 +196,7 @@ func (a *attack) sendInParts(n int, chunks func(write func(string) error) error)
 	<-written        //nolint:errcheck // the write can fail, because the server does not have to read all bytes
 }
 
-// getWithETag sends n GET requests for a list with If-None-Match. The ETag is the one that rememberETag stored.
+// getWithETag sends n GET requests for a list with If-None-Match. The header has the ETag that rememberETag stored.
 func (a *attack) getWithETag(path string, n int) {
 	a.Helper()
 	for range n {

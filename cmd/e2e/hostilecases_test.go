@@ -18,7 +18,7 @@ type hostileCase struct {
 	name string
 	// large is true if a response has up to 5,000 rows. The requests may then exceed the limits of processor time and memory.
 	large bool
-	// flat is true if the requests must stay within the limit of memory even if large is true, because the response is streamed.
+	// flat is true if the server writes the response as a stream. Then the limit of memory holds even if large is true.
 	flat    bool
 	prepare func(a *attack) // function that sends requests before the measurement begins; nil if none are needed
 	run     func(a *attack)

@@ -15,7 +15,7 @@ import (
 )
 
 // hostileBefore is an old version of docs/evidence/hostile-requests.md. It has the costs of requests before the server limited expensive
-// requests. New versions show these costs in the column "Before".
+// requests. Newer versions of the page show these costs in the column "Before".
 //
 //go:embed testdata/hostile-before.md
 var hostileBefore string
@@ -117,8 +117,8 @@ The hostile organisation sent %s requests, of which %s were refused by a rate li
 	return b.String()
 }
 
-// parseCosts reads the costs of requests from the table of an old page. The result maps the name of a request to a text with the time of the
-// server, the time of PostgreSQL and the memory.
+// parseCosts reads the table of an old page. The result is a map from the name of a test case to its cost as text: the time of the server, the
+// time of PostgreSQL, and the memory.
 func parseCosts(page string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(page) {

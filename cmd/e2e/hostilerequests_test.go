@@ -35,13 +35,12 @@ const (
 type hostileSize struct {
 	videos, days int
 	runs         int           // number of measurements of each test case; the highest cost counts
-	retries      int           // maximum number of further measurements if a test case exceeds the limits; the lowest cost then counts
-	windows      int           // number of pairs of periods: the first period has only normal requests, the second one also has the attack
+	retries      int           // if a test case exceeds the limits, it is measured again up to this number of times, and the lowest cost counts
+	windows      int           // number of pairs of periods: in the first period, there are only normal requests; in the second period, there is also an attack
 	window       time.Duration // length of one period
 }
 
-// hostileData is the token of the organisation that tries to overload the server, and the ids and links of its data, which its requests
-// contain.
+// hostileData describes the organisation that tries to overload the server: its token, and the ids and links in its requests.
 type hostileData struct {
 	token            string
 	videos, accounts []string // ids of the videos and accounts
@@ -56,8 +55,8 @@ type hostileData struct {
 // wideCollections is the number of collections that contain every account of the organisation that tries to overload the server.
 const wideCollections = 400
 
-// No request may take more than a second of processor time or 64 MiB of memory, whatever it contains. Lists of up to 5,000 rows are an
-// exception: the test measures their costs, but limits only the memory, and only for CSV and XLSX.
+// No request may take more than a second of processor time or 64 MiB of memory, whatever it contains. Lists of up to 5,000 rows are an exception:
+// their processor time is not limited, and their memory is limited only for CSV and XLSX.
 //
 //nolint:paralleltest // the test loads the whole machine, so that parallel tests with short timeouts would fail
 func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
@@ -67,7 +66,7 @@ func TestHostileRequests_useLittleTimeAndMemory(t *testing.T) {
 		size = hostileSize{videos: 5000, days: 730, runs: *hostileRuns, windows: *hostileWindows, window: 20 * time.Second}
 	}
 	db := storetest.NewServer(t).New(t, "hostile")
-	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // the cost of autovacuum would be counted as part of a request
+	db.Exec(t, "ALTER SYSTEM SET autovacuum = off") // switch autovacuum off, because its cost would be counted as part of a request
 	db.Exec(t, "SELECT pg_reload_conf()")
 	postmaster := postmasterOf(t, db)
 	s := &stack{sandboxProcess: startSandbox(t)}
@@ -245,7 +244,7 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	return d
 }
 
-// requireSuccess sends a request with the token in s.token and requires a status below 300.
+// requireSuccess sends a request with the token s.token, and fails the test unless the status is below 300.
 func (s *stack) requireSuccess(t *testing.T, method, path string, body any) response {
 	t.Helper()
 	a := call(t, method, s.base+path, s.token, body)
@@ -329,8 +328,8 @@ func (s *stack) measureHonestCallers(t *testing.T, data *hostileData, callers *h
 	return out
 }
 
-// attackInTurn runs the test cases one after the other until ctx ends, at most one in every hostileInterval. The parameter next is the
-// index of the first case to run. attackInTurn returns the index of the case that would run next.
+// attackInTurn runs the test cases one after the other until ctx ends. It starts at most one test case in every hostileInterval. The parameter
+// next is the index of the first case to run. attackInTurn returns the index of the case that would run next.
 func attackInTurn(ctx context.Context, a *attack, cases []hostileCase, next int) int {
 	ticks := time.NewTicker(hostileInterval)
 	defer ticks.Stop()

@@ -19,8 +19,8 @@ const (
 	linksPerBulk  = 25
 )
 
-// The test kills server and collector while requests with many links run. If a request got a successful response, all its links must be
-// tracked. In all other cases, either all or none of its links must be tracked. In each round, the programs are killed after a different
+// The test kills server and collector while the server handles requests with many links. If a request got a successful response, all its links
+// must be tracked. In all other cases, either all or none of its links must be tracked. In each round, the programs are killed after a different
 // number of responses, so that requests and fetches are interrupted at different stages.
 func TestKill_killedServerLosesAndDuplicatesNoLinks(t *testing.T) {
 	t.Parallel()

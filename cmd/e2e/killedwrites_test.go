@@ -32,8 +32,8 @@ const (
 	blocksOfWriter = 2 // number of blocks of each organisation; a block is the links of one bulk request
 )
 
-// killedWriter is one organisation that changes its videos, with one request at a time. Its videos are divided into blocks, and each
-// request changes another block. The writer knows which changes the server acknowledged, and so the state that the server must show.
+// killedWriter is one organisation that changes its videos, with one request at a time. Its videos are divided into blocks, and each request
+// changes another block. The writer knows which changes the server acknowledged. So it knows the state that the server must show.
 type killedWriter struct {
 	token        string
 	collection   string // id of the collection to which the videos are added
@@ -41,14 +41,14 @@ type killedWriter struct {
 	next         int               // index of the block that the next request changes
 	names        int               // number of names that were used for new collections
 	createdNames map[string]bool   // names of the collections whose creation was acknowledged
-	unanswered   map[string]string // names of the collections whose creation got no answer, by the Idempotency-Key of the request
+	unanswered   map[string]string // names of the collections whose creation got no answer; the key is the Idempotency-Key of the request
 }
 
 // killedBlock has the links of one bulk request, and the state of their videos.
 type killedBlock struct {
 	links []string
 	ids   []string // ids of the videos, in the order of the links; nil before the links were first tracked
-	// step is the number of steps of the current cycle that were acknowledged. inDoubt is true if the request of the next step got no answer.
+	// step is the number of acknowledged steps of the current cycle. inDoubt is true if the request of the next step got no answer.
 	step    int
 	inDoubt bool
 }
@@ -61,11 +61,11 @@ func (b *killedBlock) memberIDs() []string { return b.ids[:min(100, len(b.ids))]
 type killedCounts struct {
 	engine                                  string
 	kills                                   int
-	requests, writes                        atomic.Int64 // number of acknowledged requests, and number of the links, members and collections in them
+	requests, writes                        atomic.Int64 // number of acknowledged requests, and number of the links, members and collections that they changed
 	tracked, stopped, added, taken, created atomic.Int64
-	unanswered, applied                     int // number of requests that were interrupted by a kill, and number of those that had their whole effect
+	unanswered, applied                     int // number of requests that a kill interrupted, and number of interrupted requests that had their whole effect
 	checked                                 int // number of videos and members that were compared after kills
-	replayed                                int // number of repeated requests with an Idempotency-Key that were answered
+	replayed                                int // number of answers to repeated requests with an Idempotency-Key
 	duration                                time.Duration
 }
 
@@ -222,7 +222,7 @@ func (k *killedRun) sendNextStep(t *testing.T, w *killedWriter) bool {
 	}
 	k.checkAnswer(t, b, a, writes)
 	k.counts.requests.Add(1)
-	if !b.inDoubt { // an earlier attempt may have had the effect of this request, so its writes are not counted
+	if !b.inDoubt { // do not count these writes, because an earlier attempt at this step may have made them
 		k.counts.writes.Add(writes)
 		counter.Add(writes)
 	}
@@ -231,12 +231,12 @@ func (k *killedRun) sendNextStep(t *testing.T, w *killedWriter) bool {
 	return true
 }
 
-// checkAnswer checks the answer to the request of a block's current step. The answer must report that the request changed each video. This
-// also shows that the previous step had its effect. If an earlier attempt at the current step got no answer, the answer may report fewer
-// changes, because that attempt may have made them.
+// checkAnswer checks the answer to the request of a block's current step. The answer must report that the request changed each video, which also
+// shows that the previous step had its effect. There is one exception: if an earlier attempt at the current step got no answer, that attempt may
+// have changed some of the videos.
 func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes int64) {
 	if b.inDoubt && a.status == http.StatusMultiStatus && b.step == stopStep {
-		return // an earlier attempt, which got no answer, has stopped the videos
+		return // an earlier attempt got no answer, but has stopped the videos
 	}
 	expectTrue(t, a.status == http.StatusOK, "%d %s", a.status, a.body)
 	var result struct {
@@ -264,8 +264,8 @@ func (k *killedRun) checkAnswer(t *testing.T, b *killedBlock, a response, writes
 	}
 }
 
-// expectTrue marks the test as failed if the parameter ok is false. The writers use it, because only the goroutine of the test may end the
-// test.
+// expectTrue marks the test as failed if the parameter ok is false, but does not end the test. The writers use expectTrue, because only the
+// goroutine of the test may end the test.
 func expectTrue(t *testing.T, ok bool, format string, args ...any) {
 	t.Helper()
 	if !ok {
@@ -319,7 +319,7 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 		members[v.ID] = true
 	}
 	k.counts.checked += len(links) + len(members)
-	least, most := 0, 0 // lowest and highest possible number of videos: it is unknown whether requests without an answer had an effect
+	least, most := 0, 0 // lowest and highest possible number of videos; they differ because requests without an answer may have had an effect
 	for _, b := range w.blocks {
 		steps := []int{b.step}
 		if b.inDoubt {
@@ -351,8 +351,8 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	k.compareCollections(t, w)
 }
 
-// matchingStep returns the first number in steps that matches the state of the block on the server. It returns false if no number matches. The
-// set links has the links of all tracked videos, and the set members has the ids of all videos in the collection.
+// matchingStep returns the first number in steps after which the block would have the state that the server shows. It returns false if no number
+// matches. The set links has the links of all tracked videos, and the set members has the ids of all videos in the collection.
 func (b *killedBlock) matchingStep(steps []int, links, members map[string]bool) (int, bool) {
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0

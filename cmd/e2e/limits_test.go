@@ -19,7 +19,7 @@ import (
 func TestRateLimits_areSharedByServers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	env := []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // the timeout of Redis is long, because the machine may be busy
+	env := []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, "postgres"), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_REDIS_URL=" + r.URL + "?read_timeout=30s"} // set a long timeout for Redis, because the machine may be busy
 	first, second := &stack{env: env}, &stack{env: slices.Clone(env)}
 	first.startServer(t)
 	second.startServer(t)
@@ -33,7 +33,7 @@ func TestRateLimits_areSharedByServers(t *testing.T) {
 	}
 
 	token, other := first.newOrganisation(t), first.newOrganisation(t)
-	// The numbers are the rate limits of a premium organisation for requests to these paths.
+	// For each path, the number is the rate limit of a premium organisation.
 	for path, limit := range map[string]int{"/videos": 30, "/videos/01938c32-8f07-7a46-93be-1d2c3b4a5968/history": 120, "/authenticate": 120} {
 		require.Equal(t, limit, countAllowed(t, both, token, path, limit+20), path)
 	}

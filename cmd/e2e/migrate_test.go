@@ -20,7 +20,7 @@ import (
 
 var migrateVideos = flag.Int("migrate.videos", 200, "number of videos in TestMigrateFrom_killedTwiceCopiesTheOrganisation")
 
-// newSeededStack starts a server whose database has an organisation with made-up videos. The parameter videos is their number.
+// newSeededStack starts a server whose database has an organisation with made-up videos. The parameter videos is the number of the videos.
 func newSeededStack(t *testing.T, engine string, videos int) *stack {
 	t.Helper()
 	s := &stack{env: []string{"REELTALLY_DATABASE_URL=" + storetest.NewURL(t, engine), "REELTALLY_LISTEN=127.0.0.1:0", "REELTALLY_RATE_LIMITS=off"}}

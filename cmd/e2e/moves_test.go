@@ -44,17 +44,17 @@ type loadedBackup struct {
 	restore       time.Duration
 	writes        int           // videos whose tracking was acknowledged during the backup
 	slowest       time.Duration // the longest time until a write was acknowledged during the backup
-	later         int           // videos that were tracked while the backup ran, and are not in the backup because it has the state of its start
+	later         int           // videos that were tracked during the backup, but are not in the backup, which has the state of the moment when it began
 	points        int           // points that the collector stored during the backup
 }
 
-// move is an installation that was moved to another engine by the commands of the guide.
+// move has the measurements of one move of an installation to another engine, with the commands of docs/scale.md.
 type move struct {
 	name          string
 	rows          int
 	databaseBytes int64 // size of the new database
 	steps         []moveStep
-	sum, export   string // checksums of the whole content, and of an export of an organisation with its histories
+	sum, export   string // checksum of the whole content, and checksum of an export of an organisation with its histories
 }
 
 // moveStep is one command of a move.
@@ -244,7 +244,8 @@ func awaitWrites(t *testing.T, writers []*moveWriter, n int64) {
 	}
 }
 
-// requireFirstVideos requires that the writer's organisation has the first videos that the writer sent, without a gap, and returns their number.
+// requireFirstVideos returns the number of videos of the writer's organisation. It requires that these are the first videos that the writer sent,
+// without a gap.
 func (w *moveWriter) requireFirstVideos(t *testing.T, url string) int64 {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(runOperator(t, databaseSettings(url), "export", "--org", w.name))).ReadAll()
@@ -308,7 +309,7 @@ func sizeOfFile(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// databaseSize returns the number of bytes that a database takes on the disk of its server. On Citus, this is the coordinator.
+// databaseSize returns the number of bytes that a database takes on the disk of its server. On Citus, it counts only the disk of the coordinator.
 func databaseSize(t *testing.T, url string) int64 {
 	t.Helper()
 	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {

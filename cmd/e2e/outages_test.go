@@ -33,18 +33,18 @@ const (
 	requestsOfOutage = 20
 )
 
-// outage is a part of the system that fails and comes back while callers send requests.
+// outage describes how a part of the system fails and works again while callers send requests.
 type outage struct {
 	name   string
 	engine string
 	env    []string // settings of the server
-	fail   func()   // makes the part of the system fail
-	repair func()   // makes the part work again
+	fail   func()   // function that makes the part fail
+	repair func()   // function that makes the part work again
 	// brief is true if the failure is over before the function fail returns. The test then does not wait for refused requests.
 	brief bool
 	// reads and writes are true if requests that read or write succeed during the outage.
 	reads, writes bool
-	// limits is true if the server limits rates.
+	// limits is true if the server has rate limits.
 	limits bool
 }
 
@@ -145,7 +145,7 @@ func fullDiskOfPostgres(t *testing.T) outage {
 		fail: func() { fillDisk(t, dir) }, repair: func() { require.NoError(t, os.Remove(fillerPath(dir))) }, reads: true}
 }
 
-// mountSmall mounts a file system in memory with a size in MiB at dir, until the test ends.
+// mountSmall mounts a file system in memory at the path dir, and unmounts it when the test ends. The parameter size is its size in MiB.
 func mountSmall(t *testing.T, dir string, size int) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size="+strconv.Itoa(size)+"m", "none", dir).CombinedOutput()
@@ -241,7 +241,7 @@ func (r *outageRun) repeatUntilStopped(stop <-chan struct{}, send func()) {
 		select {
 		case <-stop:
 			return
-		case <-time.After(10 * time.Millisecond): // leave processor time for the tests that run at the same time
+		case <-time.After(10 * time.Millisecond): // wait, so that other tests get processor time
 		}
 	}
 }
@@ -285,7 +285,8 @@ func (r *outageRun) sendGet(t *testing.T, target string) {
 	}
 }
 
-// addUnexpected counts an answer with status 429 if the server has rate limits, and adds any other answer to the problems.
+// addUnexpected handles an answer that the outage does not explain. If the server has rate limits, it counts an answer with status 429. It adds
+// any other answer to r.problems.
 func (r *outageRun) addUnexpected(request string, a response, err error) {
 	if err == nil && a.status == http.StatusTooManyRequests && r.limits {
 		r.counts.limited++

@@ -19,14 +19,14 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// metricsAddress waits until a program serves its metrics, and returns HOST:PORT.
+// metricsAddress waits until a program serves its metrics, and returns their address as HOST:PORT.
 func metricsAddress(t *testing.T, p *process) string {
 	t.Helper()
 	return strings.TrimSuffix(strings.TrimPrefix(loggedAddress(t, p, "serving metrics"), "http://"), "/metrics")
 }
 
-// startPrometheus starts Prometheus with the rules in docs/alerts.yml, but alerts fire without their delay. Prometheus reads the metrics at
-// the given addresses several times a second. startPrometheus returns the base URL of Prometheus.
+// startPrometheus starts Prometheus with the rules in docs/alerts.yml, from which it removes the delays of the alerts. Prometheus reads the
+// metrics at the given addresses several times a second. startPrometheus returns the base URL of Prometheus.
 func startPrometheus(t *testing.T, targets ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
@@ -46,7 +46,7 @@ func startPrometheus(t *testing.T, targets ...string) string {
 	return "http://" + regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(line)[1]
 }
 
-// firingAlerts returns how many alerts are firing, by the name of the alert.
+// firingAlerts returns the number of firing alerts for each name of an alert.
 func firingAlerts(t *testing.T, base string) map[string]int {
 	t.Helper()
 	var answer struct {

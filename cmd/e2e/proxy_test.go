@@ -48,7 +48,7 @@ type proxyProgram struct {
 	debian   string   // the Debian package
 	document string   // file name of the configuration in docs
 	second   func(conf, address string) string
-	files    func(conf, address string) map[string]string // returns the configuration files, by name, for a proxy that listens on the given address
+	files    func(conf, address string) map[string]string // function that returns the configuration files by name, for a proxy that listens on the given address
 	args     []string
 	// tooLarge is the media type of the answer to a body of 5 MiB.
 	tooLarge string
@@ -101,7 +101,7 @@ func (program *proxyProgram) configuration(t *testing.T) string {
 	return string(text)
 }
 
-// withSecondServer returns the documented configuration of the proxy with a second server.
+// withSecondServer returns the documented configuration, in which it adds a second server.
 func (program *proxyProgram) withSecondServer(t *testing.T, address string) string {
 	t.Helper()
 	conf := program.second(program.configuration(t), address)
@@ -193,7 +193,7 @@ func (p *proxied) awaitProxy(proxy *process) bool {
 // configuration that trusts the certificate.
 func writeCertificate(t *testing.T, dir string) *tls.Config {
 	t.Helper()
-	tlsServer := httptest.NewTLSServer(nil) // httptest generates a self-signed certificate for this server, which is not used otherwise
+	tlsServer := httptest.NewTLSServer(nil) // start this server only because httptest generates a self-signed certificate for it
 	defer tlsServer.Close()
 	cert := tlsServer.TLS.Certificates[0]
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
@@ -339,7 +339,7 @@ func (p *proxied) requireFoundByLink(t *testing.T) {
 func TestProxy_errorExplainsThatProxyChangedPath(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	conf := strings.Replace(nginx.configuration(t), "proxy_pass http://reeltally;", "proxy_pass http://reeltally/;", 1) // with the final slash, nginx decodes the path and merges slashes
+	conf := strings.Replace(nginx.configuration(t), "proxy_pass http://reeltally;", "proxy_pass http://reeltally/;", 1) // because of the final slash, nginx decodes the path and merges slashes
 	p := startProxied(t, nginx, conf)
 	video, account := p.track("/videos", proxiedVideo), p.track("/accounts", proxiedAccount)
 	for _, path := range []string{"/videos/" + escapeForPath(proxiedVideo), "/videos/" + escapeForPath(proxiedVideo) + "/history", "/accounts/" + escapeForPath(proxiedAccount)} {

@@ -29,8 +29,8 @@ func proxyOf(t *testing.T, program *proxyProgram, servers ...*httptest.Server) *
 	return p
 }
 
-// The test server sends as many bytes as ReelTally sends at once, and waits until the caller has read some of them. Only then does it send
-// the rest.
+// The test server sends as many bytes as ReelTally sends at once, and waits until the caller has read some of them. After that, it sends the
+// rest.
 func TestProxy_passesDownloadsOnWhileTheyAreProduced(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -66,8 +66,8 @@ func TestProxy_passesDownloadsOnWhileTheyAreProduced(t *testing.T) {
 	}
 }
 
-// One of two servers answers requests for /readyz with status 503, as a ReelTally server does while it shuts down. nginx is not tested,
-// because it does not request /readyz.
+// The test has two servers. One of them answers requests for /readyz with status 503, as a ReelTally server does while it shuts down. The proxy
+// must send no requests to it. The test leaves out nginx, which does not request /readyz.
 func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
@@ -75,7 +75,7 @@ func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 		t.Run(program.name, func(t *testing.T) {
 			t.Parallel()
 			var ended atomic.Bool
-			var late atomic.Int64 // number of requests that reached the server after it was not ready
+			var late atomic.Int64 // number of requests that reached the server while it was not ready
 			ready := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 			ending := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch {
@@ -103,7 +103,8 @@ func TestProxy_sendsNoRequestsToServersThatAreNotReady(t *testing.T) {
 	}
 }
 
-// One of two servers accepts no connections, like a server that was killed. No request may fail.
+// The test has two servers. One of them accepts no connections, like a server that was killed. The proxy must send each request to the other
+// server, so that no request fails.
 func TestProxy_repeatsRequestsIfAServerCannotBeReached(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

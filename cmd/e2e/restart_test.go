@@ -31,8 +31,8 @@ var (
 // nginx closes its idle connections to a server before the server ends, even on a busy machine.
 const shutdownDelay = 3 * time.Second
 
-// openSocket opens a listening socket on a free port, as systemd does for a unit of type socket. The socket stays open while the servers that
-// use it end and start. openSocket returns the socket as a file, and its HOST:PORT.
+// openSocket opens a listening socket on a free port, as systemd does for a unit of type socket. The socket stays open while servers that use the
+// socket end and start. openSocket returns the socket as a file, and its HOST:PORT.
 func openSocket(t *testing.T) (file *os.File, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func openSocket(t *testing.T) (file *os.File, address string) {
 	return file, l.Addr().String()
 }
 
-// startServerOn starts the server that is in the given folder of programs. The server gets an open listening socket, as from systemd.
+// startServerOn starts the program server in the given folder. The server gets an open listening socket, as it would get from systemd.
 // startServerOn returns when the server serves requests.
 func (s *stack) startServerOn(t *testing.T, folder string, socket *os.File) *process {
 	t.Helper()
@@ -91,14 +91,14 @@ func startLoadedPair(t *testing.T) *loadedPair {
 	return l
 }
 
-// sendRequests sends requests until the pair is stopped. The links of each caller differ.
+// sendRequests sends the requests of one caller until the pair is stopped. Each caller tracks other links.
 func (l *loadedPair) sendRequests(t *testing.T, caller int) {
 	t.Helper()
 	for n := 0; ; n++ {
 		select {
 		case <-l.stop:
 			return
-		case <-time.After(5 * time.Millisecond): // leave processor time for the tests that run at the same time
+		case <-time.After(5 * time.Millisecond): // wait, so that other tests get processor time
 		}
 		method, target, body, count := http.MethodGet, "/videos?limit=5", "", &l.read
 		if n%2 == 0 {
@@ -118,8 +118,7 @@ func (l *loadedPair) sendRequests(t *testing.T, caller int) {
 // answeredRequests returns the number of successful requests so far.
 func (l *loadedPair) answeredRequests() int64 { return l.tracked.Load() + l.read.Load() }
 
-// restart ends the server with the given index, and starts a new server in its place. The new server is the one in the given folder of
-// programs.
+// restart ends the server with the given index, and starts the program server in the given folder in its place.
 func (l *loadedPair) restart(t *testing.T, folder string, index int) {
 	t.Helper()
 	before := l.answeredRequests()

@@ -21,7 +21,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// commandsOf returns the blocks of commands in a chapter of a page of docs. The blocks begin with "```bash".
+// commandsOf returns the blocks of commands, which begin with "```bash", in a chapter of a page in the folder docs.
 func commandsOf(t *testing.T, page, chapter string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
@@ -57,7 +57,8 @@ func postgresPrograms(t *testing.T) string {
 	return filepath.Dir(path)
 }
 
-// newCluster creates a data directory, starts PostgreSQL on it and creates an empty database. The server keeps each commit if it is killed.
+// newCluster creates a data directory, starts PostgreSQL on it and creates an empty database. If the server is killed, it loses no committed
+// transaction.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	folder, err := os.MkdirTemp("/tmp", "reeltally-rewind") //nolint:usetesting // the user of PostgreSQL has no access to t.TempDir
@@ -158,7 +159,7 @@ func (r *restoredInstallation) trackVideos(t *testing.T, first, n int) (ids []st
 	return ids
 }
 
-// checksums stops the server and returns the checksums of two exports: of a backup of the whole database, and of the organisation's
+// checksums stops the server, and returns two checksums: that of a backup of the whole database, and that of an export of the organisation's
 // histories.
 func (r *restoredInstallation) checksums(t *testing.T) (checksums string) {
 	t.Helper()
@@ -264,7 +265,7 @@ func TestRewind_bringsBackTheLastBackupBeforeAMomentOnSQLite(t *testing.T) {
 		<-p.done
 		require.NoError(t, p.err, p.stderr.String())
 	}
-	// The name of a backup has the second in which it began, so the test waits for the next second between two backups.
+	// The name of a backup contains the second in which the backup began. So the test waits for the next second before it makes another backup.
 	nextSecond := func() time.Time {
 		<-time.After(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		return time.Now().UTC()

@@ -29,7 +29,7 @@ const sdkVideos = 10_000
 type sdkTest struct {
 	*stack
 	root  string // the root of this repository
-	clone string // a clone of this repository with all files that git does not ignore, as they are now
+	clone string // a clone of this repository, with all files that git does not ignore, including uncommitted changes
 }
 
 // runTool runs a program in a folder and returns its standard output. The environment is that of the test, with the variables in env.
@@ -76,8 +76,8 @@ func cloneRepository(t *testing.T, root string) string {
 	return clone
 }
 
-// runProgram runs a program that uses an installed library, with a new organisation. The last argument of the program is the file for the
-// export. The numbers that the program prints, and the exported file, must have all videos.
+// runProgram runs a program that uses an installed library, with a new organisation. The last argument of the program is the file for the export.
+// The program must print the expected numbers of videos, and the exported file must have all videos.
 func (s *sdkTest) runProgram(t *testing.T, name string, args ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "videos.csv")

@@ -93,7 +93,7 @@ func (r *traceReceiver) received(t *testing.T) []receivedSpan {
 	return append([]receivedSpan(nil), r.spans...)
 }
 
-// requireAbsent fails the test if a request contains one of the values.
+// requireAbsent fails the test if a received request contains one of the given values.
 func (r *traceReceiver) requireAbsent(t *testing.T, values map[string]string) {
 	t.Helper()
 	r.mu.Lock()

@@ -20,10 +20,10 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// spanTree finds spans by their place in the received traces.
+// spanTree is a list of received spans, with methods that find spans by their name and by their place in the trace.
 type spanTree []receivedSpan
 
-// descendants returns the spans whose ancestor is the given span.
+// descendants returns the spans that are below the given span: its children, their children, and so on.
 func (all spanTree) descendants(s receivedSpan) spanTree {
 	var found spanTree
 	for _, child := range all {
@@ -53,8 +53,8 @@ const (
 	callerSpan  = "00f067aa0ba902b7"
 )
 
-// Server and collector send spans of a request, a fetch, a tool call of an assistant and an event for a webhook. No span contains a secret or
-// a parameter.
+// Server and collector must send the spans of a request, of a fetch, of a tool call of an assistant, and of an event for a webhook. No span may
+// contain a secret or a parameter of a statement.
 func TestTraces_showRequestsFetchesAndTheirStatements(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
@@ -195,8 +195,8 @@ func requireFetchSpans(t *testing.T, all spanTree, system string) {
 	}
 }
 
-// requireSpansOfToolAndWebhook checks that the request of a tool call is below the request to /mcp, and that an event that is sent to a webhook has a
-// trace.
+// requireSpansOfToolAndWebhook checks two things: the span of a tool call's request is below the span of the request to /mcp, and the sending of
+// an event to a webhook has a trace.
 func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	t.Helper()
 	mcp := all.withName("POST /mcp")
@@ -214,10 +214,10 @@ func requireSpansOfToolAndWebhook(t *testing.T, all spanTree) {
 	require.Equal(t, "127.0.0.1", posts[0].attrs["server.address"])
 }
 
-// A receiver that is down or never answers delays no request and no shutdown, and is logged once.
+// If the receiver is down or never answers, no request and no shutdown may be delayed, and the failure must be logged only once.
 func TestTraces_receiverThatFailsDelaysNothing(t *testing.T) {
 	t.Parallel()
-	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // the system accepts connections, and the test never reads from them
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // the operating system accepts connections to this listener, but the test never reads from them
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
 	down, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -255,7 +255,7 @@ func TestTraces_receiverThatFailsDelaysNothing(t *testing.T) {
 	}
 }
 
-// `reeltally up` sends spans of requests and of fetches as one program. Without a receiver, it sends none.
+// `reeltally up` must send the spans of requests and of fetches under the same service name. Without a receiver, it must send no spans.
 func TestTraces_areSentOnlyToAConfiguredReceiver(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

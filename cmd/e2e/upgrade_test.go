@@ -49,8 +49,9 @@ CREATE TABLE added_by_next_version (id bigint PRIMARY KEY);
 	return folder, migration
 }
 
-// An installation with two servers is upgraded to the next version while callers send requests: the schema is migrated, then one server is
-// replaced after the other. After that, both servers are replaced by servers of the old version, which use the new schema.
+// An installation with two servers is upgraded to the next version while callers send requests: the schema is migrated, and then one server after
+// the other is replaced by a server of the next version. After that, both are replaced by servers of the old version, which must work with the
+// new schema.
 func TestUpgrade_toTheNextVersionAndBackLosesNoRequest(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)

@@ -42,25 +42,25 @@ func faultAt(n int) string {
 	return ""
 }
 
-// eventReceiver imitates the HTTP server to which the webhooks of callers point. It often fails at the first attempt to send an event. It
-// refuses few events twice and no event three times, because the fourth attempt would come five minutes after the third.
+// eventReceiver imitates the HTTP server to which the webhooks of callers point. It often fails at the first attempt to send an event. It refuses
+// only a few events twice. It refuses no event three times, because ReelTally waits five minutes before the fourth attempt.
 type eventReceiver struct {
 	*httptest.Server
 
 	inside    *httptest.Server            // the server to which the receiver redirects
-	verifiers []*standardwebhooks.Webhook // check the signatures of requests; one for each webhook
+	verifiers []*standardwebhooks.Webhook // one for each webhook, to check the signatures of its requests
 
 	mu         sync.Mutex
 	attempts   map[uuid.UUID]int               // number of requests for each event, including refused ones
 	times      map[uuid.UUID]int               // number of times that each event was recorded
-	events     map[eventKey]map[uuid.UUID]bool // ids of the received events about each change
-	faults     map[string]int                  // number of requests that were answered with each fault
+	events     map[eventKey]map[uuid.UUID]bool // for each change, the ids of the received events about it
+	faults     map[string]int                  // number of requests that were answered with a fault; the key is the name of the fault
 	requests   int
 	redirected int      // number of requests that followed a redirect
 	wrong      []string // descriptions of errors in the received requests
 }
 
-// newEventReceiver starts a receiver. The caller sets the field verifiers before the first event is sent.
+// newEventReceiver starts a receiver. The caller must set the field verifiers before the first event is sent.
 func newEventReceiver(t *testing.T) *eventReceiver {
 	t.Helper()
 	r := &eventReceiver{attempts: map[uuid.UUID]int{}, times: map[uuid.UUID]int{}, events: map[eventKey]map[uuid.UUID]bool{}, faults: map[string]int{}}

@@ -31,9 +31,9 @@ var (
 // webhookBulk is the number of links in one request of a webhookRun.
 const webhookBulk = 25
 
-// webhookRun is a system of servers and a collector, whose processes are killed while events are recorded and sent. On PostgreSQL, it has
-// two servers. On SQLite, it has one, because SQLite is for one server: several programs that write all the time can prevent another
-// program from starting.
+// webhookRun is a system of servers and a collector, whose processes are killed while events are recorded and sent. On PostgreSQL, it has two
+// servers. On SQLite, it has one, because SQLite is for a single server: if several programs write all the time, another program may be unable to
+// start.
 type webhookRun struct {
 	*stack
 	receiver *eventReceiver
@@ -182,7 +182,7 @@ func (w *webhookRun) sendUntilAcknowledged(t *testing.T, method, path, token str
 		w.mu.Unlock()
 		a, err := try(t, method, base+path, token, body)
 		if t.Context().Err() != nil {
-			return "" // stop waiting: the test has already failed
+			return "" // the test has already failed, so do not wait for the statuses
 		}
 		if err != nil || !slices.Contains(statuses, a.status) {
 			return fmt.Sprintf("%s %s: %v %d %s", method, path, err, a.status, a.body)
@@ -250,14 +250,14 @@ func (w *webhookRun) awaitFetches(t *testing.T) {
 	})
 }
 
-// eventKey identifies a change of a video.
+// eventKey identifies a change of a video, about which there must be an event.
 type eventKey struct {
 	kind  string
 	video uuid.UUID
 }
 
-// expectedChanges returns the changes for which events must arrive: for each video of the organisation, its first fetch and the end of its
-// tracking.
+// expectedChanges returns the changes for which events must arrive. Each video of the organisation has two such changes: its first fetch and the
+// end of its tracking.
 func (w *webhookRun) expectedChanges(t *testing.T, owner webhookOwner) []eventKey {
 	t.Helper()
 	videos := w.videosOf(t, owner)

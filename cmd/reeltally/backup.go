@@ -100,7 +100,7 @@ func (c *restoreCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = file.Close() }() // the file was only read, so an error of Close loses no data
+		defer func() { _ = file.Close() }() // ignore the error: the file was only read, so no data can be lost
 		from = file
 	}
 	bar := newProgress(p.Stderr, c.Logger(p.Stderr), "restore", "rows", 0)

@@ -19,8 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// newCaller starts `reeltally up` with the demo organisation. It returns the running program, the path of a login file, and a function. The
-// function runs reeltally as a user of the API, with this login file.
+// newCaller starts `reeltally up` with the demo organisation. It returns the running program, the path of a login file, and the function call,
+// which runs a command of reeltally with this login file.
 func newCaller(t *testing.T) (u startedUp, loginFile string, call func(stdin string, args ...string) (status int, stdout, stderr string)) {
 	t.Helper()
 	u = startUp(t, map[string]string{"REELTALLY_DATABASE_URL": storetest.Empty(t, "sqlite"), "REELTALLY_DATA_DIR": t.TempDir()})

@@ -55,9 +55,9 @@ type membersCommand struct {
 // maxMembers is the largest number of videos or accounts in one request that changes a collection.
 const maxMembers = 100
 
-// changeMembers adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints how many have changed. The
-// parameters videos and accounts are functions that send one request with ids of videos or of accounts. They return the response of the API
-// and the number of changes. The parameter done is the printed verb, such as "added".
+// changeMembers adds or removes the named videos and accounts, in requests of at most maxMembers ids, and prints the number of changes. The
+// parameters videos and accounts are functions that send one request with ids of videos or of accounts. They return the response of the API and
+// the number of changes. The parameter done is the printed verb, such as "added".
 func (c *membersCommand) changeMembers(ctx context.Context, p boot.Process, done string, videos, accounts func(api *client.ReelTally, collection uuid.UUID, ids []uuid.UUID) (any, int32, error)) error {
 	if len(c.Videos) == 0 && len(c.Account) == 0 {
 		return boot.UsageError{Err: errors.New("name videos, or accounts with --account")}

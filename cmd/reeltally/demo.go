@@ -30,8 +30,8 @@ const (
 	demoDays       = 90 // length of the histories in days
 )
 
-// `reeltally up` stores the token of its organisation in one of these files. The demo organisation and an organisation with real numbers
-// have different files, because both files can be in the same folder.
+// `reeltally up` stores the token of the demo organisation in one of these files, and the token of an organisation with real numbers in the
+// other. So both files can be in the same folder.
 const (
 	demoTokenFile = "demo-token"
 	realTokenFile = "token"
@@ -68,8 +68,8 @@ func (u *up) organisationID() uuid.UUID {
 	return seed.ID(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), sha256.Sum256([]byte("first organisation")))
 }
 
-// prepareOrganisation returns the organisation whose token `reeltally up` prints. If the organisation or its token does not exist yet, it
-// is created. If the sandbox runs, this is the demo organisation, and prepareOrganisation fills it with made-up data.
+// prepareOrganisation returns the organisation whose token `reeltally up` prints. If the organisation or its token does not exist yet,
+// prepareOrganisation creates it. If the sandbox runs, this is the demo organisation, and prepareOrganisation fills it with made-up data.
 func (u *up) prepareOrganisation(ctx context.Context) (first firstOrganisation, err error) {
 	now, name := time.Now(), "My organisation"
 	if u.sandboxServer != nil {
@@ -136,8 +136,8 @@ func (u *up) tokenPath() string {
 	return filepath.Join(u.dataDir(), realTokenFile)
 }
 
-// savedToken returns the token that an earlier run of `reeltally up` has stored in the file at tokenPath. If there is no such token or it
-// is no longer valid, savedToken creates a token and stores it there. Only this user can read the file.
+// savedToken returns the token that an earlier run of `reeltally up` has stored in the file at tokenPath. If there is no such token, or if the
+// token is no longer valid, savedToken creates a token and stores it in the file. Only the user who runs the program can read the file.
 func (u *up) savedToken(ctx context.Context) (string, error) {
 	path := u.tokenPath()
 	saved, err := os.ReadFile(path) //nolint:gosec // the operator chooses the folder

@@ -93,8 +93,7 @@ func (c *doctorCommand) Run(ctx context.Context, p boot.Process) error {
 	return nil
 }
 
-// checkAll checks the database and the disk. If the database does not work, checkAll then returns. Otherwise it also checks clocks,
-// retention, sources, collectors and organisations.
+// checkAll checks the database and the disk. If the database works, it also checks clocks, retention, sources, collectors and organisations.
 func (c *doctorCommand) checkAll(ctx context.Context, st *store.Store, logger *slog.Logger, report func(...finding) error) error {
 	database := checkDatabase(ctx, st)
 	if err := report(append(database, c.checkDisk()...)...); err != nil {
@@ -124,7 +123,7 @@ func (c *doctorCommand) checkAll(ctx context.Context, st *store.Store, logger *s
 	return nil
 }
 
-// checkDatabase checks whether the database responds and has the schema of this program.
+// checkDatabase checks whether the database responds and has a schema that this program can use.
 func checkDatabase(ctx context.Context, st *store.Store) []finding {
 	engine, err := st.Engine(ctx)
 	if err != nil {
@@ -204,12 +203,12 @@ func checkRetention(ctx context.Context, st *store.Store) []finding {
 	return []finding{{"retention", stateOK, "old rows are deleted; the clock is steady", ""}}
 }
 
-// maxClockDrift is the largest accepted difference between two clocks. If clocks differ more, machines disagree on which day it is and on
-// when quotas and leases end.
+// maxClockDrift is the largest accepted difference between two clocks. If the difference is larger, the machines may disagree about the day and
+// about the end of quotas and leases.
 const maxClockDrift = 5 * time.Second
 
-// checkClocks compares this machine's clock with those of the database and of the sources. For that it calls each source, so it also
-// reports whether each can be reached.
+// checkClocks compares this machine's clock with the clocks of the database and of the sources. For this, it calls each source. So it also
+// reports whether each source can be reached.
 func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	var out []finding
 	compare := func(check string, other, own time.Time, resolution time.Duration) {
@@ -241,7 +240,7 @@ func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) 
 			out = append(out, finding{"reach " + name, stateOK, address + " responds", ""})
 		default:
 			out = append(out, finding{"reach " + name, stateOK, address + " responds", ""})
-			compare("clock of "+name, clock, time.Now(), time.Second) // the source's clock is its Date header, which has whole seconds
+			compare("clock of "+name, clock, time.Now(), time.Second) // the time of the source comes from its Date header, which has whole seconds
 		}
 	}
 	return out

@@ -45,11 +45,11 @@ func probeFinding(p probe.Answer) finding {
 	return finding{check, stateBroken, found, "The source is down, or this machine cannot reach it."}
 }
 
-// problemDivisor sets when checkNumbers reports a problem of a platform: at least one in problemDivisor of the platform's targets must have
-// the problem. A few targets with a problem are normal.
+// checkNumbers reports a problem of a platform if at least one in problemDivisor of the platform's targets has the problem. If fewer targets have
+// it, that is normal.
 const problemDivisor = 10
 
-// checkNumbers reports, for each platform, whether many numbers are missing or old, and whether there are no recent numbers at all.
+// checkNumbers checks the numbers of each platform. It reports if many numbers are missing or old, and if there are no recent numbers at all.
 func checkNumbers(ctx context.Context, st *store.Store, platforms []collect.Platform) []finding {
 	var out []finding
 	for _, p := range platforms {

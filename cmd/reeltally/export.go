@@ -17,8 +17,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// exportCommands are the commands that save all entries of a list. All of them call the API, except `export database`. Operators use that
-// command without a token.
+// exportCommands are the commands that save all entries of a list. All of them call the API, except `export database`. `export database` reads
+// the database, so it needs no token.
 type exportCommands struct {
 	Videos      exportVideos      `cmd:"" group:"Commands that call the API of a server" help:"Save all videos with their latest counts as CSV or NDJSON."`
 	Accounts    exportAccounts    `cmd:"" group:"Commands that call the API of a server" help:"Save all accounts as CSV or NDJSON."`
@@ -34,7 +34,7 @@ type exportCommand struct {
 	Out    string `short:"o" placeholder:"FILE" help:"File to write. It appears when it is complete. Without it, standard output."`
 }
 
-// formats has the format of the API for each value of --format.
+// formats has the media type that the API knows for each value of the flag --format.
 var formats = map[string]string{"csv": client.CSV, "csv-semicolon": client.CSVSemicolon, "ndjson": client.NDJSON}
 
 // isCSV reports whether the file has one of the two CSV formats.
@@ -161,14 +161,14 @@ func (c *exportHistories) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// rowCounter is a writer that counts the rows of the file that it writes. A row is a line. In CSV (quotes is true), a line break within
+// rowCounter is a writer that counts the rows of the file that it writes. Each line is a row. But in CSV (quotes is true), a line break within
 // quotes does not end the row.
 type rowCounter struct {
 	io.Writer
 	quotes bool
 	quoted bool // whether the next character is within quotes
 	rows   int64
-	show   func(rows int64) // called after each write, with the number of rows so far
+	show   func(rows int64) // function that is called after each write with the number of rows so far
 }
 
 func (c *rowCounter) Write(part []byte) (int, error) {

@@ -95,7 +95,7 @@ func newStatusSystem(t *testing.T, db *storetest.DB) *statusSystem {
 	return s
 }
 
-// startCollector runs a collector until the returned function is called.
+// startCollector starts a collector, and returns a function that stops it.
 func (s *statusSystem) startCollector() (stop func()) {
 	s.t.Helper()
 	c, err := collector.New(collector.Options{Store: s.db.Store, Sources: s.sources, Now: s.db.Clock.Now, Logger: slog.New(slog.DiscardHandler), Poll: 20 * time.Millisecond})
@@ -126,7 +126,7 @@ func (s *statusSystem) callAPI(method, path string, body any) map[string]any {
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(s.t, err)
 	require.Equal(s.t, http.StatusOK, answer.StatusCode, "%s %s: %s", method, path, text)
-	if at := strings.Index(string(text), "{"); at > 0 { // in an event stream, the name of the event precedes the JSON object
+	if at := strings.Index(string(text), "{"); at > 0 { // the answer can be an event stream, in which the name of the event precedes the JSON object
 		text = text[at:]
 	}
 	var decoded map[string]any
@@ -147,7 +147,7 @@ func (s *statusSystem) waitFor(id, status string) {
 	s.advanceUntil(id, status, 0)
 }
 
-// advanceUntil advances the clock of the test by step again and again, until the video has the given fetch status.
+// advanceUntil repeatedly advances the clock of the test by the duration step, until the video has the given fetch status.
 func (s *statusSystem) advanceUntil(id, status string, step time.Duration) {
 	s.t.Helper()
 	s.await(func() (done bool, state any) {

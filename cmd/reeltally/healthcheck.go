@@ -13,7 +13,7 @@ type healthcheckCommand struct {
 	URL string `arg:"" optional:"" default:"http://127.0.0.1:8080/readyz" help:"Address to read, by default /readyz of a server on this machine."`
 }
 
-// healthTimeout is the time limit of a health check. It is longer than the server needs for /readyz, which is at most two seconds.
+// healthTimeout is the time limit of a health check. It is longer than two seconds, the maximum time that the server needs for /readyz.
 const healthTimeout = 4 * time.Second
 
 // Run sends a GET request to the URL, and returns an error unless the response has the status 200. Containers run this command as their
@@ -34,7 +34,7 @@ func (c healthcheckCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // the body is not read, because only the status counts
+	defer func() { _ = response.Body.Close() }() // the body need not be read, because only the status matters
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answered with status %d", c.URL, response.StatusCode)
 	}

@@ -133,9 +133,9 @@ func writeChart[T any](w io.Writer, metric string, points []T, convert func(T) c
 // maxBar is the width of the longest bar in characters.
 const maxBar = 40
 
-// chartRows returns the rows of a chart. The parameter points has the oldest point first, and the rows have the same order. A row has the
-// date, the count, the gain since the previous point, and a bar. If there are days without points between two points, one additional row
-// stands for all these days.
+// chartRows returns the rows of a chart. The parameter points has the oldest point first, and the rows have the same order. A row has the date,
+// the count, the gain since the previous point, and a bar. If there are days without a point between two points, a single row stands for all of
+// these days.
 func chartRows(points []chartPoint) [][]string {
 	largest := int64(1)
 	for _, p := range points {

@@ -148,7 +148,7 @@ func (c *importCommand) printSummary(p boot.Process, org store.Organisation, kee
 	return err
 }
 
-// findOrganisation returns the organisation with this id or name. If several organisations have the name, it returns an error.
+// findOrganisation returns the organisation whose id or name is idOrName. If several organisations have the name, it returns an error.
 func findOrganisation(ctx context.Context, st *store.Store, idOrName string) (store.Organisation, error) {
 	if id, err := uuid.Parse(idOrName); err == nil {
 		return st.Organisation(ctx, id)
@@ -195,7 +195,7 @@ func (s *stageProgress) set(ctx context.Context, stage transfer.Stage, done, tot
 	s.bar.set(ctx, done, 0)
 }
 
-// finish ends the progress of the current stage, if there is one, and logs the stage's totals.
+// finish ends the progress of the current stage, if there is one, and logs the totals of the stage.
 func (s *stageProgress) finish(ctx context.Context) {
 	if s.bar != nil {
 		s.bar.finish(ctx)
@@ -217,11 +217,11 @@ type shortLinkTarget struct {
 	err  error
 }
 
-// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. A full cache is emptied before the next entry is added. The
-// database still has the resolved links.
+// maxCachedShortLinks is the maximum number of entries in shortLinks.cache. If the cache is full, it is emptied before the next entry is added.
+// No link is lost, because the database also has the resolved links.
 const maxCachedShortLinks = 10_000
 
-// newShortLinks returns a shortLinks. If base is not "", short links are requested from this URL instead of their own hosts.
+// newShortLinks returns a shortLinks. If base is not "", short links are requested from the URL base instead of their own hosts.
 func newShortLinks(st *store.Store, base string, logger *slog.Logger) (*shortLinks, error) {
 	r, err := shortlink.New(shortlink.Options{BaseURL: base, Logger: logger, Now: time.Now})
 	return &shortLinks{st: st, resolver: r, cache: map[string]shortLinkTarget{}}, err

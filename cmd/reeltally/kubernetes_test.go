@@ -26,8 +26,8 @@ type manifest struct {
 	budgets     map[string]policyv1.PodDisruptionBudget
 }
 
-// decode reads one YAML document into an object of Kubernetes and adds the object to the map. It fails if the document has a field that the type
-// of the object does not have, or a value of another type.
+// decode reads one YAML document into an object of Kubernetes and adds the object to the map. It fails if the document has an unknown field, or a
+// value of the wrong type.
 func decode[T any](t *testing.T, document string, objects map[string]T, name func(*T) string) {
 	t.Helper()
 	var object T
@@ -123,8 +123,8 @@ func TestKubernetes_probesAndTheServiceUseThePortsOfThePrograms(t *testing.T) {
 	require.Equal(t, int32(8080), server.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort)
 }
 
-// The manifest contains no Secret, so that no installation uses a publicly known password. The programs must know each variable REELTALLY_…
-// that the manifest names.
+// The manifest must contain no Secret. Otherwise installations would use a publicly known password. The programs must know each variable
+// REELTALLY_… that the manifest names.
 func TestKubernetes_variablesAreKnownAndSecretsAreNotInTheManifest(t *testing.T) {
 	t.Parallel()
 	m, text := readManifest(t)

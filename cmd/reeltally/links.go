@@ -30,8 +30,8 @@ func (linksCommand) Run(ctx context.Context, p boot.Process) error {
 	}
 }
 
-// describeLines writes a JSON object for each line that it reads, which is a link. A program may write a link and wait for its object
-// before it writes the next link. So describeLines flushes the output whenever it has to wait for input.
+// describeLines reads one link from each line, and writes a JSON object for each. It flushes the output whenever it has to wait for input,
+// because another program may wait for the object of a link before it writes the next link.
 func describeLines(r io.Reader, w io.Writer) error {
 	in := bufio.NewReaderSize(r, maxLine)
 	out := bufio.NewWriter(w)
@@ -56,8 +56,8 @@ func describeLines(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// readLine returns the next line without its line break. For a line that does not fit into the buffer, it returns "too long" instead, which
-// is not a valid link. If the input ends without a line break, it returns the rest together with io.EOF.
+// readLine returns the next line without its line break. If a line does not fit into the buffer, it returns the text "too long", which is not a
+// valid link. If the last line has no line break, it returns this line together with io.EOF.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {

@@ -42,7 +42,7 @@ func (f loginFile) path() (string, error) {
 	return filepath.Join(folder, "reeltally", "login.json"), nil
 }
 
-// read returns the stored login, or an empty one if nothing is stored.
+// read returns the stored login, or an empty login if nothing is stored.
 func (f loginFile) read() (savedLogin, error) {
 	path, err := f.path()
 	if err != nil {
@@ -93,8 +93,8 @@ type apiCommand struct {
 	loginFile
 }
 
-// connect returns a client for the server, with the address and token of the flags or else of the login file. The stored token is used only
-// for the server for which it was stored, so that no other server gets it.
+// connect returns a client for the server. The address and the token come from the flags, or else from the login file. The token in the login
+// file is sent only to the server for which it was stored.
 func (c apiCommand) connect() (*client.ReelTally, error) {
 	address, token := strings.TrimRight(c.URL, "/"), c.Token.Reveal()
 	if address == "" || token == "" {
@@ -127,7 +127,7 @@ func isServerAddress(address string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// describeUnauthorized adds, to an error with status 401, the advice to log in with a valid token. It returns other errors unchanged.
+// describeUnauthorized adds the advice to log in with a valid token to an error with status 401. It returns other errors unchanged.
 func describeUnauthorized(err error) error {
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.StatusCode == http.StatusUnauthorized {
@@ -173,8 +173,8 @@ func (c *loginCommand) Run(ctx context.Context, p boot.Process) error {
 	return err
 }
 
-// readToken reads a token from standard input. On a terminal, it asks for the token and does not show what is typed. Otherwise, it returns the
-// first line.
+// readToken reads a token from standard input. If standard input is a terminal, it asks for the token and does not show what is typed. Otherwise,
+// it returns the first line.
 func readToken(p boot.Process) (string, error) {
 	var token string
 	if file, ok := p.Stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {

@@ -18,8 +18,8 @@ type loginLinkCommand struct {
 	Scopes string `default:"read,write,admin" placeholder:"SCOPES" help:"What the visitor may do, separated by commas: read, write, and admin to manage tokens."`
 }
 
-// Run prints a link that signs a browser in to the dashboard. The link works only once. For the link, Run creates a token, whose secret it
-// does not show. If there is no organisation yet, Run instead prints a link to the page that creates the first organisation.
+// Run prints a link that signs a browser in to the dashboard. The link works only once. Run creates a token for the link, and does not show the
+// secret of this token. If there is no organisation yet, Run instead prints a link to the page that creates the first organisation.
 func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 	scopes, err := store.ParseScopes(c.Scopes)
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *loginLinkCommand) Run(ctx context.Context, p boot.Process) error {
 
 var errNoOrganisation = errors.New("there is no organisation yet")
 
-// organisation returns the organisation that the flag --org names. Without the flag, it returns the organisation of the database if there
-// is only one. If there is none, it returns errNoOrganisation.
+// organisation returns the organisation that the flag --org names. Without the flag, it returns the only organisation of the database. If there
+// is no organisation, it returns errNoOrganisation.
 func (c *loginLinkCommand) organisation(ctx context.Context, st *store.Store) (store.Organisation, error) {
 	if c.Org != "" {
 		return findOrganisation(ctx, st, c.Org)

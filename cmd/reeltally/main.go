@@ -1,8 +1,8 @@
 // Command reeltally is the command line tool of ReelTally.
 //
-// Operators use it on the database: it runs ReelTally in one process, manages organisations and tokens, migrates the schema, imports and
-// exports histories, shows how well numbers are collected, and fills databases with made-up data. Callers of the API use it with a token:
-// it tracks and lists videos, accounts and collections.
+// Operators use it with the database: it runs ReelTally in one process, manages organisations and tokens, migrates the schema, imports and
+// exports histories, shows how well numbers are collected, and fills databases with made-up data. Callers of the API use it with a token: it
+// tracks and lists videos, accounts and collections.
 //
 // The type commands has one field for each command or group of commands. The type of a command has a method Run, which does the work. Most
 // files are named after the command or group that they implement. The command `reeltally up` is in up.go and demo.go.
@@ -83,7 +83,7 @@ func (c databaseCommand) withNewStore(ctx context.Context, p boot.Process, use f
 	return c.withMigration(ctx, p, boot.CreateSQLite, use)
 }
 
-// withMigration opens the store, calls use and closes the store. Before that, it migrates the schema if m allows it.
+// withMigration opens the store, calls use and closes the store. If m allows it, withMigration migrates the schema before it calls use.
 func (c databaseCommand) withMigration(ctx context.Context, p boot.Process, m boot.Migration, use func(*store.Store) error) error {
 	st, err := c.Open(ctx, boot.Logging{LogLevel: "warn"}.Logger(p.Stderr), m)
 	if err != nil {

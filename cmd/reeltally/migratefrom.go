@@ -87,7 +87,7 @@ func (c *migrateFromCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// token returns the token for the remote server: the one in the flag or the environment, or else the first line of stdin.
+// token returns the token for the remote server. The token is the value of the flag or environment variable, or else the first line of stdin.
 func (c *migrateFromCommand) token(stdin io.Reader) (string, error) {
 	token := c.Token.Reveal()
 	if token == "" && stdin != nil {

@@ -105,8 +105,8 @@ func (p *progress) setTotal(ctx context.Context, done, total int64) {
 	p.set(ctx, done, 0)
 }
 
-// nextOrganisation tells p that the next points belong to another organisation, because the method set gets only the number of points of the
-// current organisation.
+// nextOrganisation must be called before the points of another organisation are counted, because the method set gets only the number of points of
+// the current organisation.
 func (p *progress) nextOrganisation() { p.pointsBefore = int(p.points.Load()) }
 
 // finish stops the bar, if there is one, and logs the elapsed time. If the task counts history points, finish also logs their number.

@@ -23,8 +23,8 @@ type statusCommand struct {
 	Limit   int            `default:"100" placeholder:"N" help:"Number of links that --list prints at most."`
 }
 
-// Run prints the state of the queue, of the sources and of the collectors. With the flag --list, it prints the links with one fetch status
-// instead.
+// Run prints the state of the queue, of the sources and of the collectors. With the flag --list, it instead prints the links that have the given
+// fetch status.
 func (c *statusCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.withStore(ctx, p, func(st *store.Store) error {
 		if c.List != "" {

@@ -24,7 +24,7 @@ type column struct {
 // minWide is the smallest width to which a wide column is shortened.
 const minWide = 8
 
-// writeColumns writes rows as a table with a line of titles. If w is a terminal, the lines fit into its width.
+// writeColumns writes rows as a table, whose first line has the titles of the columns. If w is a terminal, the lines fit into its width.
 func writeColumns(w io.Writer, columns []column, rows [][]string) error {
 	width := 0
 	if file, ok := w.(*os.File); ok {
@@ -104,7 +104,7 @@ func plainText(s string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != '\u200d': // U+200D is kept, because it joins emoji
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != '\u200d': // keep U+200D, because it joins emoji
 			return -1
 		}
 		return r

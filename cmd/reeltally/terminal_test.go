@@ -20,8 +20,8 @@ import (
 	"github.com/reeltally/reeltally/cmd/internal/boot/boottest"
 )
 
-// openTerminal opens a pseudo-terminal of 80 columns. Of the results, program is the input and output of the tested program, and user
-// collects the text that the terminal shows. To type on the terminal, a test writes to keyboard.
+// openTerminal opens a pseudo-terminal of 80 columns. The result program is the input and output of the tested program. The result user collects
+// the text that the terminal shows. A test types on the terminal by writing to the result keyboard.
 func openTerminal(t *testing.T) (user *boottest.Output, keyboard io.Writer, program *os.File) {
 	t.Helper()
 	master, program, err := pty.Open()
@@ -67,7 +67,7 @@ func TestLogin_doesNotShowTheTokenOnATerminal(t *testing.T) {
 		status <- runOnTerminal(t, terminal, map[string]string{"REELTALLY_LOGIN_FILE": file}, "login", "--url", server.URL)
 	}()
 	require.Eventually(t, func() bool { return strings.Contains(user.String(), "Token: ") }, startTimeout, 10*time.Millisecond)
-	require.Eventually(t, func() bool { // the program prints its prompt shortly before it hides what is typed
+	require.Eventually(t, func() bool { // wait, because the program prints its prompt shortly before it hides what is typed
 		hiding, err := term.GetState(int(terminal.Fd()))
 		return err == nil && *hiding != *showing
 	}, startTimeout, 10*time.Millisecond)

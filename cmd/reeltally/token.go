@@ -118,7 +118,7 @@ func joinScopes(scopes []store.Scope) string {
 	return strings.Join(names, ",")
 }
 
-// timeOf converts an instant of the store to a time. For nil it returns nil.
+// timeOf converts an instant of the store to a time.Time. If the instant is nil, it returns nil.
 func timeOf(i *store.Instant) *time.Time {
 	if i == nil {
 		return nil
@@ -127,7 +127,7 @@ func timeOf(i *store.Instant) *time.Time {
 	return &t
 }
 
-// formatInstant formats a time of the store in UTC. It returns the text ifNil if the time is nil.
+// formatInstant formats a time of the store in UTC. If the time is nil, it returns the text in the parameter ifNil.
 func formatInstant(i *store.Instant, ifNil string) string {
 	if i == nil {
 		return ifNil

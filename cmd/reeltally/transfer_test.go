@@ -101,8 +101,8 @@ func TestExport_failsIfInterrupted(t *testing.T) {
 	}
 }
 
-// The containers are read-only, but an import in the reeltally container sorts rows in a temporary folder. So this container needs such a
-// folder. It also needs the collector's settings, so that doctor and status can check the sources.
+// All containers are read-only. But the container of the command reeltally needs a temporary folder, in which an import sorts its rows. It also
+// needs the collector's settings, so that doctor and status can check the sources.
 func TestCompose_configuresOperatorContainer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))

@@ -55,7 +55,7 @@ func (c *upCommand) Run(ctx context.Context, p boot.Process) (err error) {
 		}
 	}
 	c.ReadURL = c.DatabaseReadURL
-	c.StoreTimeout = collect.StoreTimeout // timeout of the collector's database queries; API requests have their own deadline
+	c.StoreTimeout = collect.StoreTimeout // timeout of the collector's database transactions; requests to the API have their own deadline
 	traces, logger, err := boot.StartTraces(ctx, p, c.Logger(p.Stderr))
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ type up struct {
 	store         *store.Store
 	listeners     []net.Listener
 	api           *serve.API
-	sandboxServer *sandbox.Sandbox // nil if a source is configured: then no sandbox runs
+	sandboxServer *sandbox.Sandbox // nil if a source is configured, because then no sandbox runs
 }
 
 // services opens the listeners and returns the services to run: sandbox, collector, metrics and API. In this list, a service comes after the
@@ -136,7 +136,7 @@ func (u *up) services(ctx context.Context) ([]boot.Service, error) {
 	return append(services, boot.Service{Name: "api", Run: u.api.Run}), nil
 }
 
-// closeListeners closes all listeners that are still open, which is the case if Run fails before it serves requests.
+// closeListeners closes all listeners that are still open. There are such listeners if Run fails before it serves requests.
 func (u *up) closeListeners() error {
 	var errs []error
 	for _, l := range u.listeners {
@@ -173,7 +173,7 @@ func (u *up) useSandbox(address string) {
 	}
 }
 
-// dataDir returns the folder for the file with the token: the one in --data-dir, else the folder of the SQLite file, else "data".
+// dataDir returns the folder for the file with the token: the value of the flag --data-dir, else the folder of the SQLite file, else "data".
 func (u *up) dataDir() string {
 	if u.DataDir != "" {
 		return u.DataDir

@@ -23,7 +23,7 @@ type startedUp struct {
 	base, token string
 }
 
-// startUp starts `reeltally up` with the settings env and waits until it has printed the address and the token.
+// startUp starts `reeltally up` with the environment variables env, and waits until it has printed the address and the token.
 func startUp(t *testing.T, env map[string]string) startedUp {
 	t.Helper()
 	env["REELTALLY_LISTEN"] = "127.0.0.1:0"

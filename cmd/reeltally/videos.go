@@ -45,7 +45,7 @@ func findCollection(ctx context.Context, api *client.ReelTally, nameOrID string)
 }
 
 // argumentsOrLines returns the command-line arguments. If there are no arguments, it returns the lines of standard input that are not blank. If
-// there are no such lines, it returns an error. The parameter what names the missing thing in the error, for example "links".
+// there are no such lines, it returns an error. The parameter what is for this error: it says what is missing, for example "links".
 func argumentsOrLines(arguments []string, stdin io.Reader, what string) ([]string, error) {
 	if len(arguments) == 0 && stdin != nil {
 		in := bufio.NewScanner(stdin)
@@ -115,8 +115,8 @@ func videoRow(v client.Video) []string {
 		uploaded, v.AdID.String()}
 }
 
-// pageSize returns how many entries of a list a command requests with one request. The parameter limit is how many entries the command
-// needs; 0 means all entries.
+// pageSize returns the number of entries of a list that a command gets with one request. The parameter limit is the number of entries that the
+// command needs; 0 means all entries.
 func pageSize(limit int) int32 {
 	if limit == 0 || limit > maxPage {
 		limit = maxPage
@@ -124,7 +124,8 @@ func pageSize(limit int) int32 {
 	return int32(limit)
 }
 
-// orderDirection returns the parameter for the order of a list. It is "" for descending, the default of the API.
+// orderDirection returns the value of the API parameter for the direction of a list. For the descending direction it returns "", because
+// descending is the default of the API.
 func orderDirection(ascending bool) client.OrderDirection {
 	if ascending {
 		return client.OrderDirectionAsc
@@ -132,7 +133,7 @@ func orderDirection(ascending bool) client.OrderDirection {
 	return ""
 }
 
-// firstEntries returns the first entries, as many as the parameter limit says, or all entries if the parameter limit is 0.
+// firstEntries returns the first entries, up to the number limit. If limit is 0, it returns all entries.
 func firstEntries[T any](entries iter.Seq2[T, error], limit int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		n := 0
@@ -221,7 +222,7 @@ func (c *videosWatch) Run(ctx context.Context, p boot.Process) error {
 	if err != nil {
 		return err
 	}
-	if c.Collection != "" { // for an unknown collection, the list would be empty without an error
+	if c.Collection != "" { // check that the collection exists, because for an unknown collection the list would be empty without an error
 		id, err := findCollection(ctx, api, c.Collection)
 		if err != nil {
 			return err
@@ -296,8 +297,8 @@ func countsOf(v client.Video) videoCounts {
 	return counts
 }
 
-// printCounts writes one line with the counts of a video. The parameter before has the counts that were printed last. Behind each count that has
-// changed since, printCounts writes the difference.
+// printCounts writes one line with the counts of a video. The parameter before has the counts that were printed last. After each count that has
+// changed since then, printCounts writes the difference.
 func (c *videosWatch) printCounts(w io.Writer, v client.Video, before, counts videoCounts) error {
 	if c.JSON {
 		return writeJSON(w, v)

@@ -38,8 +38,8 @@ type ReelTally struct {
 // New returns a client for the server at address. It sends the token with each request. If address or token is "", the value of the
 // environment variable REELTALLY_URL or REELTALLY_TOKEN is used.
 //
-// The client repeats a request after the statuses 429, 502, 503 and 504, after a failure of the network, and after an incomplete answer.
-// Before the repetition, it waits as long as the header Retry-After says. All repetitions of a POST have the same Idempotency-Key.
+// The client repeats a request after the statuses 429, 502, 503 and 504, after a failure of the network, and after an incomplete answer. Before
+// it repeats a request, it waits as long as the header Retry-After says. All repetitions of a POST have the same Idempotency-Key.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // allowed here, because other programs use this package
 	if address == "" || token == "" {
@@ -57,7 +57,7 @@ func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	return &ReelTally{Raw: raw}, err
 }
 
-// Must returns value. If err is not nil, Must panics. It shortens programs that cannot go on after an error:
+// Must returns value. If err is not nil, Must panics. Use it in short programs that cannot continue after an error:
 //
 //	top := client.Must(c.ListVideos(ctx, client.ListVideosOptions{Limit: 5}))
 func Must[T any](value T, err error) T {
@@ -80,13 +80,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
 }
 
-// decodeResult decodes the JSON of a successful response. If err is not nil, decodeResult returns err. For any other response, it returns an *Error.
-// The only exception is the answer 422 to a bulk request, which decodeResult decodes: the answer has the reason for each entry that failed.
+// decodeResult decodes the JSON of a successful response. If err is not nil, decodeResult returns err. If the response is not successful, it
+// returns an *Error. There is one exception: it decodes an answer 422 to a bulk request, because this answer has the reason for each entry that
+// failed.
 func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 	if err != nil {
 		return value, err
 	}
-	defer func() { _ = r.Body.Close() }() // closing a body that was read does not fail
+	defer func() { _ = r.Body.Close() }() // ignore the error: the body was read completely
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return value, err
@@ -104,7 +105,7 @@ func decodeResult[T any](r *http.Response, err error) (value T, _ error) {
 // errorOf returns the error for a response that is not a success.
 func errorOf(status int, body []byte) *Error {
 	failed := &Error{StatusCode: status}
-	if json.Unmarshal(body, &failed.Problem) != nil { // a proxy may have answered in another format
+	if json.Unmarshal(body, &failed.Problem) != nil { // ignore the error: a proxy may have answered in another format
 		failed.Problem = Problem{}
 	}
 	return failed
@@ -142,7 +143,7 @@ func allPages[T any](first string, read func(cursor string) (entries []T, next *
 	}
 }
 
-// optional returns a pointer to value. It returns nil for the zero value, which is not sent.
+// optional returns a pointer to value. If value is the zero value, it returns nil, and the option is not sent.
 func optional[T comparable](value T) *T {
 	if value == *new(T) {
 		return nil
@@ -186,7 +187,7 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 			return answer, err
 		}
 		if err == nil {
-			_ = answer.Body.Close() // the request is repeated, so nothing reads this answer
+			_ = answer.Body.Close() // close this answer, which is not used because the request is repeated
 		}
 		select {
 		case <-r.Context().Done():
@@ -196,8 +197,8 @@ func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// shouldRepeat reports whether the request with this answer should be repeated. After some answers, it is unknown whether the request took
-// effect. shouldRepeat then returns the parameter repeatable, which is true if sending the request twice does no harm.
+// shouldRepeat reports whether the request should be repeated after this answer. After some answers, it is unknown whether the request took
+// effect. Then shouldRepeat returns the parameter repeatable, which is true if sending the request twice does no harm.
 func shouldRepeat(answer *http.Response, repeatable bool) bool {
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests:
@@ -215,7 +216,7 @@ func shouldRepeat(answer *http.Response, repeatable bool) bool {
 // readBody reads the body of an answer completely and returns it. The body can then be read once more.
 func readBody(answer *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(answer.Body)
-	_ = answer.Body.Close() // an error does no harm, because nothing more is read
+	_ = answer.Body.Close() // ignore the error, because nothing more is read
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return body, err
 }

@@ -22,10 +22,10 @@ const (
 // nextPage matches the address of the next page in the header Link.
 var nextPage = regexp.MustCompile(`<([^>]*)>;\s*rel="?next"?`)
 
-// Download writes a list or history to w in a format other than JSON. It writes each part of the answer as soon as the part arrives, so it
-// needs little memory. The parameter path is the path of the operation, such as "/videos". In CSV and NDJSON, Download reads all pages. In
-// CSV, it writes the line with the column names only once. In other formats, it reads one page. It returns the headers of the last page. For
-// the path "/history/export", the header Exported-Until is the value of updated_since for the next download.
+// Download writes a list or history to w in a format other than JSON. It writes each part of the answer as soon as the part arrives, so it needs
+// little memory. The parameter path is the path of the operation, such as "/videos". In CSV and NDJSON, Download reads all pages. In CSV, it
+// writes the line with the column names only once. In other formats, it reads one page. Download returns the headers of the last page. For the
+// path "/history/export", the header Exported-Until is the value of updated_since for the next download.
 //
 // If a request fails before its answer begins, Download repeats it as New describes. If the answer breaks off later, Download returns an
 // error, because it has already written a part of the answer.
@@ -80,8 +80,8 @@ func (c *ReelTally) send(ctx context.Context, address, format string) (*http.Res
 	return nil, errorOf(answer.StatusCode, body)
 }
 
-// copyPage writes one page to w. In CSV, each page begins with a line of column names. copyPage writes this line only for the first page and
-// stores it in columns. If the line of a later page is different, copyPage returns an error.
+// copyPage writes one page to w. In CSV, each page begins with a line of column names. copyPage writes this line only for the first page. It
+// stores the line in the variable to which columns points. If the line of a later page is different, copyPage returns an error.
 func copyPage(w io.Writer, page io.Reader, isCSV bool, columns *string) error {
 	body := bufio.NewReader(page)
 	if isCSV {

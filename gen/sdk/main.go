@@ -1,6 +1,6 @@
-// Command sdk generates code of the client libraries from openapi.yaml: the operations for Go (gen/client), and the operations and types
-// for TypeScript (gen/typescript) and Python (gen/python). The types for Go come from oapi-codegen. All libraries have the same operations
-// with the same parameters. What does not depend on openapi.yaml, such as retries, is written by hand: client.go, client.js and _client.py.
+// Command sdk generates code of the client libraries from openapi.yaml: the operations for Go (gen/client), and the operations and types for
+// TypeScript (gen/typescript) and Python (gen/python). The types for Go come from oapi-codegen. All libraries have the same operations with the
+// same parameters. The code that does not depend on openapi.yaml, such as retries, is written by hand in client.go, client.js and _client.py.
 //
 // `go generate` runs this program in the folder gen. Start reading at run.
 package main
@@ -123,8 +123,8 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 	return o
 }
 
-// hasNoLastPage reports whether a list has no last page, because new entries are added at its end. The function recognises such a list by its
-// member next_cursor, which is never null.
+// hasNoLastPage reports whether new entries are added at the end of a list, so that the list has no last page. The member next_cursor of such a
+// list is never null.
 func hasNoLastPage(result *openapi3.SchemaRef) bool {
 	next := result.Value.Properties["next_cursor"]
 	return next != nil && !next.Value.Nullable

@@ -185,7 +185,7 @@ func javaScript(operations []operation) string {
 	return out.String()
 }
 
-// commentText returns text in a form that can be written into a comment: it replaces "*/", which would end the comment.
+// commentText makes a text safe for a comment: it replaces "*/", which would end the comment.
 func commentText(text string) string { return strings.ReplaceAll(text, "*/", "* /") }
 
 // withoutNull returns a copy of the schema that does not allow null.

@@ -103,7 +103,7 @@ export class Client {
   }
 }
 
-// Limit has a signal that aborts after the given seconds, or when the caller's signal aborts.
+// Limit has a signal that aborts after the given number of seconds, or when the signal of the caller aborts.
 class Limit {
   #controller = new AbortController();
   #abort = () => this.#controller.abort(this.#caller.reason);
@@ -137,11 +137,12 @@ class Limit {
   }
 }
 
-// partSize is the smallest size of a part of a download in bytes, except the last part. Smaller parts are slow if the caller is slower than
-// the network: for each part, fetch in Node 20 then copies all bytes that have arrived and were not read yet.
+// partSize is the smallest size of a part of a download in bytes, except the last part. With smaller parts, a download is slow if the caller is
+// slower than the network: for each part, fetch in Node 20 copies all bytes that have arrived but were not read yet.
 const partSize = 256 * 1024;
 
-// partsOf yields a response in parts. The time limit starts anew for each read from the network, and stops while the caller uses a part.
+// partsOf yields a response in parts. The time limit holds for each read from the network. It does not include the time in which the caller uses
+// a part.
 async function* partsOf(response, limit) {
   const reader = response.body.getReader();
   try {
@@ -184,8 +185,8 @@ function queryText(query = {}) {
   return parts.length > 0 ? "?" + parts.join("&") : "";
 }
 
-// isResult returns true for the answer 422 to a bulk request, which is a result and not an error: it says for each entry why it failed.
-// Other answers 422 have the type application/problem+json.
+// isResult returns true for the answer 422 to a bulk request, which is a result and not an error: it says why each entry failed. Other answers
+// 422 have the type application/problem+json.
 const isResult = response => response.status === 422 && (response.headers.get("Content-Type") ?? "").startsWith("application/json");
 
 async function contentOf(response) {

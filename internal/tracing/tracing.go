@@ -1,6 +1,6 @@
-// Package tracing records spans. A span is one step of a trace: a request, a fetch, a statement, or a call to another server. Only a few
-// places begin a trace, with Root: they get the trace.TracerProvider as an option, which is nil if traces are off. All other places call
-// Start, which finds the trace in the context, and does nothing if there is none.
+// Package tracing records spans. A span is one step of a trace: a request, a fetch, a statement, or a call to another server. A few places begin
+// a trace: they call Root with the trace.TracerProvider, which they get as an option and which is nil if traces are off. All other places call
+// Start, which finds the trace in the context. If there is no trace, Start does nothing.
 //
 // No span contains a parameter of a statement, a token, a URL, or the text of an error, because each of them can be a secret.
 package tracing
@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// scope is the name under which all spans of ReelTally are recorded.
+// scope is the name of the tracer that records all spans of ReelTally.
 const scope = "github.com/reeltally/reeltally"
 
 // Root starts a span that begins a trace. If ctx has a span, for example the span of a caller, the new span belongs to the trace of that
@@ -49,7 +49,8 @@ func start(ctx context.Context, name string, kind trace.SpanKind, attributes []a
 
 // End ends a span. If err is not nil, the span gets the status "error" and the kind of the error, but not its text.
 //
-// All spans must be ended with End. A deferred call of the method End of a span would record the value of a panic.
+// All spans must be ended with this function. A deferred call of the method span.End would also record the value of a panic, which can be a
+// secret.
 func End(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, "")

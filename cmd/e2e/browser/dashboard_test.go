@@ -36,13 +36,13 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// axe is the script axe-core. It finds faults of pages that make them hard to use for people with disabilities. testdata has its licence.
+// axe is the script axe-core. It finds faults that make a page hard to use for people with disabilities. The licence of axe-core is in testdata.
 //
 //go:embed testdata/axe-4.14.1.min.js
 var axe string
 
-// These texts contain attacks. They are in places that other people fill, such as the title of a video. The dashboard must show them as
-// plain text. If a page contained one of them as HTML, its script would run.
+// These texts contain HTML with scripts. The test puts them into texts that other people write, such as the title of a video. The dashboard must
+// show the texts as plain text. If a page contained such a text as HTML, the script would run.
 const (
 	hostileTitle    = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
 	hostileUsername = `"><svg/onload=alert(1)>`
@@ -65,7 +65,7 @@ var hostileVideos = []ingest.VideoFacts{
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Likes: new(int64(5))},
 }
 
-// pictureVideos replace hostileVideos in the screenshots for docs/screenshots.
+// pictureVideos are the videos in the screenshots for docs/screenshots, in place of hostileVideos.
 var pictureVideos = []ingest.VideoFacts{
 	{Title: new("مرحبا بكم في متجرنا الجديد 🎉 #عرض"), Username: new("matjar"), Views: new(int64(2311)), Likes: new(int64(190)), Comments: new(int64(12))},
 	{Title: new("手作りのお菓子の作り方🍰を紹介します"), Username: new("okashi"), Views: new(int64(871)), Likes: new(int64(64)), Comments: new(int64(3))},
@@ -174,7 +174,7 @@ func (d dashboard) shareCollection(t *testing.T, collection uuid.UUID, access st
 	return "/c/" + *shared.Hash
 }
 
-// makeReport makes a report of a collection, which keeps the current numbers, and returns the id of the report.
+// makeReport makes a report of the current numbers of a collection, and returns the id of the report.
 func (d dashboard) makeReport(t *testing.T, collection uuid.UUID) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/collections/"+collection.String()+"/reports", strings.NewReader("{}"))
@@ -327,7 +327,7 @@ func TestDashboard_printsReportsWithoutControls(t *testing.T) {
 	}
 }
 
-// widths are the widths of the windows in which pages are tested, in pixels.
+// widths has the widths of the browser windows in which the pages are tested, in pixels.
 var widths = map[string]int64{"phone": 360, "desktop": 1440}
 
 func TestDashboard_fitsIntoNarrowAndWideWindows(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// listVideos is the CSS selector of the section of the page /docs about the operation listVideos.
+// listVideos is a CSS selector. It selects the section about the operation listVideos on the page /docs.
 const listVideos = "#operations-videos-listVideos "
 
 // authorise enters an API token in the authorisation dialog of the page /docs.

@@ -24,12 +24,13 @@ type Database struct {
 	// StoreTimeout is the timeout of a database transaction; 0 means no limit. It is not a setting: servers and collectors assign a value,
 	// and the operator's commands keep 0.
 	StoreTimeout time.Duration `kong:"-"`
-	// Traced records a span for each statement. It is not a setting: a program with traces sets it to Traces.On.
+	// If Traced is true, the store records a span for each statement. Traced is not a setting: programs that can send traces set it to the result
+	// of Traces.On.
 	Traced bool `kong:"-"`
 }
 
-// Migration tells Database.Open what to do if the schema of the database is missing or old. Other programs may be using a PostgreSQL
-// database, so Open migrates it only with MigrateAny. Otherwise the operator must run `reeltally migrate` first.
+// Migration tells Database.Open what to do if the schema of the database is missing or old. Other programs may be using a PostgreSQL database, so
+// Open migrates it only with MigrateAny. With any other Migration, the operator must first run `reeltally migrate`.
 type Migration int
 
 const (
@@ -47,8 +48,8 @@ const (
 	ExistingUnchecked
 )
 
-// Open opens the database and, if m allows it, migrates its schema. If the schema then has another version than this program needs, Open
-// returns a *store.SchemaError. With SkipSchemaCheck and ExistingUnchecked, Open accepts every version.
+// Open opens the database and, if m allows it, migrates its schema. If this program cannot use the version of the schema that the database then
+// has, Open returns a *store.SchemaError. If m is SkipSchemaCheck or ExistingUnchecked, Open does not check the version.
 func (d Database) Open(ctx context.Context, logger *slog.Logger, m Migration) (*store.Store, error) {
 	if d.MaxCollections < 1 {
 		return nil, InvalidSetting("max-collections", "REELTALLY_MAX_COLLECTIONS", d.MaxCollections, "1 or more")
@@ -78,7 +79,7 @@ const minDailyRetention = 31 * 24 * time.Hour
 // maxRetention is the largest allowed value of Database.RetentionDaily and Database.RetentionWeekly.
 const maxRetention = 100 * 365 * 24 * time.Hour
 
-// retentionDays checks the two settings for how long the points of histories are kept, and returns them in days.
+// retentionDays checks RetentionDaily and RetentionWeekly, which say how long the points of histories are kept. It returns both in days.
 func (d Database) retentionDays() (store.Retention, error) {
 	const day = 24 * time.Hour
 	daily, weekly := d.RetentionDaily, d.RetentionWeekly
@@ -92,8 +93,8 @@ func (d Database) retentionDays() (store.Retention, error) {
 	return store.Retention{Daily: store.Date(daily / day), Weekly: store.Date(weekly / day)}, nil //nolint:gosec // no overflow: the values are at most maxRetention
 }
 
-// prepareSchema checks the version of the schema. If the schema is missing or old, prepareSchema migrates it if m allows this, and returns
-// a *store.SchemaError otherwise.
+// prepareSchema checks the version of the schema. If the schema is missing or old and m allows it, prepareSchema migrates the schema. Otherwise
+// it returns a *store.SchemaError.
 func prepareSchema(ctx context.Context, st *store.Store, logger *slog.Logger, m Migration) error {
 	err := st.CheckSchema(ctx)
 	var schema *store.SchemaError

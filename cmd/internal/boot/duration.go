@@ -13,7 +13,7 @@ import (
 // daysAndWeeks matches a part of a duration that is a number of days or weeks, such as "1.5d" or "2w".
 var daysAndWeeks = regexp.MustCompile(`([0-9]+(?:\.[0-9]+)?)([dw])`)
 
-// ParseDuration parses a duration in Go's form, such as 90m or 1h30m, in which days and weeks can also be used: 30d, 2w, 1d12h.
+// ParseDuration parses a duration as time.ParseDuration does, such as 90m or 1h30m. It also accepts days and weeks, such as 30d, 2w and 1d12h.
 func ParseDuration(s string) (time.Duration, error) {
 	hours := daysAndWeeks.ReplaceAllStringFunc(s, func(part string) string {
 		n, _ := strconv.ParseFloat(part[:len(part)-1], 64) // no error is possible: daysAndWeeks matches only numbers
@@ -29,7 +29,8 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// formatInDays formats a duration so that ParseDuration can parse it. A number of whole days is formatted in days, such as "30d".
+// formatInDays formats a duration so that ParseDuration can parse it. If the duration is a number of whole days, the result is in days, such as
+// "30d".
 func formatInDays(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d%day == 0 {

@@ -21,7 +21,7 @@ const (
 	writeTimeout      = 2 * time.Minute
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
-	// lastRequestTimeout is how long Serve, after its context ended, still accepts requests on connections that are already open.
+	// lastRequestTimeout is the time after the end of the context in which Serve still accepts requests on open connections.
 	lastRequestTimeout = time.Second
 	// shutdownTimeout is how long Serve waits for running requests before it closes their connections.
 	shutdownTimeout = 20 * time.Second
@@ -36,8 +36,8 @@ func (e *PortInUseError) Error() string {
 		e.Address, e.Flag, e.Variable)
 }
 
-// Listen listens on the TCP address that a setting has. The parameters flag and variable are the names of the setting's flag and
-// environment variable, which the errors contain. If the port is in use, the error is a *PortInUseError.
+// Listen listens on the TCP address in the parameter address, which is the value of a setting. The parameters flag and variable are the names of
+// the setting's flag and environment variable, for the errors. If the port is in use, the error is a *PortInUseError.
 func Listen(ctx context.Context, flag, variable, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
@@ -81,9 +81,9 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 	if err := <-failed; !errors.Is(err, net.ErrClosed) {
 		return errors.Join(err, s.Close())
 	}
-	// Shutdown closes a connection on which no request was received yet. But a proxy may have just sent its first request on such a
-	// connection, and the request would fail. So Serve first waits, for up to lastRequestTimeout, until all connections are closed. Without
-	// keep-alives, each connection closes after its answer.
+	// Shutdown closes a connection on which no request was received yet. But a proxy may have just sent its first request on such a connection,
+	// and the request would fail. So Serve first waits, for up to lastRequestTimeout, until all connections are closed. Keep-alives are switched
+	// off for this time, so that each connection closes after its next answer.
 	s.SetKeepAlivesEnabled(false)
 	closed := make(chan struct{})
 	go func() {

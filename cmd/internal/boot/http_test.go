@@ -42,7 +42,8 @@ func (p *pipeListener) Close() error {
 
 func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// serveInMemory serves a handler until the test ends or calls the returned function stop. The returned function dial opens a connection.
+// serveInMemory serves requests with a handler, without a network. The returned function dial opens a connection. The server runs until the test
+// ends or calls the returned function stop.
 func serveInMemory(t *testing.T, handler http.Handler) (dial func() net.Conn, stop func()) {
 	t.Helper()
 	l := &pipeListener{connections: make(chan net.Conn), closed: make(chan struct{})}
@@ -73,7 +74,8 @@ func writeSlowly(c net.Conn) time.Duration {
 	}
 }
 
-// A proxy can open a connection just before the server is told to end, and send its first request just after that.
+// A proxy can open a connection just before the server begins to shut down, and send its first request just after that. The server must answer
+// this request.
 func TestServe_answersTheFirstRequestOfAnOpenConnectionAfterTheContextEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +151,7 @@ func TestServe_refusesRequestsWithTooLargeHeaders(t *testing.T) {
 				_, _ = io.Copy(io.Discard, answer.Body)
 				require.NoError(t, answer.Body.Close())
 				require.NoError(t, c.Close())
-				require.Less(t, <-sent, 80<<10, "the server must stop reading before the end of the head, which has %d bytes", len(head))
+				require.Less(t, <-sent, 80<<10, "the server must stop reading before the end of the headers, which have %d bytes", len(head))
 			})
 		})
 	}

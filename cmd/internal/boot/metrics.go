@@ -27,8 +27,8 @@ func NewRegistry() *prometheus.Registry {
 	return r
 }
 
-// Service returns a service that serves the metrics of the registry r at /metrics. If status is not nil, the service also serves this
-// handler at /status. If the setting MetricsListen is empty, Service returns no service and false.
+// Service returns a service that serves the metrics of the registry r at /metrics. If status is not nil, the service also serves this handler at
+// /status. If the setting MetricsListen is empty, the second result is false, and there is no service.
 func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status http.Handler, logger *slog.Logger) (Service, bool, error) {
 	if m.MetricsListen == "" {
 		return Service{}, false, nil
@@ -46,8 +46,8 @@ func (m Metrics) Service(ctx context.Context, r *prometheus.Registry, status htt
 	return Service{"metrics", func(ctx context.Context) error { return Serve(ctx, l, routes, logger) }}, true, nil
 }
 
-// CountRequests returns a handler that passes requests to the given handler. It records their number and duration in metrics, which it adds
-// to the registry r.
+// CountRequests returns a handler that passes requests to the given handler, and records the number and duration of the requests. It adds the
+// metrics for this to the registry r.
 func CountRequests(r *prometheus.Registry, handler http.Handler) http.Handler {
 	inFlight := prometheus.NewGauge(prometheus.GaugeOpts{Name: "reeltally_http_requests_in_flight", Help: "Requests in progress."})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "reeltally_http_request_seconds",
@@ -88,8 +88,7 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap returns the underlying writer. http.ResponseController calls Unwrap to flush the response and to set deadlines.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// release is the version of the release, such as "v1.2.0". `make dist` lets the linker set it. In programs that are built otherwise, it is
-// "".
+// release is the version of the release, such as "v1.2.0". `make dist` sets it with a flag of the linker. In all other programs, it is "".
 var release string //nolint:gochecknoglobals // the linker can set only a variable
 
 // Version returns the version of the program: the version of the release, else the version of the Go module, else the commit. If none of

@@ -13,8 +13,7 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // root certificates for systems that have none, such as the container image
 )
 
-// Process has everything that a program gets from the operating system: arguments, environment and standard streams. Tests pass values of
-// their own.
+// Process has everything that a program gets from the operating system: arguments, environment and standard streams. Tests use other values.
 type Process struct {
 	Name           string // the program's name in help and errors
 	Args           []string
@@ -35,9 +34,9 @@ func (e UsageError) Unwrap() error { return e.Err }
 // ErrHelpShown is the error that Parse returns if the user asked for the help or the version, and Parse has printed it.
 var ErrHelpShown = errors.New("help was shown")
 
-// gcPercent and memoryLimit decide when Go collects garbage: when the heap has grown by gcPercent since the last collection, or when the
-// process reaches memoryLimit bytes. With Go's default of 100 percent, the server would collect garbage every few requests, because it uses
-// little memory between requests. The environment variables GOGC and GOMEMLIMIT replace these values.
+// gcPercent and memoryLimit decide when Go collects garbage: when the heap has grown by gcPercent percent since the last collection, or when the
+// process uses memoryLimit bytes. With Go's default of 100 percent, the server would collect garbage every few requests, because it uses little
+// memory between requests. The environment variables GOGC and GOMEMLIMIT replace these values.
 const (
 	gcPercent   = 250
 	memoryLimit = 512 << 20
@@ -72,7 +71,7 @@ func Run(ctx context.Context, p Process, run func(context.Context, Process) erro
 	switch {
 	case err == nil, errors.Is(err, ErrHelpShown):
 		return 0
-	case isShutdown(ctx, err): // exit status 1 tells scripts not to use the output
+	case isShutdown(ctx, err): // return 1, so that scripts do not use the incomplete output
 		fmt.Fprintf(p.Stderr, "%s: interrupted before it finished; the output is incomplete\n", p.Name)
 		return 1
 	case errors.As(err, &usage):

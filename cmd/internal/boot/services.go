@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Service is a part of a program, such as the API, that runs concurrently with the program's other services. Run returns nil when its
-// context ends. If Run returns before that, the whole program stops.
+// Service is a part of a program, such as the API, that runs concurrently with the program's other services. The function Run returns nil when
+// its context ends. If Run returns earlier, RunAll stops the whole program.
 type Service struct {
 	Name string
 	Run  func(context.Context) error
@@ -20,7 +20,7 @@ func RunAll(ctx context.Context, services ...Service) error {
 		stop func()
 		done chan error
 	}
-	// The services must not all stop at the same time. So their contexts do not end with ctx, and RunAll cancels them one by one.
+	// The services must stop one after the other. So the contexts of the services do not end with ctx, and RunAll cancels them one by one.
 	base := context.WithoutCancel(ctx)
 	ended := make(chan struct{}, len(services))
 	started := make([]running, len(services))

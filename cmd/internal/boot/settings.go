@@ -48,15 +48,15 @@ type versionFlag struct {
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
-// Description returns the option of Parse that puts text at the top of the help.
+// Description returns an option for Parse, which shows text at the top of the help.
 func Description(text string) kong.Option { return kong.Description(text) }
 
 // variableOf returns the name of a flag's environment variable, or "" if the flag has none.
 func variableOf(v *kong.Value) string { return v.Tag.Get("setting") }
 
-// environmentResolver returns a kong resolver that reads flags from environment variables, with the function lookup. An empty variable
-// counts as not set. kong can read variables itself (tag env), but only the variables of the process. Also, its errors contain the values
-// of secrets.
+// environmentResolver returns a kong resolver that gives flags the values of environment variables, which it reads with the function lookup. An
+// empty variable counts as not set. The tag env of kong cannot replace the resolver: it reads only the variables of the process, and its errors
+// contain the values of secrets.
 func environmentResolver(lookup func(string) (string, bool)) kong.ResolverFunc {
 	return func(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 		if name := variableOf(f.Value); name != "" {
@@ -83,8 +83,8 @@ func flagHelp(v *kong.Value) string {
 	return strings.TrimSuffix(v.Help, ".") + " (" + strings.Join(notes, ", ") + ")."
 }
 
-// addVariable adds the name of the environment variable to an error of kong about a flag. The text of such an error begins with the name of
-// the flag. Other errors are returned unchanged.
+// addVariable adds the name of the environment variable to an error of kong about a flag. It recognises such an error by its text, which begins
+// with the name of the flag. It returns other errors unchanged.
 func addVariable(app *kong.Application, err error) error {
 	text := err.Error()
 	var walk func(*kong.Node)

@@ -34,7 +34,7 @@ const (
 
 // Traces sends the traces of a program to a receiver of OpenTelemetry. The zero value sends nothing.
 type Traces struct {
-	// Provider starts spans. It is nil if traces are off.
+	// Provider is used to start spans. It is nil if traces are off.
 	Provider trace.TracerProvider
 
 	provider *sdktrace.TracerProvider
@@ -45,10 +45,10 @@ type Traces struct {
 // On returns true if traces are sent.
 func (t *Traces) On() bool { return t.Provider != nil }
 
-// StartTraces begins to send traces if the environment names a receiver: OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT. The SDK of OpenTelemetry itself reads its other variables, for example OTEL_TRACES_SAMPLER. It would
-// ignore invalid values, so StartTraces checks the important ones and returns a UsageError. The returned logger adds the id of the trace to
-// each line that belongs to a trace. The caller must call Stop.
+// StartTraces begins to send traces if the environment names a receiver: OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT. The
+// SDK of OpenTelemetry reads further variables itself, for example OTEL_TRACES_SAMPLER. Because the SDK ignores invalid values, StartTraces
+// checks the most important variables, and returns a UsageError if one is invalid. The returned logger adds the id of the trace to each line that
+// belongs to a trace. The caller must call Stop.
 func StartTraces(ctx context.Context, p Process, logger *slog.Logger) (*Traces, *slog.Logger, error) {
 	env := func(name string) string {
 		value, _ := p.Env(name)
@@ -71,7 +71,7 @@ func StartTraces(ctx context.Context, p Process, logger *slog.Logger) (*Traces, 
 	if err != nil {
 		return nil, nil, UsageError{fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)}
 	}
-	otel.SetLogger(logr.FromSlogHandler(logger.Handler())) // the SDK would write warnings to standard error otherwise
+	otel.SetLogger(logr.FromSlogHandler(logger.Handler())) // without this logger, the SDK would write its warnings to standard error
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
 	if err != nil {
 		return nil, nil, err
@@ -202,7 +202,7 @@ func (e *quietExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOn
 // traceLog is a slog.Handler that adds the id of the trace to each line that belongs to a trace.
 type traceLog struct{ slog.Handler }
 
-// Handle adds the attribute trace_id if ctx has a span that is sent.
+// Handle adds the attribute trace_id if ctx has a span that will be sent.
 func (l traceLog) Handle(ctx context.Context, r slog.Record) error {
 	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
 		r = r.Clone()
@@ -216,5 +216,5 @@ func (l traceLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return traceLog{l.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup returns a handler that puts later attributes into a group.
+// WithGroup returns a handler that puts all further attributes into a group.
 func (l traceLog) WithGroup(name string) slog.Handler { return traceLog{l.Handler.WithGroup(name)} }

@@ -29,8 +29,8 @@ var otherVariables = []string{"REELTALLY_PORT", "REELTALLY_MEMORY", "REELTALLY_T
 	"REELTALLY_POSTGRES_IMAGE", "REELTALLY_GO_IMAGE", "REELTALLY_BUSYBOX_IMAGE",
 	"REELTALLY_CITUS_IMAGE", "REELTALLY_CITUS_MEMORY", "REELTALLY_COORDINATOR_PORT"}
 
-// freePrefixes are the prefixes of the environment variables that only tests read. Programs ignore variables with these prefixes.
-var freePrefixes = []string{"REELTALLY_TEST_", "REELTALLY_FUZZ_"}
+// testPrefixes are the prefixes of the environment variables that only tests read. Programs ignore variables with these prefixes.
+var testPrefixes = []string{"REELTALLY_TEST_", "REELTALLY_FUZZ_"}
 
 // checkVariables returns a UsageError that names all unknown environment variables whose names begin with REELTALLY_. It returns nil if
 // there are none. Without this check, a mistyped variable would silently have no effect. The elements of environ have the form NAME=VALUE.
@@ -39,7 +39,7 @@ func checkVariables(environ []string) error {
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
 		if !strings.HasPrefix(name, "REELTALLY_") || slices.Contains(Variables, name) || slices.Contains(otherVariables, name) ||
-			slices.ContainsFunc(freePrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			slices.ContainsFunc(testPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			continue
 		}
 		nearest := slices.MinFunc(Variables, func(a, b string) int { return editDistance(name, a) - editDistance(name, b) })
@@ -58,8 +58,7 @@ func checkVariables(environ []string) error {
 	return UsageError{errors.New(strings.Join(faults, "\n"))}
 }
 
-// maxTypingErrors limits the suggestions for unknown variables: an error suggests a known variable if at most this number of characters are
-// wrong.
+// maxTypingErrors is the largest number of wrong characters with which the error for an unknown variable still suggests a known one.
 const maxTypingErrors = 5
 
 // editDistance returns how many characters must be inserted, deleted or replaced to turn a into b (Levenshtein distance).

@@ -33,7 +33,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// Config has the settings of the sources, from which the collector gets its numbers. A source is used if its credential is set.
+// Config has the settings of the sources. A source is used if its credential is set.
 type Config struct {
 	YouTubeAPIKey  boot.Secret `name:"youtube-api-key" setting:"REELTALLY_YOUTUBE_API_KEY" placeholder:"KEY" help:"Key of the YouTube Data API. Enables YouTube as a source."`
 	YouTubeBaseURL string      `name:"youtube-base-url" setting:"REELTALLY_YOUTUBE_BASE_URL" default:"https://youtube.googleapis.com/" placeholder:"URL" help:"Base URL of the YouTube Data API."`
@@ -134,7 +134,7 @@ func (c Config) Check() error {
 //   - The database has real numbers, and a vendor is the sandbox, which makes numbers up.
 //   - The database has made-up numbers, and all sources have their default URLs, so that their numbers are real.
 //
-// A source with another URL can be real or a sandbox. The collector decides this later, by the first answer of the source.
+// A source with another URL can be real or a sandbox. The collector finds that out later, from the first answer of the source.
 func (c Config) checkDataKind(ctx context.Context, st *store.Store) error {
 	have, err := st.DataKind(ctx)
 	switch {
@@ -155,8 +155,8 @@ func (c Config) hasChangedURL() bool {
 		c.InstagramBaseURL != graph.DefaultBaseURL || c.FacebookBaseURL != graph.DefaultBaseURL
 }
 
-// RequireSources returns the configured sources, as ConfiguredSources does. If there are none, it returns an error that explains how to
-// configure one. If the database would get both real and made-up numbers from them, it returns a *store.DataKindError.
+// RequireSources returns the configured sources, as ConfiguredSources does. If there are none, it returns an error that explains how to configure
+// one. If the database would then have both real and made-up numbers, it returns a *store.DataKindError.
 func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.checkDataKind(ctx, st); err != nil {
 		return nil, err
@@ -169,9 +169,9 @@ func (c Config) RequireSources(ctx context.Context, st *store.Store, logger *slo
 	return sources, err
 }
 
-// ConfiguredSources returns a source for each configured credential, in the order in which the collector asks them: the platforms' APIs,
-// then vendors, and last TikTok's Research API, whose numbers are days old. A refresh token of TikTok is replaced each time it is used, so
-// the TikTok sources store the new tokens in st.
+// ConfiguredSources returns a source for each configured credential, in the order in which the collector asks them: the platforms' APIs, then
+// vendors, and last TikTok's Research API, whose numbers are days old. TikTok replaces a refresh token each time the token is used. So the TikTok
+// sources store the new tokens in st.
 func (c Config) ConfiguredSources(st *store.Store, logger *slog.Logger) ([]source.Source, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ const (
 	responseTimeout = 1500 * time.Millisecond
 	// minCacheTime is the shortest time for which a status is cached.
 	minCacheTime = 5 * time.Second
-	// cacheFactor says how long a status is cached: this number times the duration of the read. A read scans the whole queue, which is
-	// expensive. With this factor, a process spends at most about 1/20 of the time on it.
+	// cacheFactor determines how long a status is cached: cacheFactor times the duration of the read. A read is expensive, because it scans the
+	// whole queue. With this factor, a process spends at most about 1/20 of its time on reads.
 	cacheFactor = 20
 )
 
@@ -42,20 +42,20 @@ type Monitor struct {
 	mu         sync.Mutex
 	last       Status        // status of the last finished read
 	err        error         // error of the last finished read; errNotRead before the first read has finished
-	cacheUntil time.Time     // until this time, the fields last and err are returned without a new read
+	cacheUntil time.Time     // until this time, the method status returns the fields last and err without a new read
 	reading    chan struct{} // closed when the current read ends; nil if no read runs
 }
 
-// NewMonitor returns a monitor and adds its metrics to the registry. CountCalls must get the same registry. Programs that do not collect,
-// such as the server, pass no sources: the monitor then shows the sources of the running collectors.
+// NewMonitor returns a monitor and adds its metrics to the registry. CountCalls must get the same registry. A program that does not collect, such
+// as the server, passes no sources. The monitor then shows the sources of the running collectors.
 func NewMonitor(st *store.Store, sources []source.Source, registry *prometheus.Registry, logger *slog.Logger) *Monitor {
 	m := &Monitor{store: st, sources: sources, gatherer: registry, logger: logger, err: errNotRead}
 	registry.MustRegister(statusMetrics{m})
 	return m
 }
 
-// status returns the cached status, or reads a new status if the cache has expired. If the read takes longer than responseTimeout, status
-// returns the result of the previous read. Status.At tells when a status was read.
+// status returns the cached status, or reads a new status if the cache has expired. If the read takes longer than responseTimeout, status returns
+// the result of the previous read. Status.At is the time at which the status was read.
 func (m *Monitor) status(ctx context.Context) (Status, error) {
 	reading := m.startReading(ctx)
 	timeout := time.NewTimer(responseTimeout)
@@ -94,7 +94,7 @@ func (m *Monitor) startReading(ctx context.Context) <-chan struct{} {
 		defer m.mu.Unlock()
 		cacheTime := max(minCacheTime, cacheFactor*time.Since(start))
 		if err != nil {
-			cacheTime = min(time.Minute, cacheTime) // errors are cached for at most a minute, to notice soon that the database works again
+			cacheTime = min(time.Minute, cacheTime) // cache an error for at most a minute, so that the monitor soon notices that the database works again
 		}
 		m.last, m.err, m.cacheUntil, m.reading = s, err, time.Now().Add(cacheTime), nil
 	}()
@@ -127,8 +127,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withResults returns a copy of sources in which the field Results of each source is filled. The map results has, for the name of each
-// source, the number of its results by class, such as "ok".
+// withResults returns a copy of sources, in which it fills the field Results. The map results has the numbers of results by the name of the
+// source and by the class of the result, such as "ok".
 func withResults(sources []SourceStatus, results map[string]map[string]int64) []SourceStatus {
 	out := slices.Clone(sources)
 	for i := range out {

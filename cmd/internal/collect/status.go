@@ -38,8 +38,8 @@ type QueueStatus struct {
 	OldestDueSeconds *float64         `json:"oldest_due_seconds"` // seconds for which the oldest due target has been due; null if no target is due
 }
 
-// StatusCount is the number of videos or accounts with one fetch status, such as "ok", on one platform. Videos and accounts whose tracking
-// was stopped are not counted by platform: one StatusCount with the Platform "" counts those of all platforms.
+// StatusCount is the number of videos or accounts with one fetch status, such as "ok", on one platform. Videos and accounts whose tracking was
+// stopped are an exception: a single StatusCount with the Platform "" counts them for all platforms.
 type StatusCount struct {
 	Platform string            `json:"platform"`
 	Kind     queue.Kind        `json:"kind"`
@@ -48,14 +48,14 @@ type StatusCount struct {
 }
 
 // Freshness describes how old the numbers of the active targets of one platform and kind (video or account) are. P50, P95 and P99 are upper
-// bounds for percentiles of these ages. They are null if no target was fetched yet, or if the percentile is above the largest age in
+// bounds for percentiles of these ages. One of them is null if no target was fetched yet, or if the percentile is above the largest age in
 // queue.FreshWithin.
 type Freshness struct {
 	Platform     string           `json:"platform"`
 	Kind         queue.Kind       `json:"kind"`
 	Targets      int64            `json:"targets"`
 	NeverFetched int64            `json:"never_fetched"`
-	Within       map[string]int64 `json:"within"` // number of targets by maximum age of their numbers, such as "24h"
+	Within       map[string]int64 `json:"within"` // number of targets whose numbers are at most as old as the key, such as "24h"
 	P50          *float64         `json:"p50_seconds_at_most"`
 	P95          *float64         `json:"p95_seconds_at_most"`
 	P99          *float64         `json:"p99_seconds_at_most"`
@@ -67,7 +67,7 @@ type Platform struct {
 	Platform     string `json:"platform"`
 	Targets      int64  `json:"targets"`
 	Gone         int64  `json:"gone"`
-	Parked       int64  `json:"parked"`        // number of targets that failed too often and are now fetched once a week
+	Parked       int64  `json:"parked"`        // number of targets that failed too often and are now fetched only once a day or once a week
 	Failing      int64  `json:"failing"`       // number of active targets whose last fetch failed
 	NeverFetched int64  `json:"never_fetched"` // number of targets requested more than 36 hours ago and never fetched
 	Stale        int64  `json:"stale"`         // number of active targets whose numbers are older than 48 hours
@@ -83,8 +83,8 @@ type SourceStatus struct {
 	Budgets []BudgetStatus   `json:"budgets"`
 }
 
-// BudgetStatus says how much of a budget of a source was used in the current window, such as a day. Limit and Left are null if no limit is
-// known.
+// BudgetStatus says how much of a source's budget was used in the current window of the budget, such as a day. Limit and Left are null if no
+// limit is known.
 type BudgetStatus struct {
 	Budget   string       `json:"budget"`
 	Window   string       `json:"window"`
@@ -219,9 +219,9 @@ func platforms(c queue.Collecting) []Platform {
 	return out
 }
 
-// percentile returns an upper bound, in seconds, for the percentile p of the ages of the numbers; p is between 0 and 1. The bound is an age
-// in queue.FreshWithin: the smallest one that is not less than the ages of at least the fraction p of the fetched targets. percentile
-// returns nil if there is no such age, or if no target was fetched.
+// percentile returns an upper bound, in seconds, for the percentile p of the ages of the numbers; p is between 0 and 1. The bound is the smallest
+// age in queue.FreshWithin for which at least the fraction p of the fetched targets have numbers of this age or less. percentile returns nil if
+// there is no such age, or if no target was fetched.
 func (f *Freshness) percentile(p float64) *float64 {
 	fetched := f.Targets - f.NeverFetched
 	for _, age := range queue.FreshWithin {
@@ -232,10 +232,10 @@ func (f *Freshness) percentile(p float64) *float64 {
 	return nil
 }
 
-// ageName formats a number of whole hours, for example as "24h". These are the keys of Freshness.Within.
+// ageName formats a number of whole hours, for example as "24h". The keys of Freshness.Within have this form.
 func ageName(age time.Duration) string { return strings.TrimSuffix(age.String(), "0m0s") }
 
-// sourceStatus returns the current pause of a source and how much of its budgets is used. It leaves Results empty: see withResults.
+// sourceStatus returns the current pause of a source and how much of its budgets is used. It does not fill the field Results: see withResults.
 func sourceStatus(c queue.Collecting, from queue.Source) SourceStatus {
 	s := SourceStatus{Source: from.Name, Pause: pauseStatus(c, from.Name), Budgets: []BudgetStatus{}}
 	for _, b := range from.Budgets {

@@ -122,7 +122,7 @@ func TestReadStatus_listsTheSourcesOfCollectorsInOtherProcesses(t *testing.T) {
 	})
 }
 
-// A failed read of the status can take as long as a successful one. So its error must be cached too.
+// A failed read of the status can take as long as a successful read. So the monitor must also cache the error of a failed read.
 func TestMonitor_waitsBeforeNextReadAfterFailedRead(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "sqlite")
@@ -164,7 +164,7 @@ func TestMonitor_answers503AndExportsDatabaseUp0IfTheDatabaseFails(t *testing.T)
 	require.Zero(t, families[0].GetMetric()[0].GetGauge().GetValue())
 }
 
-// /status and /metrics must respond even while the database does not.
+// /status and /metrics must respond even while the database does not respond.
 func TestMonitor_respondsWhileDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")

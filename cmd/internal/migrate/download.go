@@ -79,7 +79,7 @@ type download struct {
 	state       historyState
 }
 
-// historyState says how far the download of the histories is. It is stored in a file, so that an interrupted download can continue.
+// historyState is the progress of the download of the histories. It is stored in a file, so that an interrupted download can continue.
 type historyState struct {
 	Videos       int   `json:"videos"`       // number of videos whose histories were downloaded completely
 	Offset       int64 `json:"offset"`       // length in bytes of these histories in the file
@@ -88,20 +88,20 @@ type historyState struct {
 	Unmarked     int64 `json:"unmarked"`     // number of points that were not copied because the remote server does not say whether they were measured
 }
 
-// dailyDays is the greatest age, in days, of the points that are copied from a server that does not mark interpolated points. Points up to
-// this age were all measured, and older ones may be computed.
+// dailyDays is an age in days. If a server does not mark interpolated points, only points up to this age are copied: they were all measured, and
+// older points may be computed.
 const dailyDays = 90
 
 // historyDays is the age, in days, of the oldest history points that are requested. The remote server returns no older ones.
 const historyDays = 729
 
-// These are the names of files in the folder of a migration, and of one folder. Each file is written completely or not at all, except
-// historiesFile: the histories are appended to it while they are downloaded.
+// These are the names of the files and of the only subfolder in the folder of a migration. A migration writes each file completely or not at all.
+// The exception is historiesFile, to which it appends the histories while it downloads them.
 const (
 	identityFile  = "identity.json"
 	historiesFile = "histories.jsonl"
 	stateFile     = "histories-state.json"
-	tempDir       = "tmp" // a folder; the import of the histories writes its temporary files here
+	tempDir       = "tmp" // the subfolder, into which the import of the histories writes its temporary files
 )
 
 // listFiles are the names of the files with the downloaded lists. Like identityFile, they are written completely or not at all.
@@ -213,8 +213,8 @@ func (r *Remote) listQuery(path string) url.Values {
 	return query
 }
 
-// downloadAll downloads all data of the organisation into the folder dir. It does not request the lists and histories again that an earlier,
-// interrupted download has stored there.
+// downloadAll downloads all data of the organisation into the folder dir. If an earlier download was interrupted, downloadAll does not request
+// the lists and histories again that are already in the folder.
 func (r *Remote) downloadAll(ctx context.Context, dir string, today time.Time, progress func(stage Stage, done, total int)) (_ *download, err error) {
 	var d download
 	if d.collections, err = loadOrCompute(dir, "collections.json", func() ([]collection, error) {
@@ -272,7 +272,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	if info, err := f.Stat(); err != nil || info.Size() < d.state.Offset {
 		return errors.Join(err, fmt.Errorf("the file %s is shorter than the part that was already written to it: delete the folder and start again", d.histories))
 	}
-	if err := f.Truncate(d.state.Offset); err != nil { // removes a history that was written only in part
+	if err := f.Truncate(d.state.Offset); err != nil { // remove a history that was written only in part
 		return err
 	}
 	if _, err := f.Seek(d.state.Offset, io.SeekStart); err != nil {
@@ -303,7 +303,7 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, state *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {
-		query.Set("include", "quality") // asks for the exact time and the quality of each point
+		query.Set("include", "quality") // also request the exact time and the quality of each point
 	}
 	var points []point
 	switch err := r.get(ctx, "/videos/"+url.PathEscape(v.ID)+"/history", query, &points); {

@@ -56,9 +56,9 @@ type Summary struct {
 	UnknownAccounts int              `json:"unknown_accounts"`   // number of accounts left out because their link or tracking type is not valid
 	Members         int64            `json:"members"`            // number of accounts and videos added to collections
 	MissingMembers  int              `json:"missing_members"`    // number of members of collections (accounts and videos) that could not be added
-	Protected       int              `json:"protected"`          // number of new collections that have a password on the remote server, and are private here
+	Protected       int              `json:"protected"`          // number of new collections that became private, because they have a password on the remote server
 	Interpolated    int64            `json:"interpolated"`       // number of points left out because they were not measured
-	Gone            int64            `json:"gone"`               // number of listed videos for whose history the remote server answered 404
+	Gone            int64            `json:"gone"`               // number of videos whose history does not exist: the remote server lists the video but answered 404 for its history
 	Unmarked        int64            `json:"unmarked"`           // number of points left out because the remote server does not say whether they were measured
 	Import          transfer.Summary `json:"import"`             // result of the import of the histories
 	Bad             []string         `json:"bad_rows,omitempty"` // up to maxBad different reasons why rows of histories were left out
@@ -178,16 +178,16 @@ func (m Migration) trackAccounts(ctx context.Context, d *download, s *Summary) e
 	return nil
 }
 
-// place identifies a collection by its position in the tree of collections: its parent (zero if it has none), its name, and its number,
-// counted from 1, among the collections with the same parent and name.
+// place identifies a collection by its position in the tree of collections: its parent (zero if it has none), its name and its number.
+// Collections with the same parent and name have the numbers 1, 2 and so on.
 type place struct {
 	parent uuid.UUID
 	name   string
 	nth    int
 }
 
-// createCollections creates the collections that do not exist in this database yet, parents first. The result maps the id of a collection
-// on the remote server to its id in this database.
+// createCollections creates the collections that do not exist in this database yet. It creates parents before their children. The result is a map
+// from the id of a collection on the remote server to its id in this database.
 //
 // Two collections count as equal if they have the same parent, name and number (see place). So a migration that is repeated creates no
 // collection twice.
@@ -250,8 +250,8 @@ func (m Migration) createCollections(ctx context.Context, remote []collection, s
 // maxListed is the maximum number of collections or videos that one query of this database returns.
 const maxListed = 5000
 
-// createCollection creates, in this database, a collection of the remote server. A collection that has a password there becomes private,
-// because the remote server does not reveal the password.
+// createCollection creates a copy of a collection of the remote server in this database. If the collection has a password on the remote server,
+// the copy is private, because the remote server does not reveal the password.
 func (m Migration) createCollection(ctx context.Context, c collection, parent *uuid.UUID, s *Summary) (store.Collection, error) {
 	access := store.Access(c.Access)
 	if access == store.AccessProtected {
@@ -264,8 +264,8 @@ func (m Migration) createCollection(ctx context.Context, c collection, parent *u
 	return m.Org.CreateCollection(ctx, store.NewCollection{Name: c.Name, ParentID: parent, Access: access, Hashtags: c.Hashtags})
 }
 
-// copyDisplaySettings copies the display settings of a collection of the remote server, source, to the collection target of this database. If target
-// already has display settings, copyDisplaySettings does nothing.
+// copyDisplaySettings copies the display settings of the collection source, which is on the remote server, to the collection target, which is in
+// this database. If target already has display settings, copyDisplaySettings does nothing.
 func (m Migration) copyDisplaySettings(ctx context.Context, target *store.Collection, source collection) error {
 	settings := source.DisplaySettings
 	if target.DisplaySettings != nil || len(settings) == 0 || string(settings) == "null" {

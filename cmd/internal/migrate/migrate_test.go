@@ -25,8 +25,8 @@ const testToken = "secret-token-of-the-service"
 // service imitates the hosted service from which data is copied. The map answers has the JSON of the response for each path.
 type service struct {
 	answers map[string]string
-	// before is called for each request; n is the number of the request. If before returns true, it has answered the request itself. If it
-	// returns false, the request is answered from the map answers.
+	// The function before is called for each request; n is the number of the request. If before returns true, before has answered the request. If
+	// it returns false, the service answers the request from the map answers.
 	before func(w http.ResponseWriter, r *http.Request, n int) bool
 
 	*httptest.Server
@@ -143,11 +143,11 @@ func TestRemote_waitsForRateLimitsAndRepeatsFailedRequests(t *testing.T) {
 	s := newService(t)
 	s.before = func(w http.ResponseWriter, _ *http.Request, n int) bool {
 		switch {
-		case n <= 2*maxAttempts: // the rate limit refuses these requests; their number is above maxAttempts, because refusals do not count as failures
+		case n <= 2*maxAttempts: // refuse these requests with 429: they are more than maxAttempts, because a refusal by the rate limit does not count as an attempt
 			w.Header().Set("Retry-After", "37")
 			w.WriteHeader(http.StatusTooManyRequests)
 		case n == 2*maxAttempts+1:
-			w.Header().Set("Content-Length", "1000") // the body has fewer bytes than this, so the client sees a broken connection
+			w.Header().Set("Content-Length", "1000") // the body has fewer bytes than this length, so the client sees a broken connection
 			_, _ = w.Write([]byte(`{"organisation"`))
 		case n == 2*maxAttempts+2:
 			w.WriteHeader(http.StatusBadGateway)

@@ -21,8 +21,8 @@ type Remote struct {
 	base  *url.URL
 	token string
 	http  *http.Client
-	// waiting is called each time before Remote waits: until a rate limit ends, or after a failed request. It tells the operator why and
-	// how long Remote waits.
+	// Remote calls the function waiting each time before it waits for the end of a rate limit, or after a failed request. The function tells the
+	// operator why and how long Remote waits.
 	waiting func(reason string, wait time.Duration)
 	// sleep waits until the time has passed or ctx is done.
 	sleep func(ctx context.Context, wait time.Duration) error
@@ -32,8 +32,8 @@ type Remote struct {
 }
 
 const (
-	// maxAttempts is how often a request is sent at most if the network or the remote server fails. After that, the migration ends with an
-	// error. Attempts that a rate limit refused are not counted.
+	// maxAttempts is the largest number of attempts to send a request if the network or the remote server fails. After the last attempt, the
+	// migration ends with an error. Attempts that a rate limit refused are not counted.
 	maxAttempts = 10
 	// maxBackoff limits the wait after a failed request, which doubles with each failure. A response can ask for a longer wait, up to maxWait.
 	maxBackoff = time.Minute
@@ -162,8 +162,8 @@ func (r *Remote) trySend(ctx context.Context, path string, query url.Values, res
 	return 0, "", nil
 }
 
-// retryAfter returns how long to wait according to the header Retry-After, which has a number of seconds or a date, but at most maxWait. It
-// returns 0 if the header is missing or invalid.
+// retryAfter returns the time to wait according to the header Retry-After, which has a number of seconds or a date. It returns at most maxWait.
+// It returns 0 if the header is missing or invalid.
 func retryAfter(response *http.Response) time.Duration {
 	text := response.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil {
@@ -181,7 +181,7 @@ func detailOf(response *http.Response, body []byte) string {
 		return fmt.Sprintf("it redirects to %q; give the address of the API itself", to)
 	}
 	var problem struct{ Detail, Error, Message string }
-	_ = json.Unmarshal(body, &problem) // without JSON, the body itself is the message
+	_ = json.Unmarshal(body, &problem) // if the body is not JSON, the body itself is the message
 	text := string(body)
 	for _, t := range []string{problem.Detail, problem.Error, problem.Message} {
 		if t != "" {
@@ -209,8 +209,8 @@ type page[T any] struct {
 }
 
 // listAll requests all pages of a list and returns their entries. Entries can move to another page while the pages are read, so listAll returns
-// an entry only once, even if it is on two pages. The function id returns the id of an entry. The oldest entry comes first, so that new
-// entries are added at the end and move no others.
+// an entry only once, even if it is on two pages. The function id returns the id of an entry. It requests the oldest entries first. Then the
+// server adds new entries at the end, and no other entries move.
 func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, id func(*T) string) ([]T, error) {
 	var out []T
 	seen := map[string]bool{}

@@ -13,17 +13,16 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// firstVideo is a video with which the generator begins an account: it adds the account that uploaded the video, then the video itself, and
-// then other uploads of the account.
+// firstVideo is the first video that the generator adds for an account. The generator adds the account that uploaded the video, then the video,
+// and then other uploads of the account.
 type firstVideo struct {
 	truth sandbox.VideoTruth
-	gap   bool // whether the history of the video is made with days without points
+	gap   bool // if true, some days in the history of the video have no points
 }
 
-// specialVideos returns up to five TikTok videos with unusual histories: a video with a point on every day, a viral outlier, a deleted
-// video, a video that became private, and a video with a gap in its history. They are TikTok videos because the id of a TikTok video
-// contains its upload time, so that a video of a given age can be found. specialVideos returns nil if the plan has no TikTok videos, or too
-// few days or videos.
+// specialVideos returns up to five TikTok videos with unusual histories: a video with a point on every day, a viral outlier, a deleted video, a
+// video that became private, and a video with a gap in its history. They are TikTok videos because the id of a TikTok video contains its upload
+// time, so that a video of a given age can be found. If the plan has no TikTok videos, or too few days or videos, specialVideos returns nil.
 func (g *generator) specialVideos() []*firstVideo {
 	tiktok := false
 	for _, p := range g.Platforms {
@@ -35,7 +34,7 @@ func (g *generator) specialVideos() []*firstVideo {
 	var found []*firstVideo
 	for _, want := range []struct {
 		category sandbox.Category
-		age      int // days since the upload
+		age      int // age of the video in days
 		gap      bool
 	}{{sandbox.Normal, int(g.Days), false}, {sandbox.Viral, 60, false}, {sandbox.BecomesDeleted, 45, false}, {sandbox.BecomesPrivate, 45, false}, {sandbox.Normal, 80, true}} {
 		if v, ok := g.findVideo(want.category, g.now.AddDate(0, 0, -want.age)); ok {
@@ -92,8 +91,8 @@ func (g *generator) accountVideos(p link.Platform, handle string, n int) []strin
 }
 
 // generateAccount generates an account with some of its uploads. The parameter first is one of these uploads, and the account is the uploader of
-// this video. If the parameter first is nil, generateAccount takes a random video of the platform p instead. Random TikTok and Instagram videos are
-// years old, so that their histories have the full length of Plan.Days.
+// this video. If the parameter first is nil, generateAccount takes a random video of the platform p instead. If p is TikTok or Instagram, this
+// video is years old, so that its history has the full length of Plan.Days.
 //
 // If the account has no uploads, is gone, is private or was generated before, the result has no videos.
 func (g *generator) generateAccount(p link.Platform, first *firstVideo) (backfill.LoadAccount, error) {
@@ -166,8 +165,8 @@ func AnyVideo(world *sandbox.World, p link.Platform, random *rand.Rand, now time
 	return world.Video(p, id, now)
 }
 
-// pickEvenly returns n ids at equal distances in a list of ids, or all ids if the list has at most n. The list is an account's videos, sorted
-// by time, so the result includes old videos, which have long histories.
+// pickEvenly returns n ids at equal distances in a list of ids, or all ids if the list has at most n. The list has the ids of an account's videos
+// in the order of their upload. So the result also has old videos, which have long histories.
 func pickEvenly(ids []string, n int) []string {
 	if n >= len(ids) {
 		return ids
@@ -186,7 +185,7 @@ func (g *generator) accountRecord(a sandbox.AccountTruth) store.Account {
 	r := store.Account{
 		ID: g.idFor(a.JoinedAt, "account", string(a.Platform), a.ID), Platform: a.Platform, ExternalID: &a.ID, Username: a.Handle, HandleCurrent: true,
 		Name: &a.Name, Link: link.AccountURL(a.Platform, a.Handle), CreatedAt: store.InstantOf(g.from),
-		// With TrackedAt today, collectors do not add the earlier uploads of the account.
+		// Because TrackedAt is today, collectors do not track the earlier uploads of the account.
 		Tracked: true, TrackingType: &kind, TrackedAt: &now, DiscoveredAt: &now, CheckedAt: &now, Bio: &a.Bio,
 	}
 	if a.BioLink != "" {
@@ -258,7 +257,7 @@ func (g *generator) generateVideo(t sandbox.VideoTruth, gap bool) (backfill.Load
 		v.AdProductIDShop = &t.ShopProductID
 	}
 	v.Collections = g.randomOrNil(g.campaigns, 3)
-	// Each point is at midnight, and has the counts that the sandbox had one second earlier.
+	// The time of each point is midnight, but the point has the counts that the sandbox had one second earlier.
 	for _, truth := range g.world.HistoryTruth(t.Platform, t.ID, g.from.AddDate(0, 0, -1), g.now.Add(-time.Second)) {
 		at := truth.At.Add(time.Second)
 		if daysAgo := g.Today - store.DateOf(at); gap && daysAgo <= gapFrom && daysAgo >= gapTo {

@@ -36,7 +36,7 @@ type Plan struct {
 	PerAccount int
 	Platforms  []link.Platform
 	Today      store.Date
-	// Batch is the approximate number of points that one transaction writes; 0 means 20,000. It does not change the created data.
+	// Batch is the approximate number of points that one transaction writes; 0 means 20,000. It has no effect on the created data.
 	Batch int
 }
 
@@ -72,7 +72,7 @@ func Fill(ctx context.Context, org *store.Org, world *sandbox.World, p Plan, pro
 	if err := checkEmpty(ctx, org, g.collections[0].ID); err != nil {
 		return err
 	}
-	// A goroutine generates the next batch while this one writes the previous batch.
+	// Another goroutine generates the next batch while this goroutine writes a batch.
 	generateCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	batches := make(chan backfill.LoadBatch)
@@ -129,13 +129,13 @@ type generator struct {
 	rand *rand.Rand
 
 	collections                []backfill.LoadCollection
-	campaigns, creators, mixed []uuid.UUID           // ids of the collections that get videos (campaigns) or accounts (creators, mixed)
+	campaigns, creators, mixed []uuid.UUID           // ids of the collections that get members: campaigns get videos, creators and mixed get accounts
 	usedAccounts               map[string]bool       // accounts generated so far; the key is platform and handle
 	videosLeft                 int                   // number of videos still to generate
 	videos                     map[link.Platform]int // number of videos generated so far
 }
 
-// newGenerator returns a generator for the organisation. The generator has already generated the collections.
+// newGenerator returns a generator for the organisation. It also generates the collections.
 func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	g := &generator{org: org, world: world, Plan: p, now: p.Today.Time(), from: (p.Today - store.Date(p.Days) + 1).Time(),
 		usedAccounts: map[string]bool{}, videosLeft: p.Videos, videos: map[link.Platform]int{}}
@@ -145,8 +145,8 @@ func newGenerator(org uuid.UUID, world *sandbox.World, p Plan) *generator {
 	return g
 }
 
-// hash returns a SHA-256 hash of the organisation's id and parts. Ids and random numbers are derived from such hashes, so that the same
-// input always gives the same data.
+// hash returns a SHA-256 hash of the organisation's id and the texts in the parameter parts. The generator derives ids and random numbers from
+// such hashes, so that the same input always gives the same data.
 func (g *generator) hash(parts ...string) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write(g.org[:])
@@ -229,12 +229,12 @@ var topics = []string{"recipe", "diy", "travel", "fitness", "music"}
 
 var campaignNames = []string{"Spring launch", "Summer push", "Back to school", "Holiday", "New year", "Partners"}
 
-// generateCollections generates three trees of collections. The collections under "Campaigns" get videos and accounts. Those under
-// "Creators" get accounts. Those under "Topics" have a hashtag, and so contain the videos with this hashtag.
+// generateCollections generates three trees of collections. The collections under "Campaigns" get videos and accounts. The collections under
+// "Creators" get accounts. Each collection under "Topics" has a hashtag, and so contains the videos with this hashtag.
 func (g *generator) generateCollections() {
 	add := func(name string, parent *uuid.UUID, tags ...string) uuid.UUID {
 		if parent != nil {
-			parent = new(*parent) // copy the id, because the caller changes the variable to which parent points
+			parent = new(*parent) // copy the id, because the caller later changes the variable to which parent points
 		}
 		n := len(g.collections)
 		id := g.idFor(g.from, "collection", fmt.Sprint(n, g.Videos, g.Days, g.Today))
@@ -272,7 +272,7 @@ func numberSuffix(n int) string {
 	return fmt.Sprint(n + 1)
 }
 
-// randomOrNil returns one random element of ids, with the probability 1/n. Otherwise it returns nil.
+// randomOrNil returns a random element of ids with the probability 1/n, and nil with the remaining probability.
 func (g *generator) randomOrNil(ids []uuid.UUID, n int) []uuid.UUID {
 	if i := g.rand.IntN(n * len(ids)); i < len(ids) {
 		return slices.Clone(ids[i : i+1])

@@ -26,7 +26,7 @@ func ignoreProgress(seed.Progress) {}
 // organisationID is the id of the organisation of most tests. The seeded data depends on the id.
 const organisationID = "01900000-0000-7000-8000-000000000001"
 
-// newOrganisation creates an empty organisation with the given id. The seeded data depends on it.
+// newOrganisation creates an empty organisation with the given id. The seeded data depends on the id.
 func newOrganisation(t *testing.T, db *storetest.DB, text string) *store.Org {
 	t.Helper()
 	id := uuid.MustParse(text)
@@ -72,7 +72,7 @@ func TestFill_storesCountsOfSandbox(t *testing.T) {
 			require.NotEmpty(t, points)
 			for _, p := range points {
 				if p.Quality == store.QualityInterpolated {
-					continue // an interpolated point is computed from its two neighbours, which are checked themselves
+					continue // skip interpolated points, which are computed from measured points that this test checks
 				}
 				midnight := p.Day.Time().Add(-time.Second)
 				history := w.HistoryTruth(v.Platform, v.ExternalID, midnight, midnight)
@@ -169,7 +169,7 @@ func TestFill_createsVideosWithHistoriesOfFullLength(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		for _, plan := range []struct {
-			videos, wanted int // number of videos; minimum number of videos with a complete history on each platform
+			videos, wanted int // videos: number of videos; wanted: minimum number of videos with a complete history on each platform
 			platforms      []link.Platform
 		}{{20, 1, []link.Platform{link.TikTok}}, {240, 5, []link.Platform{link.TikTok, link.Instagram}}} {
 			o := newOrganisation(t, db, fmt.Sprintf("01900000-0000-7000-8000-%012d", plan.videos))

@@ -48,8 +48,8 @@ type Config struct {
 	RequestTimeout time.Duration `setting:"REELTALLY_REQUEST_TIMEOUT" default:"30s" placeholder:"TIME" help:"How long a request may take before the API responds with 503, from 1s to 50s."`
 }
 
-// maxRequestTimeout is the largest allowed timeout of a request. It is shorter than the time after which boot.Serve closes the connection,
-// so that the server can still respond that the request timed out.
+// maxRequestTimeout is the largest allowed timeout of a request. After a longer time, boot.Serve closes the connection. So the server can still
+// respond that the request timed out.
 const maxRequestTimeout = 50 * time.Second
 
 // maxShutdownDelay is the largest allowed Config.ShutdownDelay.
@@ -126,8 +126,8 @@ func (c Config) redisOptions() (*redis.Options, error) {
 	return o, nil
 }
 
-// newRateStore returns the store in which the server counts requests for the rate limits, and a function that closes this store. If Redis is
-// not configured, the store is nil, and the server counts in its own memory.
+// newRateStore returns the store in which the server counts requests for the rate limits, and a function that closes this store. If Redis is not
+// configured, the store is nil. The server then counts in its own memory.
 func (c Config) newRateStore(ctx context.Context, logger *slog.Logger) (rates server.RateStore, closeRates func() error, err error) {
 	noClose := func() error { return nil }
 	switch {
@@ -234,10 +234,10 @@ func (a *API) printSetupLink(ctx context.Context, st *store.Store, w io.Writer) 
 	return err
 }
 
-// Close closes the listener and the connections to Redis. It is for an API whose Run was not called: Run closes both itself.
+// Close closes the listener and the connections to Redis. Call Close only if Run was not called, because Run closes both.
 func (a *API) Close() error { return errors.Join(a.listener.Close(), a.closeRates()) }
 
-// Run serves requests and sends events to webhooks. When ctx ends, it sends no more events, but serves requests for another
+// Run serves requests and sends events to webhooks. When ctx ends, it sends no more events, but serves requests for the duration of
 // Config.ShutdownDelay. It then waits until all running requests and deliveries of events are finished, and closes the API.
 func (a *API) Run(ctx context.Context) error {
 	a.logger.InfoContext(ctx, "serving", "address", a.Address)

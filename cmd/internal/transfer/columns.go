@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// field says what a column of an imported file contains, for example the number of views.
+// field is the kind of content of a column in an imported file, for example the number of views.
 type field int
 
 // These constants are the possible contents of a column. fieldIgnored means that the column is known but not imported.
@@ -30,19 +30,19 @@ const (
 	fieldSource
 	fieldRounded
 	fieldRemoved
-	fieldCount // the number of the constants above
+	fieldCount // number of the constants above
 	fieldIgnored
 )
 
-// fieldNames are the names of the fields in exports, in the setting --map and in errors.
+// fieldNames has the name of each field, as it is in exports, in the flag --map and in errors.
 var fieldNames = [fieldCount]string{"link", "date", "time", "views", "likes", "comments", "shares", "bookmarks", "title", "username",
 	"uploaded_at", "video_length", "interpolated", "source", "rounded", "removed"}
 
 func (f field) String() string { return fieldNames[f] }
 
-// aliases are the column names that common trackers and platforms use for each field, in lower case and without spaces and punctuation.
-// Ambiguous names are not included, such as "timestamp", "favorites", "author" and "created_at". For such a column, the operator must say
-// with --map which field it is.
+// aliases are the column names that common trackers and platforms use for each field, in lower case and without spaces and punctuation. Ambiguous
+// names, such as "timestamp", "favorites", "author" and "created_at", are not included. For such a column, the operator must say with --map which
+// field it is.
 //
 // "video_view_count" is not included either. It is Instagram's older count, which counts only views of at least three seconds, and
 // ReelTally's sources return another count.
@@ -64,7 +64,8 @@ var aliases = map[field][]string{
 	fieldSource:       {"source"},
 	fieldRounded:      {"rounded"},
 	fieldRemoved:      {"removed"},
-	// These columns occur in ReelTally's exports and API responses, and in the responses of hosted services. An import does not need them.
+	// An import does not need the columns with these names. They occur in ReelTally's exports and API responses, and in the responses of hosted
+	// services.
 	fieldIgnored: {"engagements", "displayusername", "platform", "organisationid", "adid", "linkedaccountid", "songname", "songlink",
 		"notsafe", "private", "hiddenstats", "latestengagement", "outliermultiplier", "increase1d", "increase7d", "increase14d", "increase30d",
 		"adinfoshop", "adisad", "adproductidshop", "labelids", "labelnames", "metricsmasked",
@@ -113,8 +114,8 @@ func foldName(name string) string {
 	}, name)
 }
 
-// fieldOf returns the field that a column contains: the one that Map gives for the column, or else the one that has the column's name as an
-// alias. It returns false if neither Map nor the aliases have the name.
+// fieldOf returns the field of a column. If Map has the name of the column, this is the field in Map. Otherwise, it is the field that has the
+// name as an alias. If neither Map nor the aliases have the name, fieldOf returns false.
 func (c Columns) fieldOf(name string) (field, bool) {
 	for column, fieldName := range c.Map {
 		if column == strings.TrimSpace(name) {
@@ -128,8 +129,8 @@ func (c Columns) fieldOf(name string) (field, bool) {
 	return f, ok
 }
 
-// fieldsOf returns the field of each column. If the name of a column is not known, its field is fieldIgnored, and the name is added to
-// unknown unless IgnoreUnknown is true. fieldsOf returns an error if two columns have the same field.
+// fieldsOf returns the field of each column. If the name of a column is not known, its field is fieldIgnored. In this case, fieldsOf adds the
+// name to the parameter unknown, unless IgnoreUnknown is true. fieldsOf returns an error if two columns have the same field.
 func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, error) {
 	fields := make([]field, len(names))
 	columnOf := map[field]string{}
@@ -153,7 +154,7 @@ func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, err
 // unknownColumns collects the columns of a file whose names are not known, so that one error reports all of them.
 type unknownColumns struct {
 	names []string // names of the unknown columns, at most maxUnknownNames of them
-	more  bool     // whether the file has more unknown columns than the field names lists
+	more  bool     // whether the file has unknown columns that are not in the field names
 }
 
 // maxUnknownNames is the maximum number of unknown columns that an error lists.
@@ -192,12 +193,12 @@ func (u *unknownColumns) err() error {
 		list, first, strings.Join(fieldNames[:], ", "))
 }
 
-// unusedMappings collects the mistakes in Columns.Map: the columns that it names but that the file does not have. For the error message, it
-// also has the names of the first columns that the file does have.
+// unusedMappings collects the columns that Columns.Map names but that the file does not have. For the error message, it also has the names of the
+// first columns of the file.
 type unusedMappings struct {
 	unused map[string]string // the entries of Columns.Map whose columns were not found yet
 	names  []string          // quoted names of the file's first columns
-	more   bool              // whether the file has more columns than the field names lists
+	more   bool              // whether the file has columns that are not in the field names
 }
 
 // maxShownNames is the maximum number of the file's columns that the error of unusedMappings lists.
@@ -208,7 +209,7 @@ func (c Columns) unusedMappings() unusedMappings { return unusedMappings{unused:
 
 // markUsed records that the file has a column with this name.
 func (u *unusedMappings) markUsed(name string) {
-	if len(u.unused) == 0 { // every column of Columns.Map was found, so there will be no error message that lists names
+	if len(u.unused) == 0 { // every column of Columns.Map was found, so no error message will need the names
 		return
 	}
 	delete(u.unused, strings.TrimSpace(name))

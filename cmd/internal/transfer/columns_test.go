@@ -50,7 +50,7 @@ func TestColumns_reportAllUnknownNamesInOneError(t *testing.T) {
 // Requirements in docs/coverage.md: 11.9-02
 func TestColumns_recogniseTheVideoMembersThatHostedServicesUse(t *testing.T) {
 	t.Parallel()
-	// These are the names of all members of a video in the specified interface.
+	// These are the names of all members of a video in the interface of hosted services.
 	names := strings.Fields("organisation_id ad_id username platform ad_link created_at removed linked_account_id uploaded_at song_name song_link video_length " +
 		"title not_safe private hidden_stats latest_views latest_likes latest_comments latest_bookmarks latest_shares latest_engagement latest_updated_at " +
 		"outlier_multiplier increase_1d increase_7d increase_14d increase_30d ad_info_shop ad_is_ad ad_product_id_shop label_ids label_names")

@@ -32,7 +32,7 @@ const (
 type Export struct {
 	Org    *store.Org
 	Format Format
-	// Query selects the videos and points. Export overwrites its fields After and Limit.
+	// Query selects the videos and points. Export overwrites the fields After and Limit of Query.
 	Query store.ExportQuery
 	// Progress is called after each batch with the number of videos written so far.
 	Progress func(videos int64)
@@ -47,8 +47,8 @@ type Exported struct {
 // exportBatchSize is the number of videos that one query of an export reads.
 const exportBatchSize = 200
 
-// Row is a row of an export. The file of histories that package migrate writes has the same rows. Import knows the column names of Row, so
-// it can read both files.
+// Row is a row of an export. The file of histories that package migrate writes has the same rows. Import knows the column names of Row, so it can
+// read the files of both.
 type Row struct {
 	Link         string  `json:"link"`
 	Username     string  `json:"username"`
@@ -204,7 +204,7 @@ func (e Export) writeVideos(ctx context.Context, out *rowWriter, afterID uuid.UU
 // exportState is the progress of an export to a file. After each batch it is saved in a second file in the same folder, so that the export
 // can continue after an interruption.
 type exportState struct {
-	Work   string    // result of Export.description, to recognise the same export
+	Work   string    // result of Export.description, which shows whether another run writes the same export
 	Offset int64     // length of the file, in bytes, after the last complete batch
 	After  uuid.UUID // id of the last video in the last complete batch
 	Exported
@@ -217,9 +217,9 @@ func (e Export) description() string {
 	return fmt.Sprintf("%s %s %s..%s interpolated=%t removed=%t", e.Org.ID(), e.Format, q.From, q.To, q.Interpolated, q.IncludeRemoved)
 }
 
-// WriteFile writes the export to the file path. Until the file is complete, its name is path.part. If path.part exists from an interrupted
-// export, WriteFile continues this file if the parameter resume is true, and returns an error if resume is false. If the progress cannot be
-// saved, WriteFile calls onStateError and continues the export.
+// WriteFile writes the export to the file path. Until the file is complete, its name is path.part. The file path.part may exist from an
+// interrupted export. Then WriteFile continues this file if the parameter resume is true, and returns an error otherwise. If the progress cannot
+// be saved, WriteFile calls onStateError and continues the export.
 func (e Export) WriteFile(ctx context.Context, path string, resume bool, onStateError func(error)) (Exported, error) {
 	part := path + ".part"
 	stateFile := &stateFile{Path: path + ".part-state", OnError: onStateError}

@@ -34,11 +34,11 @@ const (
 	MonthFirst DateFormat = "month-first" // 12/31/2026
 )
 
-// ColumnFormat says how an import reads the numbers or dates of one column, with an example.
+// ColumnFormat says how an import reads the numbers or dates of one column. It has an example.
 type ColumnFormat struct {
 	Column  string `json:"column"`
-	Format  string `json:"format"`  // detected format of the values; "plain" if all values of the column mean the same in every format
-	Example string `json:"example"` // a value of the column; if the format was detected, a value that shows it
+	Format  string `json:"format"`  // format of the values; "plain" if all values of the column mean the same in every format
+	Example string `json:"example"` // a value of the column; if the format was detected, the value that shows the format
 	ReadAs  string `json:"read_as"` // how the import reads the value in Example
 }
 
@@ -51,24 +51,24 @@ var (
 	dateFields   = []field{fieldDate, fieldTime, fieldUploadedAt}
 )
 
-// formats has the format of each column of numbers or dates, by field. The format is "" if it does not matter, because no value of the column
-// has two possible meanings.
+// formats has the format of each column of numbers or dates, by field. The format is "" if no value of the column has two possible meanings, so
+// that the format does not matter.
 type formats struct {
 	numbers [fieldCount]NumberFormat
 	dates   [fieldCount]DateFormat
 }
 
-// evidence collects values of one column to detect its format. Two formats are possible. For a column of numbers, the first is decimal
-// point and the second is decimal comma. For a column of dates, the first is day first and the second is month first. Each field of
-// evidence has the first value of the column that fits the comment of the field, or "".
+// evidence collects values of one column to detect its format. Two formats are possible. For a column of numbers, the first is decimal point and
+// the second is decimal comma. For a column of dates, the first is day first and the second is month first. Each field of evidence has the first
+// value of the column to which the comment of the field applies, or "" if there is none.
 type evidence struct {
-	first, second string // values that are possible only in the first or only in the second format
+	first, second string // a value that is possible only in the first format, and one that is possible only in the second format
 	ambiguous     string // a value that is possible in both formats, with different meanings
-	any           string // any value; the example of the column if its format does not matter
+	any           string // any value, for ColumnFormat.Example if the format does not matter
 }
 
-// add records a value of the column. The parameter kind points to the field of e for values of this kind. It is nil if the value means the
-// same in both formats.
+// add records a value of the column. The parameter kind points to the field of e in which such a value is stored. If the value means the same in
+// both formats, kind is nil.
 func (e *evidence) add(text string, kind *string) {
 	if e.any == "" {
 		e.any = text
@@ -80,7 +80,7 @@ func (e *evidence) add(text string, kind *string) {
 
 // decideFormat returns the format of the column and a value that shows it. The format is "" if all values of the column mean the same in both
 // formats. The result is an error in two cases: the values have both formats, or they do not show which of the two formats is meant. The
-// text of the error contains the parameters: option is the flag that sets the format, first and second are the values of this flag.
+// parameters are for the text of the error: option is the flag that sets the format, and first and second are the two values of this flag.
 func (e *evidence) decideFormat(f field, option, first, second string) (format, example string, err error) {
 	switch {
 	case e.first != "" && e.second != "":
@@ -97,14 +97,14 @@ func (e *evidence) decideFormat(f field, option, first, second string) (format, 
 	return "", e.any, nil
 }
 
-// addNumber records a value of a column of numbers. It distinguishes what the value shows: the value can fit only the first format (decimal
-// point), fit only the second format (decimal comma), or have a different meaning in each format. All other values show nothing about the
-// format.
+// addNumber records a value of a column of numbers. There are four kinds of values: those that are possible only in the first format (decimal
+// point), those that are possible only in the second format (decimal comma), those with a different meaning in each format, and those that say
+// nothing about the format.
 func (e *evidence) addNumber(text string) {
 	digits, _ := cutSuffix(text)
 	points, commas := strings.Count(digits, "."), strings.Count(digits, ",")
 	last := strings.LastIndexAny(digits, ".,")
-	decimal, group := &e.first, &e.second // where to record the value: decimal if its last sign is the decimal sign, group if the sign separates thousands
+	decimal, group := &e.first, &e.second // decimal: where to record the value if its last sign is the decimal sign; group: where to record it if this sign separates thousands
 	if last >= 0 && digits[last] == ',' {
 		decimal, group = group, decimal
 	}
@@ -122,8 +122,9 @@ func (e *evidence) addNumber(text string) {
 	}
 }
 
-// addDate records a value of a column of dates. It distinguishes what the value shows: the value can fit only the first format (day first),
-// fit only the second format (month first), or have a different meaning in each format. All other values show nothing about the format.
+// addDate records a value of a column of dates. There are four kinds of values: those that are possible only in the first format (day first),
+// those that are possible only in the second format (month first), those with a different meaning in each format, and those that say nothing
+// about the format.
 func (e *evidence) addDate(text string) {
 	m := numericDate.FindStringSubmatch(text)
 	if m == nil {
@@ -164,7 +165,7 @@ func cutSuffix(text string) (digits string, zeros int) {
 	return strings.TrimRight(text[:end], groupSigns), zeros
 }
 
-// maxCount is the largest accepted count. It is far above all real counts, so a larger number is a mistake.
+// maxCount is the largest accepted count. It is far above all real counts, so a larger number must be a mistake.
 const maxCount = 1_000_000_000_000
 
 // parseCount parses a count in the given format. It returns nil for an empty text, which means that the count is unknown. The result
@@ -237,7 +238,7 @@ var timeFormats = []string{time.DateOnly, time.RFC3339Nano, "2006-01-02 15:04:05
 	"2006-01-02 15:04:05.999999999 UTC", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04",
 	"2006/1/2", "2006/1/2 15:04", "2006/1/2 15:04:05", "2 Jan 2006", "2 January 2006", "2-Jan-2006", "Jan 2, 2006", "January 2, 2006", "Jan 2 2006"}
 
-// numericDate matches a date whose day and month can have either order, such as 03/04/2026. A time can follow.
+// numericDate matches a date such as 03/04/2026, in which the day or the month can come first. A time can follow.
 var numericDate = regexp.MustCompile(`^(\d{1,2})([./-])(\d{1,2})([./-])(\d{4})(?:,? +(.+))?$`)
 
 // clockFormats are the accepted formats of the time of day that can follow a date such as 03/04/2026. This time is in UTC.
@@ -287,9 +288,9 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// readTwice makes it possible to read the input r.In twice. The result in is the reader for the first reading. The function second returns
-// the reader for the second reading. The caller must call the function done at the end. Some inputs, such as standard input, cannot be read
-// again. The first reading then copies the input to a temporary file, which done deletes.
+// readTwice makes it possible to read the input r.In twice. The caller reads the input first from the result in, and then from the reader that
+// the function second returns. At the end, the caller must call the function done. If an input such as standard input cannot be read again, the
+// first reading copies it to a temporary file, which done deletes.
 func (r *importRun) readTwice() (in io.Reader, second func() (io.Reader, error), done func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
@@ -304,8 +305,8 @@ func (r *importRun) readTwice() (in io.Reader, second func() (io.Reader, error),
 		func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }, nil
 }
 
-// guessFormats reads the whole file and detects the formats of its columns. Afterwards r.In reads the file from the start again.
-// guessFormats returns an error if it cannot detect the format of a column. The caller must call done after the import.
+// guessFormats reads the whole file and detects the formats of its columns. After that, r.In reads the file from the start again. guessFormats
+// returns an error if it cannot detect the format of a column. The caller must call done after the import.
 func (r *importRun) guessFormats(ctx context.Context) (done func() error, err error) {
 	in, second, done, err := r.readTwice()
 	if err != nil {
@@ -324,8 +325,8 @@ func (r *importRun) guessFormats(ctx context.Context) (done func() error, err er
 	return done, nil
 }
 
-// collectEvidence reads all rows of a file and returns the values that show the format of each column, by field. It skips invalid rows: the
-// import reports them when it reads the file again.
+// collectEvidence reads all rows of a file. For each field, it returns the values that show the format of the column. It skips invalid rows,
+// which the import reports when it reads the file again.
 func (r *importRun) collectEvidence(ctx context.Context, in io.Reader) (*[fieldCount]evidence, error) {
 	file, err := newRowReader(&progressReader{r: in, stage: Guessing, progress: r.Progress}, r.Columns)
 	if err != nil {
@@ -357,7 +358,7 @@ func (r *importRun) collectEvidence(ctx context.Context, in io.Reader) (*[fieldC
 }
 
 // decideFormats determines the number or date format of each column from the values that collectEvidence returned. It stores the formats in
-// r.formats and passes them to the callback r.Formats. It returns one joined error for all columns whose format is not clear.
+// r.formats and passes them to the callback r.Formats. If the format of some columns is not clear, it returns one joined error for all of them.
 func (r *importRun) decideFormats(seen *[fieldCount]evidence) error {
 	var all []ColumnFormat
 	var faults []error
@@ -368,7 +369,7 @@ func (r *importRun) decideFormats(seen *[fieldCount]evidence) error {
 		if format == "" {
 			format = plain
 		}
-		if readAs, err := read(); err == nil { // an error is reported later, with the row of the value
+		if readAs, err := read(); err == nil { // ignore the error: the import reports it later, with the row of the value
 			all = append(all, ColumnFormat{Column: f.String(), Format: format, Example: example, ReadAs: readAs})
 		}
 	}

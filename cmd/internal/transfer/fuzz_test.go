@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Whatever the file contains, the row reader must end with io.EOF or an error, and the parser must return only valid records.
+// For any file, the row reader must end with io.EOF or an error, and the parser must return only valid records.
 func FuzzRows(f *testing.F) {
 	const videoURL = "https://youtu.be/dQw4w9WgXcQ"
 	for _, seed := range []string{"link,date,views\n" + videoURL + ",2026-01-31,5\n", "link;time;likes;title\n" + videoURL + ";2026-01-31T00:00:00+05:00;0.0;'=x\n",

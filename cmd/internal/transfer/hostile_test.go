@@ -243,7 +243,7 @@ func TestImport_skipsAndReportsInvalidRowsIfRequested(t *testing.T) {
 	require.ErrorContains(t, err, "test error")
 }
 
-// rowGenerator is a reader of a CSV file whose rows it generates while it is read.
+// rowGenerator is an io.Reader that generates the rows of a CSV file while they are read.
 type rowGenerator struct {
 	left int    // number of rows left to generate
 	rest []byte // unread part of the current row

@@ -20,20 +20,20 @@ type Import struct {
 	Columns Columns
 	Numbers NumberFormat // AutoNumbers, DecimalPoint or DecimalComma
 	Dates   DateFormat   // AutoDates, DayFirst or MonthFirst
-	// Formats is called before the rows are checked. It gets the format of each column that has numbers or dates. It may be nil.
+	// Run calls the function Formats with the format of each column that has numbers or dates, before it checks the rows. Formats may be nil.
 	Formats func([]ColumnFormat)
 	// Resolve follows a short link and returns the link to which it redirects.
 	Resolve func(context.Context, link.Link) (link.Link, error)
 	Now     time.Time
 	// If DryRun is true, Run checks the file and returns the summary, but writes nothing to the database.
 	DryRun bool
-	// Bad is called for each invalid row, which Run then skips. If Bad is nil, one invalid row is enough for Run to import nothing and return
-	// a RefusedError.
+	// Run calls the function Bad for each invalid row, and skips the row. If Bad is nil and there is an invalid row, Run imports nothing and
+	// returns a RefusedError.
 	Bad func(BadRow) error
 	// TempDir is the folder for temporary files; "" means the system's default.
 	TempDir string
-	// Progress is called often. Its parameters done and total are numbers of bytes in the stages Guessing and Reading, and numbers of
-	// videos in the stages Checking and Writing.
+	// Run calls the function Progress often. In the stages Guessing and Reading, the parameters done and total are numbers of bytes. In the
+	// stages Checking and Writing, they are numbers of videos.
 	Progress func(stage Stage, done, total int64)
 }
 
@@ -65,9 +65,10 @@ type Summary struct {
 
 	Videos  int64 `json:"videos"`
 	New     int64 `json:"new"`     // videos that were not in the organisation before
-	Stopped int64 `json:"stopped"` // videos whose tracking was stopped, by the organisation or by the tracker from which the rows come
+	Stopped int64 `json:"stopped"` // videos that are not tracked, because the organisation or the other tracker stopped them
 
-	// The next five fields count history points by what the import did with them. Several rows for the same video and day are one point.
+	// The next five fields count history points: each field counts the points with which the import did the same. Several rows for the same video
+	// and day are one point.
 	Added     int64 `json:"added"`   // new points
 	Folded    int64 `json:"folded"`  // old points that were not stored, because only the last point of their week is kept
 	Existing  int64 `json:"there"`   // points that existed already, with the same counts
@@ -104,8 +105,8 @@ type importRun struct {
 	summary Summary
 }
 
-// Run imports the file. It reads the whole file to detect the formats of the columns, and reads it again to check the rows. Only then does
-// it write to the database. If Run was interrupted, it can be called again, and the result is the same as without the interruption.
+// Run imports the file. It reads the whole file to detect the formats of the columns, and reads it again to check the rows. After that, it writes
+// to the database. If Run was interrupted, call it again: the result is the same as without the interruption.
 func (i Import) Run(ctx context.Context) (_ Summary, err error) {
 	r := &importRun{Import: i}
 	done, err := r.guessFormats(ctx)
@@ -175,7 +176,7 @@ func (r *importRun) readIntoSpool(ctx context.Context) (*spool, error) {
 		defer close(records)
 		err := r.readRows(ctx, file, records)
 		if err != nil {
-			stop() // the import fails, so cancel the sorting
+			stop() // the import has failed, so cancel the sorting
 		}
 		readErrs <- err
 	}()
@@ -187,8 +188,8 @@ func (r *importRun) readIntoSpool(ctx context.Context) (*spool, error) {
 	}
 	readErr := <-readErrs
 	sortErr := <-sortErrs
-	// If readRows failed, its failure has cancelled the sorting, and only the error of readRows is returned. If the sorting or newSpool failed,
-	// that failure has cancelled readRows. The error of readRows is then context.Canceled, and is not returned.
+	// Return only the error that caused the others. If readRows failed, its failure has cancelled the sorting, so return the error of readRows.
+	// If the sorting or newSpool failed, that failure has cancelled readRows, whose error is then context.Canceled.
 	if readErr != nil && (!errors.Is(readErr, context.Canceled) || callerCtx.Err() != nil) {
 		err, sortErr = readErr, nil
 	}
@@ -252,8 +253,9 @@ func importVideos(batch []videoGroup) []backfill.ImportVideo {
 	return out
 }
 
-// checkVideos imports all videos as in a dry run, without writing to the database. If a point is older than the upload date that the database has
-// for its video, checkVideos reports the row of the point as invalid. If r.DryRun is true, checkVideos also computes the summary.
+// checkVideos checks all videos against the database, as in a dry run, without writing to the database. If a point is older than the upload date
+// that the database has for its video, checkVideos reports the row of the point as invalid. If r.DryRun is true, checkVideos also computes the
+// summary.
 func (r *importRun) checkVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	summary := r.summary
@@ -311,9 +313,8 @@ func (s *Summary) countVideo(v backfill.ImportedVideo) {
 	}
 }
 
-// writeVideos imports all videos in batches. If an interrupted import is run again, writeVideos imports the finished batches again, which changes
-// nothing and is fast. It does not record which batches are finished, because the database can be restored from a backup between the two
-// runs.
+// writeVideos imports all videos in batches. If an interrupted import is run again, writeVideos imports the finished batches again. This is fast
+// and changes nothing. It does not record which batches are finished, because the database can be restored from a backup between the two runs.
 func (r *importRun) writeVideos(ctx context.Context, s *spool) error {
 	done := int64(0)
 	return s.eachBatch(ctx, func(batch []videoGroup) error {

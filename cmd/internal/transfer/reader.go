@@ -115,8 +115,8 @@ func newCSVReader(in *bufio.Reader, l *rowLimiter, c Columns) (*csvReader, error
 	return r, nil
 }
 
-// columnSeparator returns the sign that separates the columns: the comma, semicolon or tab that the first line contains. Semicolons are written
-// by spreadsheets in countries with a decimal comma.
+// columnSeparator returns the sign that separates the columns. It finds this sign in the first line: a comma, a semicolon or a tab. Spreadsheets
+// write semicolons in countries with a decimal comma.
 func columnSeparator(in *bufio.Reader) rune {
 	head, _ := in.Peek(in.Size())
 	line, _, _ := bytes.Cut(head, []byte("\n"))
@@ -139,7 +139,7 @@ func (r *csvReader) csvError(err error) error {
 	return fileError{err}
 }
 
-// next returns the values of the next row and its line number.
+// next returns the values of the next row and the line number of the row.
 func (r *csvReader) next() (line int, v values, err error) {
 	r.limit.rowBytes = 0
 	cells, err := r.csv.Read()
@@ -177,7 +177,7 @@ type jsonReader struct {
 	begun   bool // whether the file has at least one object
 }
 
-// next returns the values of the next object and its line number. It finds the end of the object by counting brackets, because
+// next returns the values of the next object and the line number of the object. It finds the end of the object by counting brackets, because
 // encoding/json cannot find the end of an invalid object.
 func (r *jsonReader) next() (line int, v values, err error) {
 	r.limit.rowBytes = 0
@@ -189,8 +189,8 @@ func (r *jsonReader) next() (line int, v values, err error) {
 		return r.line, v, err
 	}
 	if !found {
-		// Now the member names of all objects are known. One error lists all unknown names, or else all columns of Columns.Map that the file does
-		// not have.
+		// Now the member names of all objects are known. If there are unknown names, one error lists them. Otherwise, one error lists all columns
+		// of Columns.Map that the file does not have.
 		if err := cmp.Or(r.unknown.err(), r.unused.err()); err != nil && r.begun {
 			return r.line, v, fileError{err}
 		}

@@ -27,7 +27,7 @@ type videoGroup struct {
 	account
 	Uploaded *store.Date `json:",omitempty"`
 	Length   *string     `json:",omitempty"`
-	MadeUp   bool        `json:",omitempty"` // whether at least one row has made-up counts, of a demo database
+	MadeUp   bool        `json:",omitempty"` // whether at least one row has made-up counts, which come from a demo database
 	Stopped  bool        `json:",omitempty"` // whether at least one row says that the other tracker has stopped tracking the video
 	// Points has at most one history point for each day, oldest first. Lines has, for each point, the line number of its last row.
 	Points []backfill.LoadPoint
@@ -56,8 +56,8 @@ func sortRecords(ctx context.Context, records <-chan record, dir string) (sorted
 	return sorted, errs
 }
 
-// add adds a row to the group. The values of a later row replace those of an earlier row. The counts of a later row replace those of an
-// earlier row of the same day. If both rows have the same time and different counts, add returns an error.
+// add adds a row to the group. The values of a later row, such as the title, replace those of earlier rows. The counts of a later row replace
+// those of an earlier row of the same day. If two rows have the same time and different counts, add returns an error.
 func (g *videoGroup) add(r record) error {
 	if r.Title != "" {
 		g.Title = r.Title
@@ -97,7 +97,7 @@ func (g *videoGroup) add(r record) error {
 	return nil
 }
 
-// conflicting reports whether a count, such as the views, is known on both sides and has different values.
+// conflicting reports whether a count, such as the views, is known in both a and b and has different values.
 func conflicting(a, b store.Counts) bool {
 	for _, pair := range [][2]*int64{{a.Views, b.Views}, {a.Likes, b.Likes}, {a.Comments, b.Comments}, {a.Shares, b.Shares}, {a.Bookmarks, b.Bookmarks}} {
 		if pair[0] != nil && pair[1] != nil && *pair[0] != *pair[1] {
@@ -114,8 +114,8 @@ type spool struct {
 	videos int64 // number of videos
 }
 
-// newSpool groups sorted records by video and writes the groups to a new spool in the folder dir. It calls onBadRow for each row whose
-// counts differ from those of another row with the same video and time.
+// newSpool groups sorted records by video and writes the groups to a new spool in the folder dir. If two rows with the same video and time have
+// different counts, newSpool calls onBadRow for the second row.
 func newSpool(records <-chan record, dir string, onBadRow func(line int, reason error) error) (_ *spool, err error) {
 	f, err := os.CreateTemp(dir, "reeltally-import-*")
 	if err != nil {
@@ -153,8 +153,8 @@ func newSpool(records <-chan record, dir string, onBadRow func(line int, reason 
 	return s, errors.Join(flush(), w.Flush())
 }
 
-// eachBatch reads the videos of the spool from the beginning, and calls handle with one batch of videos after another. A batch is small
-// enough for one transaction: at most maxBatchVideos videos, and about maxBatchPoints points. eachBatch ends at the first error.
+// eachBatch reads the videos of the spool from the beginning in batches, and calls the function handle for each batch. A batch is small enough
+// for one transaction: at most maxBatchVideos videos, and about maxBatchPoints points. eachBatch ends at the first error.
 func (s *spool) eachBatch(ctx context.Context, handle func([]videoGroup) error) error {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return err

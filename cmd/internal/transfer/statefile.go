@@ -10,11 +10,11 @@ import (
 // stateFile is a JSON file with the progress of an export. With it, an interrupted export can continue.
 type stateFile struct {
 	Path string
-	// OnError is called if the file cannot be written or deleted. If it cannot be written, the export goes on, but cannot continue after an
-	// interruption.
+	// The function OnError is called if the file cannot be written or deleted. An export whose state cannot be written goes on, but cannot
+	// continue after an interruption.
 	OnError func(error)
 
-	disabled bool // true after a save has failed; later saves then do nothing
+	disabled bool // true after the method save has failed; further calls of save then do nothing
 }
 
 // load decodes the JSON in the file into the value to which v points.
@@ -26,7 +26,7 @@ func (s *stateFile) load(v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// save replaces the content of the file with v as JSON, in one step. If a save fails, later saves do nothing.
+// save replaces the content of the file with v as JSON, in one step. If save fails once, all further calls do nothing.
 func (s *stateFile) save(v any) {
 	if s.disabled {
 		return

@@ -92,7 +92,7 @@ func drawVideos(rt *rapid.T, today store.Date) []backfill.ImportVideo {
 		if rapid.Bool().Draw(rt, "described") {
 			v.UploadedAt, v.VideoLength, v.Username = new(today-1000), new("12.5"), "some.one"
 		}
-		// For an account without a handle, sources give its id.
+		// If an account has no handle, sources give its id instead.
 		if id := map[link.Platform]string{link.Facebook: "100064550044307", link.YouTube: "UCLqxVugv74EIW3VWh2NOa3Q"}[l.Platform]; id != "" && rapid.Bool().Draw(rt, "by id") {
 			v.Username, v.AccountID = "", id
 		}
@@ -151,8 +151,8 @@ func TestExport_canBeImportedUnchanged(t *testing.T) {
 	})
 }
 
-// Other trackers write a row with a date but without counts after a failed fetch. Such a row must add no point, so that the counts of the
-// day can be interpolated.
+// After a failed fetch, other trackers write a row with a date but without counts. Such a row must add no point, so that the counts of the day
+// can be interpolated.
 func TestImport_addsNoPointForRowWithoutCounts(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

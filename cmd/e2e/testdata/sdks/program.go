@@ -1,5 +1,5 @@
-// Command caller uses the installed Go client. It tracks 10,000 videos, lists some of them, reads all pages of the list, and exports the
-// list to the file in its argument. It prints how many videos each step has given.
+// Command caller uses the installed Go client. It tracks 10,000 videos, lists some of them, reads all pages of the list, and exports the list to
+// the file in its argument. It prints how many videos each of these steps has handled.
 package main
 
 import (
