@@ -397,7 +397,7 @@ func (d *CampaignDay) countsOf(points []Point, next int) Counts {
 	}
 	d.Interpolated++
 	var at interpolation
-	at.between(points[next-1], points[next], d.Day, d.Day)
+	at.between(&points[next-1], &points[next], d.Day, d.Day)
 	return at.out[0].Counts
 }
 

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -49,7 +48,9 @@ func (p *Provenance) cutRoundedMark() (rounded bool) {
 		return false
 	}
 	name, rounded := strings.CutSuffix(*p.Source, roundedMark)
-	p.Source = &name
+	if rounded {
+		p.Source = new(name)
+	}
 	return rounded
 }
 
@@ -207,12 +208,12 @@ func fill(known Counts, stored []Point, from, to db.Date) []Point {
 	}
 	days := max(0, min(to, stored[len(stored)-1].Day)-max(from, stored[0].Day)+1) // highest number of points that can be returned
 	i := interpolation{out: make([]Point, 0, days), counts: make([]int64, 0, MetricCount*int(days))}
-	for n, p := range slices.Backward(stored) {
-		if p.Day >= from && p.Day <= to {
-			i.out = append(i.out, p)
+	for n := len(stored) - 1; n >= 0; n-- {
+		if day := stored[n].Day; day >= from && day <= to {
+			i.out = append(i.out, stored[n])
 		}
 		if n > 0 {
-			i.between(stored[n-1], p, from, to)
+			i.between(&stored[n-1], &stored[n], from, to)
 		}
 	}
 	return i.out
@@ -227,7 +228,7 @@ type interpolation struct {
 
 // between appends a linearly interpolated point for each day between the points a and b that is in from..to, the newest first. It rounds
 // down, so that interpolated values of a rising count never fall and never exceed the count of b.
-func (i *interpolation) between(a, b Point, from, to db.Date) {
+func (i *interpolation) between(a, b *Point, from, to db.Date) {
 	before, after, span := a.All(), b.All(), int64(b.Day-a.Day)
 	for day := min(b.Day-1, to); day > a.Day && day >= from; day-- {
 		i.out = append(i.out, Point{Day: day, Provenance: Provenance{Quality: QualityInterpolated}})

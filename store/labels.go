@@ -105,17 +105,19 @@ func (l *labels) find(row labelled) labelSet {
 	if row.account != nil {
 		ofAccount = l.members[*row.account]
 	}
-	var tagged []int
+	var indexes []int // indexes in l.all of the collections whose hashtags are in the caption
 	if len(l.tags) > 0 {
-		eachHashtag(row.caption, func(tag string) { tagged = append(tagged, l.tags[tag]...) })
+		var few [8]int // most captions have fewer hashtags of collections, so that no memory is allocated
+		indexes = few[:0]
+		eachHashtag(row.caption, func(tag string) { indexes = append(indexes, l.tags[tag]...) })
 	}
 	switch {
-	case len(tagged) == 0 && len(own.labels) == 0:
+	case len(indexes) == 0 && len(own.labels) == 0:
 		return ofAccount
-	case len(tagged) == 0 && len(ofAccount.labels) == 0:
+	case len(indexes) == 0 && len(ofAccount.labels) == 0:
 		return own
 	}
-	return l.labelsAt(slices.Concat(tagged, own.indexes, ofAccount.indexes))
+	return l.labelsAt(append(append(indexes, own.indexes...), ofAccount.indexes...))
 }
 
 // labelRows sets the labels of rows, which are videos or accounts. The function row returns a row, and the function set stores its labels.
@@ -258,8 +260,7 @@ func (o *Org) memberships(ctx context.Context, ofVideo, ofAccount string, args m
 	return l, nil
 }
 
-// labelsAt returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. The result keeps the slice
-// indexes, which labelsAt sorts.
+// labelsAt returns the labels at the given indexes of l.all, ordered by name and id and without duplicates. It sorts the slice indexes.
 func (l *labels) labelsAt(indexes []int) labelSet {
 	if len(indexes) == 0 {
 		return labelSet{}
@@ -269,7 +270,7 @@ func (l *labels) labelsAt(indexes []int) labelSet {
 	if len(indexes) == 1 {
 		return l.single[indexes[0]]
 	}
-	set := labelSet{labels: make([]*Label, len(indexes)), indexes: indexes}
+	set := labelSet{labels: make([]*Label, len(indexes)), indexes: slices.Clone(indexes)}
 	for i, at := range indexes {
 		set.labels[i] = &l.all[at]
 		set.bytes += l.bytes[at]

@@ -27,23 +27,13 @@ type Sums struct {
 // MetricCount is the number of metrics.
 const MetricCount = 5
 
-// metrics lists the metrics of a video. The store builds its statements, scans and sums from this list. To add a metric:
+// metricColumns are the names of the columns of the metrics. The store builds its statements from this list. The methods Counts.All,
+// Counts.Fields, Sums.Fields and Video.LatestFields return the metrics in the order of this list. To add a metric:
 //
-//   - add a field to Counts and Sums, a field Latest… to Video, a field Total… to Account, and an entry here
+//   - add a field to Counts and Sums, a field Latest… to Video, a field Total… to Account, and an entry here and in each of these methods
 //   - add a migration with the columns NAME in the tables of points, days and totals, latest_NAME in videos, and total_NAME in accounts
 //   - add the metric to ingest.VideoFacts, to VideoOrders, and to the API contract
-var metrics = [MetricCount]struct {
-	column string                // name of the column
-	count  func(*Counts) **int64 // returns the address of the metric's field in a Counts
-	sum    func(*Sums) *int64    // returns the address of the metric's field in a Sums
-	latest func(*Video) **int64  // returns the address of the metric's latest count in a Video
-}{
-	{"views", func(c *Counts) **int64 { return &c.Views }, func(s *Sums) *int64 { return &s.Views }, func(v *Video) **int64 { return &v.LatestViews }},
-	{"likes", func(c *Counts) **int64 { return &c.Likes }, func(s *Sums) *int64 { return &s.Likes }, func(v *Video) **int64 { return &v.LatestLikes }},
-	{"comments", func(c *Counts) **int64 { return &c.Comments }, func(s *Sums) *int64 { return &s.Comments }, func(v *Video) **int64 { return &v.LatestComments }},
-	{"shares", func(c *Counts) **int64 { return &c.Shares }, func(s *Sums) *int64 { return &s.Shares }, func(v *Video) **int64 { return &v.LatestShares }},
-	{"bookmarks", func(c *Counts) **int64 { return &c.Bookmarks }, func(s *Sums) *int64 { return &s.Bookmarks }, func(v *Video) **int64 { return &v.LatestBookmarks }},
-}
+var metricColumns = [MetricCount]string{"views", "likes", "comments", "shares", "bookmarks"}
 
 // MetricColumns repeats format for each metric, separated by ", ". It replaces {m} in format by the name of the metric's column.
 func MetricColumns(format string) string { return JoinMetrics(format, ", ") }
@@ -52,8 +42,8 @@ func MetricColumns(format string) string { return JoinMetrics(format, ", ") }
 // metric's column.
 func JoinMetrics(format, separator string) string {
 	var parts [MetricCount]string
-	for i, m := range metrics {
-		parts[i] = strings.ReplaceAll(format, "{m}", m.column)
+	for i, column := range metricColumns {
+		parts[i] = strings.ReplaceAll(format, "{m}", column)
 	}
 	return strings.Join(parts[:], separator)
 }
@@ -61,8 +51,8 @@ func JoinMetrics(format, separator string) string {
 // MetricNames returns, for each metric, the prefix followed by the name of the metric's column.
 func MetricNames(prefix string) []string {
 	names := make([]string, MetricCount)
-	for i, m := range metrics {
-		names[i] = prefix + m.column
+	for i, column := range metricColumns {
+		names[i] = prefix + column
 	}
 	return names
 }
@@ -78,19 +68,13 @@ func MetricDefinitions(prefix string) []string {
 }
 
 // All returns the counts in the order of the metrics.
-func (c *Counts) All() (all [MetricCount]*int64) {
-	for i, m := range metrics {
-		all[i] = *m.count(c)
-	}
-	return all
+func (c *Counts) All() [MetricCount]*int64 {
+	return [MetricCount]*int64{c.Views, c.Likes, c.Comments, c.Shares, c.Bookmarks}
 }
 
 // Fields returns pointers to the fields of c in the order of the metrics, so that a caller can set them.
-func (c *Counts) Fields() (fields [MetricCount]**int64) {
-	for i, m := range metrics {
-		fields[i] = m.count(c)
-	}
-	return fields
+func (c *Counts) Fields() [MetricCount]**int64 {
+	return [MetricCount]**int64{&c.Views, &c.Likes, &c.Comments, &c.Shares, &c.Bookmarks}
 }
 
 // Values returns the counts in the order of the metrics, to be used as parameters of a SQL statement.
@@ -103,11 +87,8 @@ func (c *Counts) Values() []any {
 }
 
 // Fields returns pointers to the fields of s in the order of the metrics, so that a caller can change them.
-func (s *Sums) Fields() (fields [MetricCount]*int64) {
-	for i, m := range metrics {
-		fields[i] = m.sum(s)
-	}
-	return fields
+func (s *Sums) Fields() [MetricCount]*int64 {
+	return [MetricCount]*int64{&s.Views, &s.Likes, &s.Comments, &s.Shares, &s.Bookmarks}
 }
 
 // Values returns the sums in the order of the metrics, to be used as parameters of a SQL statement.
@@ -138,18 +119,16 @@ func (s *Sums) Subtract(o Sums) {
 // LatestCounts returns the latest counts of the video, which are fields of its record.
 func (v *Video) LatestCounts() Counts {
 	var c Counts
+	latest := v.LatestFields()
 	for i, field := range c.Fields() {
-		*field = *metrics[i].latest(v)
+		*field = *latest[i]
 	}
 	return c
 }
 
 // LatestFields returns pointers to the fields with the latest counts of a video, in the order of the metrics.
-func (v *Video) LatestFields() (fields [MetricCount]**int64) {
-	for i, m := range metrics {
-		fields[i] = m.latest(v)
-	}
-	return fields
+func (v *Video) LatestFields() [MetricCount]**int64 {
+	return [MetricCount]**int64{&v.LatestViews, &v.LatestLikes, &v.LatestComments, &v.LatestShares, &v.LatestBookmarks}
 }
 
 // Engagement returns likes + comments + bookmarks + shares. An unknown count adds nothing. It returns nil if all four counts are unknown.

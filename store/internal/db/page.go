@@ -429,6 +429,7 @@ func (l *List[R]) pass(row *Values, spec ListSpec[R], complete func(*R), limit i
 		l.more = true
 		return ErrEnough
 	}
+	row.borrow()
 	l.present = *new(R)
 	setColumns(&l.present, spec.Columns, row, 1)
 	complete(&l.present)
@@ -438,7 +439,7 @@ func (l *List[R]) pass(row *Values, spec ListSpec[R], complete func(*R), limit i
 	}
 	l.passed++
 	l.lastKey, l.lastID = l.column.sortKey(row), l.id(&l.present)
-	row.reuse()
+	l.lastKey.text = strings.Clone(l.lastKey.text) // the text of the row is valid only until the next row is read
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -30,8 +31,10 @@ type Values struct {
 	plain  []any    // the values as database/sql returns them; set on SQLite and in transactions
 
 	textBytes int64 // number of bytes of all texts that were read so far, from the present row and all rows before it
+	borrowed  bool  // true if borrow was called
 
-	// The methods return pointers to values in the following fields. These values stay valid when the next row is read.
+	// The methods return pointers to values in the following fields. Unless borrow was called, these values stay valid when the next row is
+	// read.
 	integers blocks[int64]
 	instants blocks[Instant]
 	floats   blocks[float64]
@@ -62,8 +65,10 @@ func optional[T any](b *blocks[T], value T, known bool) *T {
 	return b.add(value)
 }
 
-// reuse lets the values of the next row overwrite the values to which the methods have returned pointers.
-func (v *Values) reuse() {
+// borrow makes all texts and pointers that the methods return for the present row valid only until the next row is read. They need no memory
+// of their own then.
+func (v *Values) borrow() {
+	v.borrowed = true
 	v.integers.block, v.instants.block, v.floats.block = v.integers.block[:0], v.instants.block[:0], v.floats.block[:0]
 	v.ids.block, v.dates.block, v.strings.block = v.ids.block[:0], v.dates.block[:0], v.strings.block[:0]
 }
@@ -168,6 +173,9 @@ func (v *Values) Text(i int) (string, bool) {
 	}
 	b := v.binary[i]
 	v.textBytes += int64(len(b))
+	if v.borrowed {
+		return unsafe.String(unsafe.SliceData(b), len(b)), b != nil //nolint:gosec // the text is valid as long as the row, as borrow says
+	}
 	if v.texts == nil || v.texts.Cap()-v.texts.Len() < len(b) {
 		size := 1 << 10
 		if v.texts != nil {

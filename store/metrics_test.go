@@ -1,0 +1,28 @@
+package store
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMetricColumns_nameTheFieldsThatTheMethodsReturn(t *testing.T) {
+	t.Parallel()
+	var counts Counts
+	var sums Sums
+	var video Video
+	// pascal returns the name of the field for a column, such as "Views" for "views".
+	pascal := func(column string) string { return string(column[0]-'a'+'A') + column[1:] }
+	// address returns the address of the field with the given name of the struct to which s points.
+	address := func(s any, field string) any {
+		return reflect.ValueOf(s).Elem().FieldByName(field).Addr().Interface()
+	}
+	for i, column := range metricColumns {
+		*counts.Fields()[i] = new(int64(i))
+		require.Same(t, address(&counts, pascal(column)), counts.Fields()[i], column)
+		require.Same(t, *counts.Fields()[i], counts.All()[i], column)
+		require.Same(t, address(&sums, pascal(column)), sums.Fields()[i], column)
+		require.Same(t, address(&video, "Latest"+pascal(column)), video.LatestFields()[i], column)
+	}
+}
