@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -32,8 +33,8 @@ type guide struct {
 	HTML  template.HTML
 }
 
-// newGuides returns the guides in the order of the table of contents.
-func newGuides() ([]guide, error) {
+// readGuides returns the guides in the order of the table of contents. It converts them to HTML only once for all Pages of the process.
+var readGuides = sync.OnceValues(func() ([]guide, error) {
 	guides := []guide{
 		{Name: "quickstart", Title: "Quick start", file: "docs/quickstart.md"},
 		{Name: "concepts", Title: "Concepts", file: "docs/concepts.md"},
@@ -59,7 +60,7 @@ func newGuides() ([]guide, error) {
 		}
 	}
 	return guides, nil
-}
+})
 
 // renderGuide converts a document from Markdown to HTML. It leaves out raw HTML in the document. The parameter file is the path of the
 // document in the repository.

@@ -27,6 +27,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/reeltally/reeltally/store"
@@ -147,8 +148,8 @@ type Options struct {
 // Pages is the handler of all pages. It is safe for concurrent use.
 type Pages struct {
 	Options
-	base      string // path of AppURL without a slash at the end; all links begin with it
-	templates map[string]*template.Template
+	base      string                                        // path of AppURL without a slash at the end; all links begin with it
+	templates func() (map[string]*template.Template, error) // returns the template of each page; parses all templates when it is called first
 	assets    map[string]asset
 	guides    []guide
 	sameSite  *http.CrossOriginProtection // refuses POST requests that a page of another site made the browser send
@@ -161,7 +162,7 @@ func New(o Options) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pages{Options: o, base: strings.TrimRight(app.EscapedPath(), "/"), templates: map[string]*template.Template{}, assets: map[string]asset{}}
+	p := &Pages{Options: o, base: strings.TrimRight(app.EscapedPath(), "/"), assets: map[string]asset{}}
 	p.sameSite = http.NewCrossOriginProtection()
 	if err := p.sameSite.AddTrustedOrigin(app.Scheme + "://" + app.Host); err != nil { // the public origin is also trusted, because a proxy may change the header Host
 		return nil, err
@@ -169,10 +170,8 @@ func New(o Options) (*Pages, error) {
 	if err := p.loadAssets(); err != nil {
 		return nil, err
 	}
-	if err := p.loadTemplates(); err != nil {
-		return nil, err
-	}
-	if p.guides, err = newGuides(); err != nil {
+	p.templates = sync.OnceValues(p.parseTemplates)
+	if p.guides, err = readGuides(); err != nil {
 		return nil, err
 	}
 	p.handler = p.routes()
@@ -313,13 +312,17 @@ func (v *visit) render(status int, name, section, title string, content any) err
 // execute sends the result of a template. The parameter name is the file of the template without its ending, and the parameter template is
 // the name of a definition in this file. If the template fails, nothing is sent.
 func (v *visit) execute(status int, name, template string, data any) error {
+	templates, err := v.templates()
+	if err != nil {
+		return err
+	}
 	var out bytes.Buffer
-	if err := v.templates[name].ExecuteTemplate(&out, template, data); err != nil {
+	if err := templates[name].ExecuteTemplate(&out, template, data); err != nil {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
-	_, err := out.WriteTo(v.w)
+	_, err = out.WriteTo(v.w)
 	return err
 }
 
@@ -395,16 +398,18 @@ var notices = map[string]string{ //nolint:gosec // the texts contain no credenti
 	"webhook-disable": "The webhook was disabled.",
 }
 
-// loadTemplates parses the templates of all pages. Each page has its own file, which uses the definitions of layout.html and parts.html.
-func (p *Pages) loadTemplates() error {
+// parseTemplates parses the templates of all pages. The keys of the result are the names of the pages. Each page has its own file, which
+// uses the definitions of layout.html and parts.html.
+func (p *Pages) parseTemplates() (map[string]*template.Template, error) {
 	shared, err := template.New("").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	files, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
-		return err
+		return nil, err
 	}
+	templates := map[string]*template.Template{}
 	for _, file := range files {
 		name := strings.TrimSuffix(path.Base(file), ".html")
 		if name == "layout" || name == "parts" {
@@ -412,13 +417,13 @@ func (p *Pages) loadTemplates() error {
 		}
 		own, err := shared.Clone()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if p.templates[name], err = own.ParseFS(templateFiles, file); err != nil {
-			return err
+		if templates[name], err = own.ParseFS(templateFiles, file); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return templates, nil
 }
 
 // asset is an embedded file that the browser loads.
