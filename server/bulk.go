@@ -112,7 +112,7 @@ func (s *Server) trackAll(ctx context.Context, res resource, urls []string, r tr
 		}
 		items, err := res.track(ctx, s, r)
 		if err != nil {
-			return bulkResult{}, unknownIDs(err, "collection", "/label_ids", r.collectionIDs)
+			return bulkResult{}, unknownIDsError(err, "collection", "/label_ids", r.collectionIDs)
 		}
 		entries, plan = assignItems(entries, items, plan)
 	}

@@ -188,14 +188,14 @@ func checkIfMatch(ctx context.Context, id uuid.UUID, ifMatch *string) (*store.In
 		tags = append(tags, entityTag(shown.body.Bytes()))
 	}
 	if _, ok := findTag([]string{*ifMatch}, tags...); !ok {
-		return nil, collectionChanged()
+		return nil, collectionChangedError()
 	}
 	return &c.UpdatedAt, nil
 }
 
-// collectionChanged returns the error response with status 412 to a request that changes or deletes a collection. The cause is a header
+// collectionChangedError returns the error response with status 412 to a request that changes or deletes a collection. The cause is a header
 // If-Match that does not contain the ETag of the collection's current version.
-func collectionChanged() *Error {
+func collectionChangedError() *Error {
 	return problem(CodePreconditionFailed, "If-Match is not the ETag of the current version of the collection, which was changed after it was read. Read it again.")
 }
 
@@ -223,7 +223,7 @@ func collectionProblem(err error, id uuid.UUID, parent *uuid.UUID) error {
 		}
 		return at(problem(CodePasswordRequired, "access protected needs a password: %s", how), "/access")
 	case errors.Is(err, store.ErrStale):
-		return collectionChanged()
+		return collectionChangedError()
 	}
 	return err
 }

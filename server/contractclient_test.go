@@ -201,7 +201,7 @@ func (t contractTransport) check(req *http.Request, op *contractOperation, param
 	} else if status >= 400 && op == nil && req.Method != http.MethodHead && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") { // pages of the dashboard show errors as HTML
 		fail("the Content-Type of the error response is neither application/problem+json nor text/html")
 	}
-	if leakedText := internalText(randomText.ReplaceAllString(string(body), "")); leakedText != "" && (op != nil || status >= 400) {
+	if leakedText := findInternalText(randomText.ReplaceAllString(string(body), "")); leakedText != "" && (op != nil || status >= 400) {
 		fail("the response contains the internal text %q", leakedText)
 	}
 	if op == nil {
@@ -283,8 +283,8 @@ var internalTexts = map[string]*regexp.Regexp{
 	"github.com/": nil,
 }
 
-// internalText returns one of the internalTexts that occur in the body, or "" if none occurs.
-func internalText(body string) string {
+// findInternalText returns one of the internalTexts that occur in the body, or "" if none occurs.
+func findInternalText(body string) string {
 	for text, pattern := range internalTexts {
 		if strings.Contains(body, text) && (pattern == nil || pattern.MatchString(body)) {
 			return text

@@ -40,7 +40,7 @@ const (
 func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	seed, total := fuzzSetting(t, fuzzSeedVariable, 1), fuzzSetting(t, fuzzCountVariable, 6000)
+	seed, total := readFuzzSetting(t, fuzzSeedVariable, 1), readFuzzSetting(t, fuzzCountVariable, 6000)
 	t.Logf("seed %d, %d requests; set %s and %s to change the seed and the number of requests", seed, total, fuzzSeedVariable, fuzzCountVariable)
 	tally := &fuzzTally{operations: map[string]*operationTally{}, total: total}
 	t.Run("servers", func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestContract_randomRequestsGetDeclaredResponses(t *testing.T) {
 	}
 }
 
-// fuzzSetting returns the number in the environment variable with the given name. If the variable is not set, it returns fallback.
-func fuzzSetting(t *testing.T, name string, fallback int) int {
+// readFuzzSetting returns the number in the environment variable with the given name. If the variable is not set, it returns fallback.
+func readFuzzSetting(t *testing.T, name string, fallback int) int {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {
@@ -221,14 +221,14 @@ func (r *generatedRequest) unexpectedStatus(resp *http.Response) string {
 		return "the server did not refuse an invalid request with 4xx"
 	case r.want == expectStatus && status != r.status:
 		return fmt.Sprintf("the status must be %d", r.status)
-	case r.want == expectStatus && status == http.StatusMethodNotAllowed && !allows(r.op, resp.Header.Get("Allow")):
+	case r.want == expectStatus && status == http.StatusMethodNotAllowed && !allowListsAllMethods(r.op, resp.Header.Get("Allow")):
 		return "the header Allow is wrong: " + resp.Header.Get("Allow")
 	}
 	return ""
 }
 
-// allows returns true if the value of an Allow header lists all methods of an operation's path.
-func allows(op *contractOperation, field string) bool {
+// allowListsAllMethods returns true if the value of an Allow header lists all methods of an operation's path.
+func allowListsAllMethods(op *contractOperation, field string) bool {
 	listed := strings.Split(field, ", ")
 	for method := range op.PathItem.Operations() {
 		if !slices.Contains(listed, method) {

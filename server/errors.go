@@ -285,7 +285,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 		return
 	}
 	if errors.Is(err, echo.ErrNotFound) {
-		if hint := unencodedLink(r); hint != nil {
+		if hint := unencodedLinkError(r); hint != nil {
 			err = hint
 		}
 	}
@@ -358,9 +358,9 @@ func counted(n int, singular, plural string) string {
 	return strconv.Itoa(n) + " " + english.PluralWord(n, singular, plural)
 }
 
-// unencodedLink returns an error response with the code url_not_encoded if the path contains a link that is not percent-encoded. Otherwise
+// unencodedLinkError returns an error response with the code url_not_encoded if the path contains a link that is not percent-encoded. Otherwise
 // it returns nil. The parameter r must be a request that matches no route.
-func unencodedLink(r *http.Request) *Error {
+func unencodedLinkError(r *http.Request) *Error {
 	resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !strings.Contains(rest, "/") || !strings.Contains(rest, ".") {
 		return nil

@@ -90,7 +90,7 @@ func (i *identities) findToken(ctx context.Context, token, address string) (stor
 		if id, known, err := i.findCached(hash); known { // another call may have finished its look-up since the first check of the cache
 			return id, err
 		}
-		return i.lookUp(ctx, hash, token, address)
+		return i.lookUpToken(ctx, hash, token, address)
 	})
 	select {
 	case <-ctx.Done():
@@ -118,9 +118,9 @@ func (i *identities) findCached(hash tokenHash) (id store.Identity, known bool, 
 	return store.Identity{}, false, nil
 }
 
-// lookUp looks up a token in the database. It caches the result unless the database fails. If the caller closes the connection, lookUp
+// lookUpToken looks up a token in the database. It caches the result unless the database fails. If the caller closes the connection, lookUpToken
 // continues, so that the request is still counted in the rate limit for unknown tokens.
-func (i *identities) lookUp(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
+func (i *identities) lookUpToken(ctx context.Context, hash tokenHash, token, address string) (id store.Identity, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	if !i.known.Contains(hash) {

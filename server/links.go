@@ -67,9 +67,9 @@ type parsedLink struct {
 	failure *linkFailure
 }
 
-// wrongKind returns the failure of a link of the wrong kind: a link to an account if the operation needs a link to a video, or the reverse.
+// wrongKindFailure returns the failure of a link of the wrong kind: a link to an account if the operation needs a link to a video, or the reverse.
 // The parameter neededKind is the kind that the operation needs.
-func wrongKind(neededKind link.Kind) *linkFailure {
+func wrongKindFailure(neededKind link.Kind) *linkFailure {
 	detail := "This is the link of an account, but this operation needs the link of a video."
 	if neededKind == link.Account {
 		detail = "This is the link of a video, but this operation needs the link of an account."
@@ -125,7 +125,7 @@ func (s *Server) parseLinks(ctx context.Context, kind link.Kind, urls []string) 
 			shorts = append(shorts, l)
 		}
 	}
-	targets, err := s.resolve(ctx, shorts)
+	targets, err := s.resolveShortLinks(ctx, shorts)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (s *Server) parseLinks(ctx context.Context, kind link.Kind, urls []string) 
 			out[i] = targets[out[i].link.Canonical]
 		}
 		if out[i].failure == nil && out[i].link.Kind != kind {
-			out[i].failure = wrongKind(kind)
+			out[i].failure = wrongKindFailure(kind)
 		}
 	}
 	return out, nil
@@ -148,9 +148,9 @@ func parseFailure(err error) *linkFailure {
 	return &linkFailure{Code: string(link.InvalidURL), Detail: "This is not a link."}
 }
 
-// resolve returns the targets of short links: the videos or accounts that they redirect to. The keys of the result are the canonical forms
-// of the short links. resolve stores new targets in the database.
-func (s *Server) resolve(ctx context.Context, shorts []link.Link) (map[string]parsedLink, error) {
+// resolveShortLinks returns the targets of short links: the videos or accounts that they redirect to. The keys of the result are the canonical forms
+// of the short links. resolveShortLinks stores new targets in the database.
+func (s *Server) resolveShortLinks(ctx context.Context, shorts []link.Link) (map[string]parsedLink, error) {
 	if len(shorts) == 0 {
 		return nil, nil //nolint:nilnil // a nil map is a valid empty map
 	}

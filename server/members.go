@@ -44,7 +44,7 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVideosRequestObject) (api.AddCollectionVideosResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.AddVideos(ctx, r.CollectionID, r.Body.VideoIds)
 	if err != nil {
-		return nil, unknownIDs(err, "video", "/video_ids", r.Body.VideoIds)
+		return nil, unknownIDsError(err, "video", "/video_ids", r.Body.VideoIds)
 	}
 	return api.AddCollectionVideos200JSONResponse(api.AddedVideos{Success: true, CollectionID: r.CollectionID, VideosAdded: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
@@ -79,7 +79,7 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionAccountsRequestObject) (api.AddCollectionAccountsResponseObject, error) {
 	n, err := CallerFrom(ctx).Org.AddAccounts(ctx, r.CollectionID, r.Body.AccountIds)
 	if err != nil {
-		return nil, unknownIDs(err, "account", "/account_ids", r.Body.AccountIds)
+		return nil, unknownIDsError(err, "account", "/account_ids", r.Body.AccountIds)
 	}
 	return api.AddCollectionAccounts200JSONResponse(api.AddedAccounts{Success: true, CollectionID: r.CollectionID, AccountsAdded: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
@@ -93,10 +93,10 @@ func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveColle
 	return api.RemoveCollectionAccounts200JSONResponse(api.RemovedAccounts{Success: true, CollectionID: r.CollectionID, AccountsRemoved: int32(n)}), nil //nolint:gosec // no overflow, because n is at most the number of ids in the request
 }
 
-// unknownIDs converts a *store.NotFoundError into an error response with a fault for each unknown id. The parameter kind says what the ids
-// belong to, for example "video". The parameter pointer is the JSON pointer of the array ids in the request body. unknownIDs returns any
+// unknownIDsError converts a *store.NotFoundError into an error response with a fault for each unknown id. The parameter kind says what the ids
+// belong to, for example "video". The parameter pointer is the JSON pointer of the array ids in the request body. unknownIDsError returns any
 // other error unchanged.
-func unknownIDs(err error, kind, pointer string, ids []uuid.UUID) error {
+func unknownIDsError(err error, kind, pointer string, ids []uuid.UUID) error {
 	missing, ok := errors.AsType[*store.NotFoundError](err)
 	if !ok || missing.Kind != kind {
 		return err

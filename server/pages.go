@@ -111,8 +111,8 @@ func (b pageBackend) SignIn(ctx context.Context, token string) (string, error) {
 	return session, b.problem(ctx, err)
 }
 
-// LoginLink returns the token and the organisation of a login link. The link can still be used afterwards.
-func (b pageBackend) LoginLink(ctx context.Context, link string) (store.Identity, error) {
+// FindLoginLink returns the token and the organisation of a login link. The link can still be used afterwards.
+func (b pageBackend) FindLoginLink(ctx context.Context, link string) (store.Identity, error) {
 	if err := b.takeSignIn(ctx); err != nil {
 		return store.Identity{}, err
 	}

@@ -23,14 +23,14 @@ import (
 // longTimeout is appended to the URL of Redis. It sets a read timeout that is long enough for a busy machine.
 const longTimeout = "?read_timeout=30s"
 
-// redisRates returns a function that changes the options of a server. A server with these options counts requests in the Redis server r.
-func redisRates(t *testing.T, r *redistest.Redis) func(*server.Options) {
+// useRedis returns a function that changes the options of a server. A server with these options counts requests in the Redis server r.
+func useRedis(t *testing.T, r *redistest.Redis) func(*server.Options) {
 	t.Helper()
-	return func(o *server.Options) { o.RateStore = redisStore(t, r.URL+longTimeout, o.Now, o.Logger) }
+	return func(o *server.Options) { o.RateStore = newRedisStore(t, r.URL+longTimeout, o.Now, o.Logger) }
 }
 
-// redisStore creates a RedisRateStore that uses the Redis server at url. The store is closed when the test ends.
-func redisStore(t *testing.T, url string, now func() time.Time, log *slog.Logger) *server.RedisRateStore {
+// newRedisStore creates a RedisRateStore that uses the Redis server at url. The store is closed when the test ends.
+func newRedisStore(t *testing.T, url string, now func() time.Time, log *slog.Logger) *server.RedisRateStore {
 	t.Helper()
 	o, err := redis.ParseURL(url)
 	require.NoError(t, err)
@@ -39,15 +39,15 @@ func redisStore(t *testing.T, url string, now func() time.Time, log *slog.Logger
 	return rates
 }
 
-// twoServers starts two ReelTally servers that use the same database and the same Redis server.
-func twoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
+// startTwoServers starts two ReelTally servers that use the same database and the same Redis server.
+func startTwoServers(t *testing.T, r *redistest.Redis) (a, b *app) {
 	t.Helper()
 	db := newSQLite(t)
-	return newApp(t, db, redisRates(t, r)), newApp(t, db, redisRates(t, r))
+	return newApp(t, db, useRedis(t, r)), newApp(t, db, useRedis(t, r))
 }
 
-// onServer returns a copy of c that sends requests to the server of a.
-func (c *caller) onServer(a *app) *caller {
+// withServer returns a copy of c that sends requests to the server of a.
+func (c *caller) withServer(a *app) *caller {
 	return &caller{app: a, t: c.t, org: c.org, token: c.token}
 }
 
@@ -80,10 +80,10 @@ func requireLogged(t *testing.T, timesAway, timesBack int, apps ...*app) {
 
 func TestRedisRateStore_twoServersShareTheLimitOfEachOperation(t *testing.T) {
 	t.Parallel()
-	a, b := twoServers(t, redistest.Start(t))
+	a, b := startTwoServers(t, redistest.Start(t))
 	for _, tier := range store.Tiers {
 		c := a.newCaller(t, tier)
-		callers := []*caller{c, c.onServer(b)}
+		callers := []*caller{c, c.withServer(b)}
 		for _, op := range []struct {
 			method, target string
 			body           any
@@ -103,7 +103,7 @@ func TestRedisRateStore_concurrentServersDoNotExceedTheLimit(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	log := slog.New(slog.DiscardHandler)
-	stores := []*server.RedisRateStore{redisStore(t, r.URL+longTimeout, storetest.NewClock().Now, log), redisStore(t, r.URL+longTimeout, storetest.NewClock().Now, log)}
+	stores := []*server.RedisRateStore{newRedisStore(t, r.URL+longTimeout, storetest.NewClock().Now, log), newRedisStore(t, r.URL+longTimeout, storetest.NewClock().Now, log)}
 	var allowed atomic.Int64
 	var calls sync.WaitGroup
 	for i := range 8 {
@@ -122,12 +122,12 @@ func TestRedisRateStore_concurrentServersDoNotExceedTheLimit(t *testing.T) {
 
 func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 	t.Parallel()
-	a, b := twoServers(t, redistest.Start(t))
+	a, b := startTwoServers(t, redistest.Start(t))
 	c := a.newCaller(t, store.TierLimited)
 	tokens := []*caller{c, b.newToken(t, c.org, store.ScopeRead), a.newToken(t, c.org, store.ScopeRead)}
 	require.Equal(t, 5, countAccepted(tokens, 10, http.MethodGet, "/videos", nil), "all tokens of an organisation share its limit")
 	other := b.newCaller(t, store.TierLimited)
-	require.Equal(t, 5, countAccepted([]*caller{other, other.onServer(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation must not count against the limit of another organisation")
+	require.Equal(t, 5, countAccepted([]*caller{other, other.withServer(a)}, 10, http.MethodGet, "/videos", nil), "the requests of one organisation must not count against the limit of another organisation")
 	for range 30 {
 		a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 		b.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
@@ -139,10 +139,10 @@ func TestRedisRateStore_countsEachOrganisationSeparately(t *testing.T) {
 func TestRedisRateStore_keysHaveAPrefixAndExpireAfterAMinute(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	a, b := twoServers(t, r)
+	a, b := startTwoServers(t, r)
 	c := a.newCaller(t, store.TierBasic)
 	c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
-	c.onServer(b).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+	c.withServer(b).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	a.send(t, http.MethodGet, "/videos", nil).requireStatus(http.StatusUnauthorized)
 	keys, err := r.Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestRedisRateStore_keysHaveAPrefixAndExpireAfterAMinute(t *testing.T) {
 	require.Equal(t, 13, countAccepted([]*caller{c}, 16, http.MethodGet, "/videos", nil))
 	require.NoError(t, r.PExpire(t.Context(), organisation, time.Millisecond).Err())
 	require.Eventually(t, func() bool { return r.Exists(t.Context(), organisation).Val() == 0 }, 5*time.Second, time.Millisecond)
-	got := c.onServer(b).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+	got := c.withServer(b).send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
 	require.Equal(t, 14, headerNumber(t, got, "RateLimit-Remaining"), "a new window must start after the key expired in Redis")
 	unchanged := c.send(http.MethodGet, "/videos", nil, "If-None-Match", got.Header.Get("ETag")).requireStatus(http.StatusNotModified)
 	require.Equal(t, 14, headerNumber(t, unchanged, "RateLimit-Remaining"), "a 304 response is not counted")
@@ -170,9 +170,9 @@ func TestRedisRateStore_keysHaveAPrefixAndExpireAfterAMinute(t *testing.T) {
 func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	a, b := twoServers(t, r)
+	a, b := startTwoServers(t, r)
 	c := a.newCaller(t, store.TierLimited)
-	callers := []*caller{c, c.onServer(b)}
+	callers := []*caller{c, c.withServer(b)}
 	require.Equal(t, 4, countAccepted(callers, 4, http.MethodGet, "/videos", nil))
 
 	r.Kill()
@@ -198,10 +198,10 @@ func TestRedisRateStore_countsInMemoryWhileRedisIsUnavailable(t *testing.T) {
 func TestRedisRateStore_serverStartsIfRedisIsUnavailable(t *testing.T) {
 	t.Parallel()
 	r := redistest.New(t)
-	a, b := twoServers(t, r)
+	a, b := startTwoServers(t, r)
 	requireLogged(t, 1, 0, a, b)
 	c := a.newCaller(t, store.TierLimited)
-	callers := []*caller{c, c.onServer(b)}
+	callers := []*caller{c, c.withServer(b)}
 	require.Equal(t, 10, countAccepted(callers, 14, http.MethodGet, "/videos", nil), "without Redis, each server allows the whole limit")
 	a.send(t, http.MethodGet, "/readyz", nil).requireStatus(http.StatusOK)
 	r.Start()
@@ -216,7 +216,7 @@ func TestRedisRateStore_delaysOnlyOneRequestPerSecondWhileRedisDoesNotRespond(t 
 	t.Parallel()
 	r := redistest.Start(t)
 	clock, log := storetest.NewClock(), &syncBuffer{}
-	rates := redisStore(t, r.URL+"?read_timeout=1s", clock.Now, slog.New(slog.NewJSONHandler(log, nil)))
+	rates := newRedisStore(t, r.URL+"?read_timeout=1s", clock.Now, slog.New(slog.NewJSONHandler(log, nil)))
 	take := func() time.Duration {
 		start := time.Now()
 		_, err := rates.Take(t.Context(), "key", 1000, time.Minute)
@@ -248,7 +248,7 @@ func TestRedisRateStore_countsRequestsOfDisconnectedCallers(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	log := &syncBuffer{}
-	rates := redisStore(t, r.URL+longTimeout, storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
+	rates := newRedisStore(t, r.URL+longTimeout, storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
 	cancelledContext, cancel := context.WithCancel(t.Context())
 	cancel()
 	for left := int64(4); left >= 0; left-- {
@@ -267,7 +267,7 @@ func TestRedisRateStore_countsInMemoryIfRedisReturnsAnError(t *testing.T) {
 	r := redistest.Start(t)
 	require.NoError(t, r.ConfigSet(t.Context(), "requirepass", "right").Err())
 	log := &syncBuffer{}
-	rates := redisStore(t, strings.Replace(r.URL, "unix://", "unix://:wr0ngsecret@", 1), storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
+	rates := newRedisStore(t, strings.Replace(r.URL, "unix://", "unix://:wr0ngsecret@", 1), storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
 	q, err := rates.Take(t.Context(), "key", 5, time.Minute)
 	require.NoError(t, err)
 	require.EqualValues(t, 4, q.Remaining)

@@ -89,7 +89,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	caller := CallerFrom(ctx)
 	from, to, err := s.campaignPeriod(caller, r.Body.StartDate, r.Body.EndDate)
 	if err != nil {
-		return nil, faultsInBody(err)
+		return nil, moveFaultsToBody(err)
 	}
 	made, err := caller.Org.CreateReport(ctx, store.NewReport{ID: effectID(ctx), CollectionID: r.CollectionID, IncludeChildren: isTrue(r.Body.IncludeChildren),
 		From: from, To: to, CreatedBy: caller.Token.ID, Document: writeReport})
@@ -99,8 +99,8 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	return api.CreateReport201JSONResponse(toAPIReportSummary(made, FullView)), nil
 }
 
-// faultsInBody changes the faults in err. Instead of a query parameter, a fault then names the body member with the same name.
-func faultsInBody(err error) error {
+// moveFaultsToBody changes the faults in err. Instead of a query parameter, a fault then names the body member with the same name.
+func moveFaultsToBody(err error) error {
 	e := toError(err)
 	for i, f := range e.Faults {
 		if f.Name != nil {
@@ -210,8 +210,8 @@ func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObje
 	}
 	var stored struct {
 		api.Report
-		Days   skipped `json:"days"`
-		Videos skipped `json:"videos"`
+		Days   skippedValue `json:"days"`
+		Videos skippedValue `json:"videos"`
 	}
 	if err := json.Unmarshal(document, &stored); err != nil {
 		return nil, err
@@ -223,11 +223,11 @@ func maskedReport(ctx context.Context, caller Caller, r api.GetReportRequestObje
 	return api.GetReport200JSONResponse(out), nil
 }
 
-// skipped is the type of a JSON value that is read but not decoded.
-type skipped struct{}
+// skippedValue is the type of a JSON value that is read but not decoded.
+type skippedValue struct{}
 
 // UnmarshalJSON implements json.Unmarshaler and ignores the value.
-func (skipped) UnmarshalJSON([]byte) error { return nil }
+func (skippedValue) UnmarshalJSON([]byte) error { return nil }
 
 // toAPIReportSummary converts the description of a report, without its numbers, to the JSON type of the API. It ignores the parameter of
 // type View, because a summary contains no metrics that could be masked.

@@ -37,8 +37,8 @@ var (
 	guessesOfPage    = guessLimit{100, time.Hour}       // maximum number of wrong passwords from all IP addresses for one share page
 )
 
-// Share returns the public or protected collection whose share page has this hash and has not expired.
-func (b pageBackend) Share(ctx context.Context, hash string) (store.Share, error) {
+// FindShare returns the public or protected collection whose share page has this hash and has not expired.
+func (b pageBackend) FindShare(ctx context.Context, hash string) (store.Share, error) {
 	if err := b.s.identities.addressLimits.take(ctx, shareViews, addressOf(ctx)); err != nil {
 		return store.Share{}, b.problem(ctx, err)
 	}
@@ -46,15 +46,15 @@ func (b pageBackend) Share(ctx context.Context, hash string) (store.Share, error
 	return share, b.problem(ctx, err)
 }
 
-// ShareOpened stores that a visitor opens a share page now. It does not wait for the write.
-func (b pageBackend) ShareOpened(ctx context.Context, share store.Share) {
+// RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
+func (b pageBackend) RecordShareVisit(ctx context.Context, share store.Share) {
 	b.s.later.start(ctx, "last visit of a share page",
 		func(ctx context.Context) error { return b.s.store.ShareOpened(ctx, share) }, "collection_id", share.Collection.ID)
 }
 
-// ShareOpenedAt returns when a visitor last opened the share page with the given hash. It returns nil if no visitor has opened the page
+// LastShareVisit returns when a visitor last opened the share page with the given hash. It returns nil if no visitor has opened the page
 // yet, or if the page does not belong to the organisation of id.
-func (b pageBackend) ShareOpenedAt(ctx context.Context, id store.Identity, hash string) (*time.Time, error) {
+func (b pageBackend) LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error) {
 	at, err := b.s.store.Org(id.Organisation.ID).ShareOpenedAt(ctx, hash)
 	if at == nil || err != nil {
 		return nil, b.problem(ctx, err)

@@ -63,7 +63,7 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 			require.Contains(t, page, v.AdLink)
 		}
 		require.Equal(t, want, onPage[len(onPage)-len(want):], "the order of the columns and of the rows must be that of the display settings")
-		for _, hidden := range append([]string{c.org.ID.String(), "Northwind</", collection.String(), "Comments"}, ids(videos)...) {
+		for _, hidden := range append([]string{c.org.ID.String(), "Northwind</", collection.String(), "Comments"}, toStrings(videos)...) {
 			require.NotContains(t, page, hidden, "a share page contains no ids of the organisation and no metrics that were not chosen")
 		}
 
@@ -78,8 +78,8 @@ func TestSharePage_showsTheNumbersOfAPublicCollection(t *testing.T) {
 	})
 }
 
-// ids converts UUIDs to strings.
-func ids(all []uuid.UUID) []string {
+// toStrings converts UUIDs to strings.
+func toStrings(all []uuid.UUID) []string {
 	out := make([]string, len(all))
 	for n, id := range all {
 		out[n] = id.String()

@@ -79,12 +79,12 @@ type pathStep struct {
 // addFault adds a fault of the value that is being scanned. If maxFaults faults were already found, it does nothing.
 func (s *jsonScan) addFault(code, format string, args ...any) {
 	if len(s.faults) < maxFaults {
-		s.faults = append(s.faults, bodyFault(jsonPointer(s.names()), code, format, args...))
+		s.faults = append(s.faults, bodyFault(jsonPointer(s.pathNames()), code, format, args...))
 	}
 }
 
-// names returns the path to the value that is being scanned, as the names of members and the indexes of entries.
-func (s *jsonScan) names() []string {
+// pathNames returns the path to the value that is being scanned, as the names of members and the indexes of entries.
+func (s *jsonScan) pathNames() []string {
 	names := make([]string, len(s.path))
 	for i, step := range s.path {
 		if names[i] = step.name; step.index >= 0 {
@@ -177,7 +177,7 @@ func (s *jsonScan) addTooManyValues() {
 			next = schema.Properties[step.name]
 		} else if most := schema.MaxItems; most != nil && uint64(step.index) >= *most {
 			s.path = s.path[:i]
-			s.addFault(faultMaxItems, "%s must have at most %d entries, not %d or more", placeName(s.names()), *most, step.index+1)
+			s.addFault(faultMaxItems, "%s must have at most %d entries, not %d or more", placeName(s.pathNames()), *most, step.index+1)
 			return
 		}
 		if next == nil {

@@ -54,7 +54,7 @@ func (r *probeReport) page(duration time.Duration, machine string) string {
 	}
 	ended := ""
 	if r.sent() < *tenancyProbes {
-		ended = fmt.Sprintf(" The run ended at its time limit, before it had sent %s probes.", thousands(*tenancyProbes))
+		ended = fmt.Sprintf(" The run ended at its time limit, before it had sent %s probes.", formatThousands(*tenancyProbes))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Probes of other organisations' data
@@ -67,7 +67,7 @@ and body, so that a caller cannot even detect that the item exists. One probe of
 
 | Engine | Tier of the callers | Data of the callers | Rounds | Probes | of which both responses were a success |
 | --- | --- | --- | --: | --: | --: |
-`, thousands(r.sent()), len(r.fields), len(operations))
+`, formatThousands(r.sent()), len(r.fields), len(operations))
 	for _, round := range slices.SortedFunc(maps.Keys(r.rounds), func(a, b probeRound) int {
 		return cmp.Or(cmp.Compare(a.engine, b.engine), cmp.Compare(a.tier, b.tier), cmp.Compare(fmt.Sprint(a.newer), fmt.Sprint(b.newer)))
 	}) {
@@ -76,7 +76,7 @@ and body, so that a caller cannot even detect that the item exists. One probe of
 			age = "newer"
 		}
 		c := r.rounds[round]
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", round.engine, round.tier, age, c.rounds, thousands(c.sent), thousands(c.succeeded))
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", round.engine, round.tier, age, c.rounds, formatThousands(c.sent), formatThousands(c.succeeded))
 	}
 	fmt.Fprintf(&b, `
 Probes with a success are, for example, lists that a hashtag of the other organisation filters, and bulk requests whose answer has a result for each id. The other probes mostly get 404.
@@ -90,16 +90,16 @@ in the process of the test. The contract of the API checks each request and resp
 
 `+"`TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown`"+` in `+"`store/tenancy_test.go`"+` takes each SQL statement of the store and removes one condition on the organisation at a time. The check of statements
 (`+"`storetest.CheckStatement`"+`), which inspects every statement in all tests, must refuse each of the changed statements. [The list of statements](statements.md) has the counts.
-`, duration.Round(time.Second), ended, machine, *tenancyProbes, thousands(9000))
+`, duration.Round(time.Second), ended, machine, *tenancyProbes, formatThousands(9000))
 	return b.String()
 }
 
-// thousands returns a number with a comma before each group of three digits.
-func thousands(n int) string {
+// formatThousands returns a number with a comma before each group of three digits.
+func formatThousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+	return fmt.Sprintf("%s,%03d", formatThousands(n/1000), n%1000)
 }
 
 func TestProbeReport_addsTheRoundsOfEachKind(t *testing.T) {

@@ -151,7 +151,7 @@ func (s *Server) trackOne(ctx context.Context, res resource, raw string, r track
 	r.links, r.plan = []link.Link{l}, fetchPlan{accepted: 1, enqueue: 1, immediate: 1}
 	items, err := res.track(ctx, s, r)
 	if err != nil {
-		return one, unknownIDs(err, "collection", "/collection_ids", r.collectionIDs)
+		return one, unknownIDsError(err, "collection", "/collection_ids", r.collectionIDs)
 	}
 	if items[0].already {
 		one.notice = new(fmt.Sprintf("This %s is already tracked by your organisation.", res.kind))

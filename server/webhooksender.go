@@ -160,25 +160,25 @@ func (s *Server) sendBatch(ctx context.Context, c store.WebhookClaim) error {
 	}
 	var attempts []store.Attempt
 	if len(due) > 0 && w.Failures > 0 {
-		attempts = append(attempts, s.attempt(ctx, &w, due[0], view))
+		attempts = append(attempts, s.attemptDelivery(ctx, &w, due[0], view))
 		if due = due[1:]; attempts[0].Error != "" {
 			due = nil
 		}
 	}
-	attempts = append(attempts, s.attemptAll(ctx, &w, due, view)...)
+	attempts = append(attempts, s.attemptDeliveries(ctx, &w, due, view)...)
 	// WithoutCancel, because the results must be stored even if the server is stopping.
 	return s.store.FinishClaim(context.WithoutCancel(ctx), c, attempts)
 }
 
-// attemptAll sends the events of several deliveries to a webhook at the same time. It returns the results in the order in which the
+// attemptDeliveries sends the events of several deliveries to a webhook at the same time. It returns the results in the order in which the
 // attempts ended. If the server is stopping, it sends nothing.
-func (s *Server) attemptAll(ctx context.Context, w *store.Webhook, due []store.DueDelivery, view View) []store.Attempt {
+func (s *Server) attemptDeliveries(ctx context.Context, w *store.Webhook, due []store.DueDelivery, view View) []store.Attempt {
 	if ctx.Err() != nil {
 		return nil
 	}
 	results := make(chan store.Attempt, len(due))
 	for _, d := range due {
-		go func() { results <- s.attempt(ctx, w, d, view) }()
+		go func() { results <- s.attemptDelivery(ctx, w, d, view) }()
 	}
 	attempts := make([]store.Attempt, len(due))
 	for i := range attempts {
@@ -187,9 +187,9 @@ func (s *Server) attemptAll(ctx context.Context, w *store.Webhook, due []store.D
 	return attempts
 }
 
-// attempt sends the event of a delivery to a webhook and returns the result. It finishes even if the server is stopping, because the
+// attemptDelivery sends the event of a delivery to a webhook and returns the result. It finishes even if the server is stopping, because the
 // receiver may already have handled the event.
-func (s *Server) attempt(ctx context.Context, w *store.Webhook, d store.DueDelivery, view View) store.Attempt {
+func (s *Server) attemptDelivery(ctx context.Context, w *store.Webhook, d store.DueDelivery, view View) store.Attempt {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookTimeout)
 	defer cancel()
 	start := s.now()

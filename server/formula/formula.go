@@ -21,7 +21,7 @@ const cellQuotes = `'"`
 // an apostrophe before each formula, so that the spreadsheet shows it as text. Unescape returns the original text, even if the original has
 // apostrophes.
 func Escape(text string) string {
-	return eachCell(text, func(cell string, isFormula bool) string {
+	return changeEachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {
 			return "'" + cell
 		}
@@ -31,7 +31,7 @@ func Escape(text string) string {
 
 // Unescape reverses Escape.
 func Unescape(text string) string {
-	return eachCell(text, func(cell string, isFormula bool) string {
+	return changeEachCell(text, func(cell string, isFormula bool) string {
 		if isFormula {
 			return strings.TrimPrefix(cell, "'")
 		}
@@ -39,9 +39,9 @@ func Unescape(text string) string {
 	})
 }
 
-// eachCell splits a text into the parts that a spreadsheet may treat as cells, calls changeCell for each part and joins the results. The
+// changeEachCell splits a text into the parts that a spreadsheet may treat as cells, calls changeCell for each part and joins the results. The
 // arguments of changeCell are the part, including its final separator, and whether the part begins with a formula, possibly after quotes.
-func eachCell(text string, changeCell func(cell string, isFormula bool) string) string {
+func changeEachCell(text string, changeCell func(cell string, isFormula bool) string) string {
 	var out strings.Builder
 	signs := formulaSignsAtStart
 	for text != "" {

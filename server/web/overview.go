@@ -209,8 +209,8 @@ func withoutNewNumbers(s client.StatusCounts) []statusCount {
 	return out
 }
 
-// masked returns true if the organisation's tier hides numbers.
-func (v *visit) masked() bool {
+// hidesNumbers returns true if the organisation's tier hides numbers.
+func (v *visit) hidesNumbers() bool {
 	return v.id.Organisation.Tier != "" && v.Backend.HidesNumbers(v.id.Organisation.Tier)
 }
 

@@ -104,7 +104,7 @@ func (v *visit) refuseSignIn(err error) error {
 // that show previews of links also open it.
 func showLoginLink(v *visit) error {
 	secret := v.r.PathValue("link")
-	id, err := v.Backend.LoginLink(v.r.Context(), secret)
+	id, err := v.Backend.FindLoginLink(v.r.Context(), secret)
 	if err != nil {
 		return v.refuseSignIn(err)
 	}

@@ -164,7 +164,7 @@ func showShare(v *visit) error {
 			return v.askForPassword(share, http.StatusOK, nil)
 		}
 	}
-	v.Backend.ShareOpened(v.r.Context(), share)
+	v.Backend.RecordShareVisit(v.r.Context(), share)
 	s, err := newShareVisit(v, share)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func showShare(v *visit) error {
 // private or the share page has expired, the error is a *Problem with status 404.
 func (v *visit) openShare() (store.Share, error) {
 	v.w.Header().Set("X-Robots-Tag", "noindex, nofollow")
-	return v.Backend.Share(v.r.Context(), v.r.PathValue("hash"))
+	return v.Backend.FindShare(v.r.Context(), v.r.PathValue("hash"))
 }
 
 // askForPassword shows the form for the password of a share page. This page shows nothing of the collection.
@@ -225,7 +225,7 @@ func (v *visit) shareURL(share store.Share) string { return v.AppURL + "/c/" + *
 // page returns the data for the template, without the fields that need a request to the API.
 func (s *shareVisit) page() sharePage {
 	page := sharePage{Title: s.settings.Title, Description: s.settings.Description, Theme: s.settings.Theme, Address: s.visit.shareURL(s.share), Metrics: s.settings.metrics(),
-		MadeUp: s.visit.Backend.MadeUp(), Masked: s.visit.masked()}
+		MadeUp: s.visit.Backend.MadeUp(), Masked: s.visit.hidesNumbers()}
 	if page.Theme != "light" && page.Theme != "dark" {
 		page.Theme = "auto"
 	}
@@ -360,7 +360,7 @@ func (p *collectionPage) fillShareForm(v *visit) error {
 	}
 	if p.Collection.Hash != nil && p.Collection.Access != client.AccessPrivate {
 		p.ShareURL = v.AppURL + "/c/" + *p.Collection.Hash
-		p.ShareOpened, err = v.Backend.ShareOpenedAt(v.r.Context(), v.id, *p.Collection.Hash)
+		p.ShareOpened, err = v.Backend.LastShareVisit(v.r.Context(), v.id, *p.Collection.Hash)
 	}
 	closes := p.Collection.ShareExpiresAt
 	p.ShareExpired, p.ShareLastDay = closes != nil && !closes.After(v.Now()), lastDay(closes)

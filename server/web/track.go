@@ -251,7 +251,7 @@ const maxPasted = 1000
 // the video's id. recentVideos returns an empty map if waiting contains no video, or if the tier masks metrics.
 func (v *visit) recentVideos(waiting []string) (map[uuid.UUID]firstFetch, error) {
 	states := map[uuid.UUID]firstFetch{}
-	if v.masked() || !slices.ContainsFunc(waiting, func(item string) bool { return strings.HasPrefix(item, "video:") }) {
+	if v.hidesNumbers() || !slices.ContainsFunc(waiting, func(item string) bool { return strings.HasPrefix(item, "video:") }) {
 		return states, nil
 	}
 	var found client.VideoPage

@@ -56,8 +56,8 @@ type Backend interface {
 	Identify(ctx context.Context, session string) (store.Identity, error)
 	// SignIn creates a session for a token and returns the session's secret.
 	SignIn(ctx context.Context, token string) (session string, err error)
-	// LoginLink returns the token and the organisation of a login link. The link can still be used afterwards.
-	LoginLink(ctx context.Context, link string) (store.Identity, error)
+	// FindLoginLink returns the token and the organisation of a login link. The link can still be used afterwards.
+	FindLoginLink(ctx context.Context, link string) (store.Identity, error)
 	// UseLoginLink creates a session for a login link and returns the session's secret. The link cannot be used again.
 	UseLoginLink(ctx context.Context, link string) (session string, err error)
 	// CheckSetupLink returns a *Problem if the setup link cannot be used. The operator creates the first organisation with a setup link.
@@ -66,15 +66,15 @@ type Backend interface {
 	SetUp(ctx context.Context, link, name string) (store.Setup, error)
 	// SignOut ends the session with this secret.
 	SignOut(ctx context.Context, session string) error
-	// Share returns the public or protected collection with the given hash. For an unknown hash, for a private collection and for a share
+	// FindShare returns the public or protected collection with the given hash. For an unknown hash, for a private collection and for a share
 	// page that has expired, the error is a *Problem with status 404.
-	Share(ctx context.Context, hash string) (store.Share, error)
-	// ShareOpened stores that a visitor opens a share page now. It does not wait for the write.
-	ShareOpened(ctx context.Context, share store.Share)
-	// ShareOpenedAt returns when a visitor last opened the share page with the given hash. The time can be too early by up to
-	// store.ShareOpenedInterval. ShareOpenedAt returns nil if no visitor has opened the page, or if the page does not belong to the
+	FindShare(ctx context.Context, hash string) (store.Share, error)
+	// RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
+	RecordShareVisit(ctx context.Context, share store.Share)
+	// LastShareVisit returns when a visitor last opened the share page with the given hash. The time can be too early by up to
+	// store.ShareOpenedInterval. LastShareVisit returns nil if no visitor has opened the page, or if the page does not belong to the
 	// organisation of id.
-	ShareOpenedAt(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
+	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
 	// CheckSharePassword checks the password of a protected share page. If the password is correct, it returns a pass: a signed text for a
 	// cookie, with which the browser can read the page. The error is a *Problem if the password is wrong, or if there were too many wrong
 	// passwords.
@@ -186,7 +186,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if err := p.sameSite.Check(r); err != nil {
-		p.newVisit(w, r).fail(&Problem{Status: http.StatusForbidden, Title: "Request from another site",
+		p.newVisit(w, r).renderError(&Problem{Status: http.StatusForbidden, Title: "Request from another site",
 			Detail: "Another web site caused this request, so it was refused. Open the page here and try again."})
 		return
 	}
@@ -200,7 +200,7 @@ func (p *Pages) routes() http.Handler {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			v := p.newVisit(w, r)
 			if err := page(v); err != nil {
-				v.fail(err)
+				v.renderError(err)
 			}
 		})
 	}
@@ -298,7 +298,7 @@ type page struct {
 // the data that only this template needs.
 func (v *visit) render(status int, name, section, title string, content any) error {
 	shown := page{Title: title, Section: section, Content: content, Search: v.r.URL.Query().Get("q"), Notice: v.notice,
-		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.masked(), Operate: v.maySeeOperations(), Theme: v.theme()}
+		Org: v.id.Organisation, MadeUp: v.Backend.MadeUp(), Masked: v.hidesNumbers(), Operate: v.maySeeOperations(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		served, err := v.Backend.FetchableLinks(v.r.Context())
 		shown.Idle = err == nil && !served.IsKnown() // an error is ignored, because the page is useful without the notice that no collector is running
@@ -326,9 +326,9 @@ func (v *visit) execute(status int, name, template string, data any) error {
 	return err
 }
 
-// fail sends the page for an error. It logs an error that is not a *Problem. If the error has status 401, because the session is not valid,
+// renderError sends the page for an error. It logs an error that is not a *Problem. If the error has status 401, because the session is not valid,
 // it redirects the visitor to the sign-in page instead.
-func (v *visit) fail(err error) {
+func (v *visit) renderError(err error) {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok {
 		v.Logger.ErrorContext(v.r.Context(), "a page failed", "page", v.r.Pattern, "request_id", v.r.Header.Get("X-Request-Id"), "error", err)
@@ -367,7 +367,7 @@ const refreshScheduled = "refresh-scheduled"
 // awaitsNumbers returns true if the page must reload itself, because the visitor has requested a refresh and its numbers have not arrived yet. The
 // parameter updated is the time of the newest numbers, or nil.
 func (v *visit) awaitsNumbers(updated *time.Time) bool {
-	if v.r.URL.Query().Get("notice") != refreshScheduled || v.masked() {
+	if v.r.URL.Query().Get("notice") != refreshScheduled || v.hidesNumbers() {
 		return false
 	}
 	if updated == nil || v.Now().Sub(*updated) > time.Minute {
