@@ -127,7 +127,7 @@ func TestBulkTrackAccounts_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, byID, got.Results[0].URL)
 			require.Equal(t, []int32{0, 2, 3}, got.Results[0].Positions)
 			require.Equal(t, []int32{1}, got.Results[1].Positions)
-			require.Equal(t, []string{"1 link was sent more than once. It has one entry, whose positions name all its places in the request."}, got.Warnings)
+			require.Equal(t, []string{"1 link was sent more than once. Its entry lists all its positions in the request."}, got.Warnings)
 			require.True(t, got.Results[0].WasExisting)
 			require.True(t, got.TrackingEnqueued)
 			after := c.statistics("accounts")

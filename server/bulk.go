@@ -241,9 +241,9 @@ func (s *Server) warnings(entries []bulkEntry, plan fetchPlan) []string {
 	}
 	switch {
 	case repeated == 1:
-		notes = append(notes, "1 link was sent more than once. It has one entry, whose positions name all its places in the request.")
+		notes = append(notes, "1 link was sent more than once. Its entry lists all its positions in the request.")
 	case repeated > 1:
-		notes = append(notes, fmt.Sprintf("%d links were sent more than once. Each has one entry, whose positions name all its places in the request.", repeated))
+		notes = append(notes, fmt.Sprintf("%d links were sent more than once. The entry of each link lists all its positions in the request.", repeated))
 	}
 	return notes
 }

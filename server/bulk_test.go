@@ -116,7 +116,7 @@ func TestBulkTrackVideos_returnsAResultForEachLink(t *testing.T) {
 			require.Equal(t, "bad", got.Results[1].URL)
 			require.Equal(t, []int32{0, 1, 2, 3}, got.Results[0].Positions)
 			require.Equal(t, []int32{4, 5}, got.Results[1].Positions)
-			require.Equal(t, []string{"2 links were sent more than once. Each has one entry, whose positions name all its places in the request."}, got.Warnings)
+			require.Equal(t, []string{"2 links were sent more than once. The entry of each link lists all its positions in the request."}, got.Warnings)
 		})
 
 		t.Run("a stopped video is tracked again", func(t *testing.T) {

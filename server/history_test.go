@@ -56,7 +56,7 @@ func TestVideoHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Nil(t, p.Interpolated)
 			require.Nil(t, p.MetricsMasked)
 		}
-		t.Run("start_date and end_date are included", func(t *testing.T) {
+		t.Run("the history includes the days start_date and end_date", func(t *testing.T) {
 			got := c.videoHistory(id, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(35), a.daysAgo(33)))
 			require.Equal(t, []string{a.daysAgo(33), a.daysAgo(34), a.daysAgo(35)}, []string{got[0].Date.String(), got[1].Date.String(), got[2].Date.String()})
 			require.Len(t, c.videoHistory(id, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)

@@ -72,7 +72,7 @@ func TestAccountHistory_returnsOnePointPerDayNewestFirst(t *testing.T) {
 			require.Nil(t, p.MetricsMasked)
 		}
 		require.Equal(t, points, c.accountHistory(c.account(accountLink).AccountID.String(), ""))
-		t.Run("start_date and end_date are included", func(t *testing.T) {
+		t.Run("the history includes the days start_date and end_date", func(t *testing.T) {
 			got := c.accountHistory(accountLink, fmt.Sprintf("start_date=%s&end_date=%s", a.daysAgo(32), a.daysAgo(31)))
 			require.Equal(t, []string{a.daysAgo(31), a.daysAgo(32)}, []string{got[0].Date.String(), got[1].Date.String()})
 			require.Len(t, c.accountHistory(accountLink, fmt.Sprintf("start_date=%[1]s&end_date=%[1]s", a.daysAgo(5))), 1)

@@ -153,7 +153,7 @@ func outputSchema(responses *openapi3.Responses) map[string]any {
 	return map[string]any{"type": "object", "properties": properties}
 }
 
-// successSchemas returns the alternatives for the JSON of the response with status 200.
+// successSchemas returns the schemas that the JSON of a response with status 200 can have.
 func successSchemas(responses *openapi3.Responses) openapi3.SchemaRefs {
 	response := responses.Value("200")
 	if response == nil || response.Value.Content.Get("application/json") == nil {
@@ -162,7 +162,7 @@ func successSchemas(responses *openapi3.Responses) openapi3.SchemaRefs {
 	return schemaAlternatives(response.Value.Content.Get("application/json").Schema)
 }
 
-// schemaAlternatives returns the alternatives that the schema ref lists in oneOf. If ref has no oneOf, schemaAlternatives returns only ref.
+// schemaAlternatives returns the schemas that the schema ref lists in oneOf. If ref has no oneOf, it returns only ref.
 func schemaAlternatives(ref *openapi3.SchemaRef) openapi3.SchemaRefs {
 	if len(ref.Value.OneOf) > 0 {
 		return ref.Value.OneOf

@@ -74,7 +74,7 @@ func chosenColumns(query url.Values) []videoColumn {
 	return out
 }
 
-// columnChoice is a column in the form where the visitor chooses columns, and whether it is chosen.
+// columnChoice is a column that the visitor can choose in a form. Shown is true if the column is chosen.
 type columnChoice struct {
 	videoColumn
 	Shown bool

@@ -88,15 +88,15 @@ type guideLinks struct {
 func (g guideLinks) Transform(document *ast.Document, _ text.Reader, _ parser.Context) {
 	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) { // Walk returns only errors of its callback, and this callback returns none
 		if link, ok := node.(*ast.Link); ok && entering {
-			link.Destination = []byte(g.target(string(link.Destination)))
+			link.Destination = []byte(g.newAddress(string(link.Destination)))
 		}
 		return ast.WalkContinue, nil
 	})
 }
 
-// target returns the address that replaces a link of the document. Links to pages of this server are relative, so that they are correct if
+// newAddress returns the address that replaces a link of the document. Links to pages of this server are relative, so that they are correct if
 // a proxy adds a path prefix.
-func (g guideLinks) target(link string) string {
+func (g guideLinks) newAddress(link string) string {
 	name, fragment, _ := strings.Cut(link, "#")
 	if name == "" || strings.Contains(name, "://") {
 		return link

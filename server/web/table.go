@@ -20,8 +20,8 @@ type tableView struct {
 	query      url.Values // query of the page's URL
 }
 
-// tableView returns how a table is sorted and which page of it is shown, as the query of the page's address says. If the query contains no
-// order, the rows are sorted by the member defaultColumn.
+// tableView returns the order of a table and the number of the table page that is shown. It reads both from the query of the URL. If the
+// query contains no order, the rows are sorted by the member defaultColumn.
 func (v *visit) tableView(defaultColumn string) (tableView, error) {
 	n, err := v.pageNumber()
 	if err != nil {

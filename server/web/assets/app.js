@@ -1,5 +1,5 @@
-// The script of the dashboard. It draws charts from the numbers in the tables of a page, and adds keyboard shortcuts. Every page also works
-// without it.
+// This script of the dashboard draws charts from the numbers in the tables of a page, and adds keyboard shortcuts. Every page also works
+// without the script.
 "use strict";
 
 (() => {
@@ -18,7 +18,8 @@
     }
     return marks.map(n => whole.format(n));
   }
-  // rounded returns a range that contains both numbers. The range begins and ends at a mark of the axis.
+  // rounded returns a range of values for an axis. The range contains the numbers low and high, and begins and ends at a mark of the
+  // axis.
   function rounded(low, high) {
     const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
     const step = Math.max(1, [1, 2, 2.5, 5, 10].find(n => n * power >= rough) * power);
