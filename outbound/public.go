@@ -68,7 +68,7 @@ func nonPublicReason(addr netip.Addr) string {
 		return "a loopback address"
 	case addr.IsPrivate():
 		return "private"
-	case addr.IsLinkLocalUnicast(): // includes 169.254.169.254, the metadata service of most clouds
+	case addr.IsLinkLocalUnicast(): // 169.254.169.254, the metadata service of most clouds, is such an address
 		return "link-local"
 	case addr.IsMulticast():
 		return "multicast"

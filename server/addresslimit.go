@@ -106,6 +106,6 @@ func networkOf(address string) string {
 	if a.Is4() {
 		return a.String()
 	}
-	p, _ := a.Prefix(64) // cannot fail, because every IPv6 address has 128 bits
+	p, _ := a.Prefix(64) // Prefix cannot fail, because every IPv6 address has 128 bits
 	return p.String()
 }

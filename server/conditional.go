@@ -62,7 +62,7 @@ type conditionalResponse struct {
 	ifNoneMatch []string // values of the header If-None-Match
 	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
 	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	later       func()   // function that computes tag just before the status is sent; nil if tag is known before the data is read
+	later       func()   // function that computes the field tag just before the status is sent; nil if tag is computed before the data is read
 	matched     string   // the ETag in If-None-Match that equals tag; only set if the operation returns errNotModified
 	unbuffered  bool     // true if the status has been sent, so that the body is not buffered
 }

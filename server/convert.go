@@ -18,7 +18,7 @@ import (
 // converter writes a JSON list in a format other than JSON, such as CSV.
 type converter struct {
 	contentType string
-	suffix      string // suffix of the ETags of this format; without it, they would equal the ETags of the JSON response
+	suffix      string // suffix of the ETags of this format, so that they differ from the ETags of the JSON response
 	convert     func(to io.Writer, from io.Reader, row *openapi3.Schema) error
 }
 

@@ -90,7 +90,7 @@ func TestVideoHistory_interpolatesDaysWithoutAFetch(t *testing.T) {
 		for i, p := range points {
 			require.Equal(t, a.daysAgo(95+i), p.Date.String())
 			require.Equal(t, int64(800-100*i), *p.Views)
-			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "interpolated is wrong for the point %d days ago", 95+i)
+			require.Equal(t, i > 0 && i < 7, p.Interpolated != nil && *p.Interpolated, "the member interpolated has the wrong value in the point of the day %d days ago", 95+i)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func newIdentities(s *store.Store, authenticate func(context.Context, string) (s
 // newLRU returns an empty least-recently-used cache for maxIdentities entries.
 func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 	cache, err := lru.New[K, V](maxIdentities)
-	if err != nil { // cannot happen, because lru.New fails only for a size below 1
+	if err != nil { // lru.New cannot fail here, because it fails only for a size below 1
 		panic(err)
 	}
 	return cache

@@ -77,7 +77,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now() //nolint:forbidigo // the real time, because a test can stop the clock s.now
 		if err := next(c); err != nil {
-			c.Error(err) // sends the error response now, so that the log line contains its status
+			c.Error(err) // Error sends the error response now, so that the log line contains its status
 		}
 		r, w := c.Request(), c.Response()
 		attrs := []slog.Attr{

@@ -157,7 +157,7 @@ func TestRequestCost_expensiveRequestsUseLittleTimeAndMemory(t *testing.T) {
 				r.Header.Set(hostile.header[i], hostile.header[i+1])
 			}
 			w := httptest.NewRecorder()
-			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // allocated before the measurement, so that the memory of the buffer is not measured
+			w.Body = bytes.NewBuffer(make([]byte, 0, 8<<20)) // the buffer is allocated before the measurement, so that its memory is not measured
 			before := processCost(t)
 			a.server.Handler().ServeHTTP(w, r)
 			after := processCost(t)

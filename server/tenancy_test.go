@@ -52,7 +52,7 @@ func TestTenancy_hidesDataOfOtherOrganisations(t *testing.T) {
 	})
 	for i := range (*tenancyProbes + probesOfRound - 1) / probesOfRound {
 		round := newProbeRound(i)
-		t.Run(fmt.Sprintf("round %d on %s with callers in the tier %s and newer=%t", i, round.engine, round.tier, round.newer), func(t *testing.T) {
+		t.Run(fmt.Sprintf("round %d on %s with callers in the tier %s, whose data is newer: %t", i, round.engine, round.tier, round.newer), func(t *testing.T) {
 			t.Parallel()
 			if time.Since(start) > *tenancyTime {
 				return

@@ -27,7 +27,7 @@ type receiver struct {
 
 	mu       sync.Mutex
 	requests []received
-	answer   func(w http.ResponseWriter, r *http.Request) // function that answers a request; nil answers with status 200
+	answer   func(w http.ResponseWriter, r *http.Request) // function that answers a request; nil for an answer with status 200
 }
 
 // received is a request that a receiver got.

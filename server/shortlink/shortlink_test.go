@@ -218,7 +218,7 @@ func TestResolver_doesNotReadResponseBodies(t *testing.T) {
 	got, err := w.resolver(t, shortlink.Options{}).Resolve(t.Context(), parse(t, "https://vm.tiktok.com/ZMabc1234/"))
 	require.NoError(t, err)
 	require.Equal(t, tiktokLink, got.Canonical)
-	<-stopped // waits until the client has closed the connection without reading the endless body
+	<-stopped // the client must close the connection without reading the endless body
 	for _, header := range w.headers() {
 		for _, name := range []string{"Cookie", "Authorization", "Referer", "Proxy-Authorization", "Accept-Encoding"} {
 			require.Empty(t, header.Get(name), name)
