@@ -224,7 +224,7 @@ func TestStopAccount_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.T
 		c.track(videoURL(4))
 		id := c.trackAccount(map[string]any{"link": accountLink}).AccountID.String()
 		a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return accountFacts(a, "42", 1, 1, 2, 3, 4) })
-		c.track(videoURL(3)) // now the video is tracked by its own link, and also as a video of its account
+		c.track(videoURL(3)) // the video is now tracked twice: by its own link, and as a video of its account
 		c.send(http.MethodDelete, "/videos", map[string]any{"id": videoURL(3)}).requireStatus(http.StatusOK)
 		c.send(http.MethodDelete, "/accounts/"+id, nil).requireStatus(http.StatusOK)
 		removed := func() (out []bool) {

@@ -112,8 +112,8 @@ type writers struct {
 	done                    sync.WaitGroup
 }
 
-// run receives numbers from the channel w.steps. For each number, it makes the changes that the comment on the type writers describes. It
-// returns when the channel is closed or a change fails.
+// run makes four changes, which the comment on the type writers describes, for each number in the channel w.steps. It returns when the
+// channel is closed or a change fails.
 func (w *writers) run() {
 	for n := range w.steps {
 		for _, r := range []struct {

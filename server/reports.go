@@ -99,7 +99,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	return api.CreateReport201JSONResponse(toAPIReportSummary(made, FullView)), nil
 }
 
-// moveFaultsToBody changes the faults in err. Instead of a query parameter, a fault then names the body member with the same name.
+// moveFaultsToBody changes the faults in err that name a query parameter. Such a fault then names the body member with the same name.
 func moveFaultsToBody(err error) error {
 	e := toError(err)
 	for i, f := range e.Faults {

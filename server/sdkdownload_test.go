@@ -35,7 +35,7 @@ func (a *app) startCuttingServer(t *testing.T) (address string, requests *atomic
 			w.Header().Set("Content-Length", "1000")
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"organisation":`)
-			return // the server closes the connection, because 984 bytes are missing
+			return // the body is shorter than Content-Length, so the server closes the connection
 		}
 		a.http.Config.Handler.ServeHTTP(w, r)
 	}))

@@ -58,8 +58,8 @@ func (t tableView) Sorted(column string) string {
 	return "descending"
 }
 
-// SortLink returns the query of the same page with the rows sorted by a column. The order is descending. It is ascending if the rows are
-// already sorted by the column in descending order.
+// SortLink returns the query of the same page with the rows sorted by a column. If the rows are already sorted by the column in descending
+// order, the new order is ascending. Otherwise it is descending.
 func (t tableView) SortLink(column string) string {
 	direction := ""
 	if column == t.Column && !t.Ascending {
