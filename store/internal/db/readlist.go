@@ -1,0 +1,249 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// Column is a column that a list reads. Set copies the column's value, which has the index i in row, into the field of r for this column.
+type Column[R any] struct {
+	Name string // name of the column, such as "title"
+	Set  func(r *R, row *Values, i int)
+}
+
+// ListSpec describes how the rows of a list are ordered and read.
+type ListSpec[R any] struct {
+	// Sort are the columns by which the list can be ordered.
+	Sort SortColumns
+	// Table is the table that has the columns.
+	Table string
+	// Columns are the columns of Table that are read into a row R.
+	Columns []Column[R]
+	// ID returns the id of a row.
+	ID func(*R) uuid.UUID
+	// Total is the number of rows of the whole list, or 0 if it is unknown.
+	Total int64
+	// Sequence, if set, is the order of all rows of the list. ReadList then takes the ids of the window's rows from Sequence and reads only
+	// these rows. It ignores the fields Total, Before and Unchanged.
+	Sequence *Sequence
+	// Before, if set, is a statement that runs before the first statement of the list and is sent together with it. It must not be set if
+	// Window.NeedsTotal returns true.
+	Before *Select
+	// Expected, if set, returns for how many rows ReadList allocates memory. ReadList calls it after the statement Before has run. If
+	// Expected is nil, ReadList uses Total.
+	Expected func() int64
+	// Unchanged returns true if no row was added to the list or removed from it since Total was read. If Unchanged is nil, pages near the
+	// end of a long list take longer to read.
+	Unchanged func(ctx context.Context) (bool, error)
+	// Complete sets the fields of the rows that are not columns of the table, such as labels. It returns an upper bound of the number of
+	// bytes that these fields take in JSON. If all rows together would take more than maxBytes, Complete may stop early, and ReadList drops
+	// the rows that are not completed. Complete also returns the number of completed rows, which is at least one. Complete can be nil.
+	Complete func(ctx context.Context, rows []R, maxBytes int64) (completed int, bytes int64, err error)
+	// Each, if set, is called for each row of the window as soon as the row is read, if Completer returns a function. The rows are then not
+	// in List.Rows. A row and its texts are valid only until Each returns. If Each returns ErrEnough, the window ends before this row.
+	Each func(row *R) error
+	// Completer returns a function that does the same as Complete for a single row, or nil if that is not possible. ReadList calls it after
+	// the statement Before has run. It must be set if Each is set.
+	Completer func() func(row *R)
+}
+
+// List is the result of ReadList: a window of an ordered list. A window is a part of the list without gaps.
+type List[R any] struct {
+	Total int64 // number of rows of the whole list
+	Rows  []R   // rows of the window, in order; nil if the rows were passed to ListSpec.Each
+	// TextBytes is the number of bytes of the texts that were read. ExtraBytes is an upper bound of the number of bytes in JSON of the
+	// fields that ListSpec.Complete has set.
+	TextBytes, ExtraBytes int64
+
+	column SortColumn
+	keys   []sortKey // value of the ordering column of each row in Rows
+	id     func(*R) uuid.UUID
+	more   bool // the list has rows after the window
+
+	// If rows are passed to ListSpec.Each: their number, the row that is passed, and the ordering column and id of the last passed row.
+	passed  int
+	present R
+	lastKey sortKey
+	lastID  uuid.UUID
+}
+
+// Count returns the number of rows of the window, in Rows or passed to ListSpec.Each.
+func (l *List[R]) Count() int { return len(l.Rows) + l.passed }
+
+// ErrEnough is the error that the function for each row returns if no further rows are needed. It is not returned to callers of ReadList.
+var ErrEnough = errors.New("enough rows")
+
+// ReadList reads the window w of the rows of the query q, in the order o. It returns an error if o.Column is not a key of spec.Sort. The
+// result has fewer than w.Limit rows if the texts of the rows, or the fields that spec.Complete sets, take more than w.MaxBytes. It has at
+// least one row, unless the list has no row after the beginning of the window.
+func ReadList[R any](ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) (*List[R], error) {
+	c, ok := spec.Sort[o.Column]
+	if !ok {
+		return nil, fmt.Errorf("the list cannot be ordered by %q", o.Column)
+	}
+	l := &List[R]{Total: spec.Total, column: c, id: spec.ID}
+	if spec.Total > 0 && int64(w.Offset) >= spec.Total {
+		return l, nil
+	}
+	q = q.Session(&gorm.Session{})
+	var err error
+	if spec.Sequence != nil {
+		err = l.readByID(ctx, d, q, spec, w)
+	} else {
+		err = l.readInOrder(ctx, d, q, spec, o, w)
+	}
+	if err != nil {
+		return nil, Translate(err)
+	}
+	l.Cut(w.Limit)
+	if spec.Complete == nil || len(l.Rows) == 0 {
+		return l, nil
+	}
+	completed, bytes, err := spec.Complete(ctx, l.Rows, w.MaxBytes)
+	l.ExtraBytes = bytes
+	l.Cut(completed)
+	return l, Translate(err)
+}
+
+// readInOrder reads the window w of the rows of the query q into l. The database orders the rows: the statement has an ORDER BY for the
+// order o.
+func (l *List[R]) readInOrder(ctx context.Context, d *DB, q *gorm.DB, spec ListSpec[R], o Order, w Window) error {
+	start, err := l.column.seek(ctx, d, q, o, w, spec.Total, spec.Unchanged)
+	if err != nil {
+		return err
+	}
+	columns := ColumnNames(spec.Table, spec.Columns)
+	begun, complete := false, (func(*R))(nil)
+	start.Limit++ // one more row shows whether the list has rows after the window
+	err = l.column.eachPart(q, o, start, func(part *gorm.DB, limit int) (int, error) {
+		earlier, earlierBytes := l.Count(), l.TextBytes
+		rows := Select{Query: selecting(part, l.column.expression+", "+columns).Limit(limit), Each: func(row *Values) error {
+			if !begun && spec.Each != nil {
+				complete = spec.Completer()
+			}
+			begun = true
+			if complete != nil {
+				return l.pass(row, spec, complete, w.Limit)
+			}
+			if w.MaxBytes > 0 && l.TextBytes > w.MaxBytes {
+				l.more = true
+				return ErrEnough
+			}
+			if l.Rows == nil {
+				expected := spec.Total
+				if spec.Expected != nil {
+					expected = spec.Expected()
+				}
+				expected = min(int64(w.Limit+1), expected)
+				l.keys, l.Rows = make([]sortKey, 0, expected), make([]R, 0, expected)
+			}
+			l.keys, l.Rows = append(l.keys, l.column.sortKey(row)), append(l.Rows, *new(R))
+			setColumns(&l.Rows[len(l.Rows)-1], spec.Columns, row, 1)
+			l.TextBytes = earlierBytes + row.textBytes
+			return nil
+		}}
+		selects := []Select{rows}
+		if spec.Before != nil {
+			selects = []Select{*spec.Before, rows}
+			spec.Before = nil
+		}
+		err := d.EachRowOf(ctx, selects...)
+		return l.Count() - earlier, err
+	})
+	if errors.Is(err, ErrEnough) {
+		return nil
+	}
+	return err
+}
+
+// pass completes the row that was read and passes it to spec.Each. If the window already has limit rows, it only notes that the list has
+// more rows.
+func (l *List[R]) pass(row *Values, spec ListSpec[R], complete func(*R), limit int) error {
+	if l.passed == limit {
+		l.more = true
+		return ErrEnough
+	}
+	row.borrow()
+	l.present = *new(R)
+	setColumns(&l.present, spec.Columns, row, 1)
+	complete(&l.present)
+	if err := spec.Each(&l.present); err != nil {
+		l.more = errors.Is(err, ErrEnough)
+		return err
+	}
+	l.passed++
+	l.lastKey, l.lastID = l.column.sortKey(row), l.id(&l.present)
+	l.lastKey.text = strings.Clone(l.lastKey.text) // the text of the row is valid only until the next row is read
+	return nil
+}
+
+// ReadRows returns the rows of a table that the query q selects. The statements in before run first, and are sent together with q.
+func ReadRows[R any](ctx context.Context, d *DB, q *gorm.DB, table string, columns []Column[R], before ...Select) ([]R, error) {
+	var rows []R
+	err := d.EachRowOf(ctx, append(before, Select{Query: selecting(q, ColumnNames(table, columns)), Each: func(row *Values) error {
+		rows = append(rows, *new(R))
+		setColumns(&rows[len(rows)-1], columns, row, 0)
+		return nil
+	}})...)
+	return rows, Translate(err)
+}
+
+// ColumnNames returns the columns with the name of their table, as one text such as "videos.id, videos.title".
+func ColumnNames[R any](table string, columns []Column[R]) string {
+	var names strings.Builder
+	names.Grow(len(columns) * (len(table) + 24))
+	for i, c := range columns {
+		if i > 0 {
+			names.WriteString(", ")
+		}
+		names.WriteString(table)
+		names.WriteByte('.')
+		names.WriteString(c.Name)
+	}
+	return names.String()
+}
+
+// selecting returns the query q with the given SQL text as the list of its columns. The method Select of GORM would take much longer,
+// because it searches the text for names of fields.
+func selecting(q *gorm.DB, columns string) *gorm.DB {
+	return q.Clauses(clause.Select{Expression: clause.Expr{SQL: columns}})
+}
+
+// setColumns sets the fields of r to the values of columns in row. The values are consecutive in row, and the parameter first is the index
+// of the first of them.
+func setColumns[R any](r *R, columns []Column[R], row *Values, first int) {
+	for i, c := range columns {
+		c.Set(r, row, first+i)
+	}
+}
+
+// Cut shortens the window to its first n rows. It does nothing if the window has n rows or fewer.
+func (l *List[R]) Cut(n int) {
+	if n < len(l.Rows) {
+		l.Rows, l.more = l.Rows[:n], true
+	}
+}
+
+// Next returns the position directly after the window's last row, at which the next page begins. It returns nil if the list has no more
+// rows.
+func (l *List[R]) Next() *Position {
+	if l.more && l.passed > 0 {
+		return l.column.position(l.lastKey, l.lastID)
+	}
+	if !l.more || len(l.Rows) == 0 {
+		return nil
+	}
+	last := len(l.Rows) - 1
+	return l.column.position(l.keys[last], l.id(&l.Rows[last]))
+}
+
+// LikePattern returns a pattern for LIKE … ESCAPE '\' that matches the texts that contain s.
+func LikePattern(s string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
+}
