@@ -82,7 +82,7 @@ func (w *testSystem) waitForFetchedVideos(ref store.AccountRef, ids []string) {
 // fetch is enough.
 func (w *testSystem) waitForAccountFetch(ref store.AccountRef, earliest store.Instant) {
 	w.t.Helper()
-	w.waitFor("the account is checked", func() bool {
+	w.waitFor("the account is fetched", func() bool {
 		at := w.storedAccount(ref).CheckedAt
 		return at != nil && *at >= earliest
 	})

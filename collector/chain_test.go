@@ -81,7 +81,7 @@ func TestFallback_nextSourceIsAskedForVideosThatTheFirstSourceCannotFetch(t *tes
 		w.waitForCounts(tracked)
 		for i, source := range []bool{true, true, false} {
 			v := w.requireCounts(tracked[i], db.Clock.Now())
-			require.Equal(t, source, v.LatestBookmarks == nil, "only the vendor returns bookmarks")
+			require.Equal(t, source, v.LatestBookmarks == nil, "the bookmarks must be missing if they come from the Display API, and present if they come from the vendor")
 			require.NotEmpty(t, v.Title)
 			require.NotEmpty(t, v.Username)
 			require.NotNil(t, v.UploadedAt)
@@ -167,7 +167,7 @@ func TestFallback_missingVideoIsGoneOnlyIfNoOtherSourceReturnsIt(t *testing.T) {
 		w.waitForCounts(tracked)
 		require.NotNil(t, w.requireCounts(tracked[0], w.db.Clock.Now()).LatestBookmarks)
 	})
-	t.Run("no other source, and the handle in the link is confirmed", func(t *testing.T) {
+	t.Run("no other source is configured, and the handle in the link is confirmed", func(t *testing.T) {
 		t.Parallel()
 		db := storetest.New(t, "sqlite")
 		c := newClaimTest(t, db, link.TikTok, func(w *testSystem) []source.Source { return []source.Source{w.displaySource()} })

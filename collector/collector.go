@@ -89,7 +89,7 @@ type Collector struct {
 func New(o Options) (*Collector, error) {
 	switch {
 	case o.Store == nil || o.Now == nil || o.Logger == nil:
-		return nil, errors.New("collector: Store, Now and Logger are required")
+		return nil, errors.New("collector: the options Store, Now and Logger are required")
 	case len(o.Sources) == 0:
 		return nil, errors.New("collector: no source is configured, so nothing could be collected")
 	}

@@ -132,7 +132,7 @@ func (w *testSystem) ownReel() string {
 func TestWrongHandleInALink_doesNotPreventCountsForOtherOrganisations(t *testing.T) {
 	t.Parallel()
 	for name, s := range byHandle {
-		for order, honestFirst := range map[string]int{"wrong handle is fetched first": 0, "wrong handle is tracked first": 1, "correct handle is tracked first": 2} {
+		for order, honestFirst := range map[string]int{"the wrong handle is fetched first": 0, "the wrong handle is tracked first": 1, "the correct handle is tracked first": 2} {
 			t.Run(name+", "+order, func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -192,7 +192,7 @@ func TestWrongHandleInALink_fiftyWrongHandlesDoNotPreventCounts(t *testing.T) {
 // A reel of the authorized account can be fetched by a link without a handle. A wrong handle in another link does not prevent this.
 func TestWrongHandleInALink_doesNotAffectALinkWithoutAHandle(t *testing.T) {
 	t.Parallel()
-	for order, first := range map[string]bool{"link without a handle is tracked first": true, "link without a handle is tracked last": false} {
+	for order, first := range map[string]bool{"the link without a handle is tracked first": true, "the link without a handle is tracked last": false} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -288,7 +288,7 @@ func TestWrongHandleInALink_isStoredOnlyForTheOrganisationOfTheLink(t *testing.T
 		require.Equal(t, []string{correct.Account.Handle}, of(right))
 		c.requireCountsWithinFetches(2, right)
 		require.Equal(t, []string{correct.Account.Handle}, of(right))
-		require.Equal(t, correct.Account.Handle, c.video(wrong).Username, "the confirmed handle replaces a wrong one")
+		require.Equal(t, correct.Account.Handle, c.video(wrong).Username, "the confirmed handle must replace a wrong handle")
 		require.NotEqual(t, *c.video(wrong).LinkedAccountID, *c.video(right).LinkedAccountID)
 	})
 }

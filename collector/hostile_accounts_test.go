@@ -100,7 +100,7 @@ func accountScenarios() []accountScenario {
 	for name, tamper := range map[string]tamperFunc{"an empty body": replaceBody(""), "an empty object": replaceBody("{}"), "a page of HTML": replaceBody(htmlPage), "null": replaceBody("null"), "garbage": replaceBody("\x00\xff"),
 		"JSON with 10,000 levels":                   replaceBody(strings.Repeat(`{"items":[`, 5_000) + strings.Repeat(`]}`, 5_000)),
 		"ten megabytes of spaces before the answer": changeBody(func(b []byte) []byte { return append(bytes.Repeat([]byte(" "), 10<<20), b...) }), "a gzip bomb": gzipBomb,
-		"an answer cut in the middle": changeBody(func(b []byte) []byte { return b[:len(b)/2] }), "the answer twice in one body": changeBody(func(b []byte) []byte { return append(bytes.Clone(b), b...) }),
+		"an answer cut in the middle": changeBody(func(b []byte) []byte { return b[:len(b)/2] }), "a body that has the answer twice": changeBody(func(b []byte) []byte { return append(bytes.Clone(b), b...) }),
 		"a redirect": respondWith(http.StatusFound, jsonError, "Location", "http://169.254.169.254/"), "a connection that is closed before the answer": closeConnection, "a connection that is closed in the middle of the answer": abortBody,
 		"status 500": respondWith(500, jsonError), "status 503 with HTML": respondWith(503, htmlPage)} {
 		add(accountScenario{name: name, tamper: tamper, known: temporary, unfetched: temporary},

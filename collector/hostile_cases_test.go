@@ -202,7 +202,7 @@ func malformedBodies() []scenario {
 		{name: "garbage", tamper: replaceBody("\x00\xff\x1f\x8b garbage"), want: allFail},
 		{name: "a byte order mark before the JSON", tamper: changeBody(func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) }), want: allFail},
 		{name: "UTF-16", tamper: changeBody(encodeUTF16), want: allFail},
-		{name: "the answer twice in one body", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), b...) }), want: allFail},
+		{name: "a body that has the answer twice", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), b...) }), want: allFail},
 		{name: "HTML after the answer", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), "</html>"...) }), want: allFail},
 		{name: "a NUL after the answer", tamper: changeBody(func(b []byte) []byte { return append(bytes.Clone(b), 0) }), want: allFail},
 		{name: "JSON with single quotes", tamper: changeBody(func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`"`), []byte(`'`)) }), want: allFail},
@@ -214,7 +214,7 @@ func malformedBodies() []scenario {
 		{name: "an uncompressed body with Content-Encoding: gzip", tamper: func(_ *tampering, s *response) { s.header.Set("Content-Encoding", "gzip") }, want: allFail},
 	}
 	for _, eighth := range []int{1, 2, 3, 4, 5, 6, 7} {
-		all = append(all, scenario{name: fmt.Sprintf("the first %d eighths of the answer", eighth), tamper: changeBody(func(b []byte) []byte { return b[:len(b)*eighth/8] }), want: allFail})
+		all = append(all, scenario{name: fmt.Sprintf("only the first %d eighths of the answer", eighth), tamper: changeBody(func(b []byte) []byte { return b[:len(b)*eighth/8] }), want: allFail})
 	}
 	return append(all, scenario{name: "the answer without its last byte", tamper: changeBody(func(b []byte) []byte { b = bytes.TrimSpace(b); return b[:len(b)-1] }), want: allFail})
 }
@@ -242,7 +242,7 @@ func redirects() []scenario {
 		all = append(all, scenario{name: "a redirect to " + strings.ReplaceAll(name, "/", "_"), tamper: respondWith(http.StatusFound, jsonError, "Location", to), want: allFail})
 	}
 	for _, code := range []int{300, 301, 303, 307, 308} {
-		all = append(all, scenario{name: fmt.Sprintf("a redirect with %d", code), tamper: respondWith(code, htmlPage, "Location", "http://169.254.169.254/"), want: allFail})
+		all = append(all, scenario{name: fmt.Sprintf("a redirect with status %d", code), tamper: respondWith(code, htmlPage, "Location", "http://169.254.169.254/"), want: allFail})
 	}
 	return all
 }

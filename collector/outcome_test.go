@@ -58,8 +58,8 @@ func TestOutcome_olderCountsOfALaggingSourceAreIgnored(t *testing.T) {
 	require.Zero(t, older.Attempts, "an answer with older counts must not count as a failed attempt")
 	require.Greater(t, older.NextAt, store.InstantOf(now))
 	require.NotNil(t, of(1000, true, yesterday).Facts)
-	require.NotNil(t, of(999, false, yesterday).Facts, "lower counts of a source without lag are stored")
-	require.NotNil(t, of(999, true, longAgo).Facts, "lower counts are stored if the stored counts are older than longestLag")
+	require.NotNil(t, of(999, false, yesterday).Facts, "lower counts of a source without lag must be stored")
+	require.NotNil(t, of(999, true, longAgo).Facts, "lower counts must be stored if the stored counts are older than longestLag")
 	claimed.Views = nil
 	require.NotNil(t, of(999, true, yesterday).Facts)
 }

@@ -302,7 +302,7 @@ func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 					}
 					c.fetchDue()
 					require.Empty(t, c.activePauses(), h.logged)
-					require.Equal(t, c.good, c.idsFetchedNow(c.good), "all good videos must have counts at the same time: %s", h.logged)
+					require.Equal(t, c.good, c.idsFetchedNow(c.good), "all videos that are not refused must have counts at the same time: %s", h.logged)
 					calls[refused] = c.resetCallCount()
 					c.endTest()
 					h.restartCollector(10 * time.Second)

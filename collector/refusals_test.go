@@ -191,7 +191,7 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 	t.Parallel()
 	for _, class := range []source.Class{source.AuthFailed, source.BadRequest, source.Temporary} {
 		for _, batch := range []int{1, 50} {
-			t.Run(fmt.Sprintf("class %s, %d targets a call", class, batch), func(t *testing.T) {
+			t.Run(fmt.Sprintf("class %s, %d targets per call", class, batch), func(t *testing.T) {
 				t.Parallel()
 				storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 					s := newRefusalTest(t, db, batch, map[int]int{1: 21, 50: 101}[batch])
@@ -216,7 +216,7 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 50} {
-		t.Run(fmt.Sprintf("%d targets a call", batch), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d targets per call", batch), func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				s := newRefusalTest(t, db, batch, map[int]int{1: 11, 50: 101}[batch])
@@ -384,7 +384,7 @@ func TestCallWithoutAnswer_otherTargetsOfTheBatchAreFetchedLater(t *testing.T) {
 		return nil
 	}
 	s.fetchDue(s.Collector)
-	require.Equal(t, 1, s.callCount(), "a call without an answer is not repeated at once")
+	require.Equal(t, 1, s.callCount(), "a call without an answer must not be repeated immediately")
 	for range 8 {
 		s.db.Clock.Advance(10 * time.Minute)
 		s.fetchDue(s.Collector)

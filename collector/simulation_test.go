@@ -385,7 +385,7 @@ func TestSimulation_fetchesFollowTheScheduleAndTheBudgets(t *testing.T) {
 		}
 		s.runDay(c)
 		d := s.days[day]
-		t.Logf("day %3d: %d fetches, %d not within 5 %%, largest deviation %.1f %%; calls %v; throttle %.2f", day+1, d.fetches, d.late, 100*d.maxDeviation, d.calls, d.throttle)
+		t.Logf("day %3d: %d fetches, %d of them early or late by more than 5 %%, largest deviation %.1f %%; calls %v; throttle %.2f", day+1, d.fetches, d.late, 100*d.maxDeviation, d.calls, d.throttle)
 	}
 	if *simulationOut != "" {
 		require.NoError(t, os.WriteFile(filepath.Join(*simulationOut, "schedule.svg"), []byte(s.drawCharts()), 0o644))

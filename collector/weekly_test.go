@@ -49,8 +49,8 @@ func TestRoute_sourceThatDoesNotShowAVideoIsAskedOnlyOnceAWeek(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NotNil(t, c.video(video).LatestViews)
-		require.GreaterOrEqual(t, c.callsFor("vendor", id), 28, "the vendor is asked every day")
-		require.LessOrEqual(t, c.callsFor("tiktok_display", id), 5, "the Display API may be asked once a week at most")
+		require.GreaterOrEqual(t, c.callsFor("vendor", id), 28, "the vendor must be asked every day")
+		require.LessOrEqual(t, c.callsFor("tiktok_display", id), 5, "the Display API must be asked at most once a week")
 		require.GreaterOrEqual(t, c.callsFor("tiktok_display", id), 4, "the Display API must be asked every week, because it may return the video later")
 	})
 }

@@ -159,7 +159,7 @@ func TestSource_fetchesConfiguredPagesWithTokenOfSystemUser(t *testing.T) {
 	without := startSandboxWith(t, func(o *facebook.Options, w *sandbox.World) { useSystemUserToken(o, w); o.PageIDs = nil })
 	r, err = without.fetch(t, video(without.world.Uploads(link.Facebook, without.world.FacebookPages()[2], sourcetest.Now)[0]))
 	require.NoError(t, err)
-	require.Equal(t, source.Unsupported, r.Class, "the failure concerns one video only")
+	require.Equal(t, source.Unsupported, r.Class, "the failure must concern only one video")
 	require.Contains(t, r.Detail, "A page access token is required")
 }
 
@@ -233,7 +233,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	}{
 		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
 		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
-		"business limit used up":           {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
+		"the business limit is used up":    {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
 		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
 		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
 	} {

@@ -126,11 +126,11 @@ func TestClient_spendsOneBudgetUnitPerRequest(t *testing.T) {
 	var f *source.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, source.Temporary, f.Class)
-	require.Equal(t, int32(2), calls.Load(), "the third request is not sent")
+	require.Equal(t, int32(2), calls.Load(), "the third request must not be sent")
 	require.Equal(t, []source.Call{{Bucket: "calls", Units: 2}}, budget.Spent())
 
 	_, err = e.Do(t.Context(), fetch.Request{URL: base})
-	require.NoError(t, err, "a request without a budget costs nothing")
+	require.NoError(t, err, "a request without a budget must not spend units")
 
 	budget = source.NewCallBudget([]source.Call{{Bucket: "calls", Units: 2}})
 	budget.Meter()
@@ -138,7 +138,7 @@ func TestClient_spendsOneBudgetUnitPerRequest(t *testing.T) {
 	cancel()
 	_, err = e.Do(ctx, fetch.Request{URL: base, Budget: budget})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []source.Call{{Bucket: "calls", Units: 0}}, budget.Spent(), "a request that is not sent costs nothing")
+	require.Equal(t, []source.Call{{Bucket: "calls", Units: 0}}, budget.Spent(), "a request that is not sent must not spend units")
 }
 
 func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
@@ -151,7 +151,7 @@ func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
 		require.Equal(t, source.Temporary, f.Class)
 		return f.Detail
 	}
-	t.Run("refuses a body that is too large once decompressed", func(t *testing.T) {
+	t.Run("refuses a body that is too large after decompression", func(t *testing.T) {
 		t.Parallel()
 		var bomb bytes.Buffer
 		z := gzip.NewWriter(&bomb)
@@ -164,7 +164,7 @@ func TestClient_limitsDurationAndBodySizeOfAnswers(t *testing.T) {
 		_, err := newEndpoint(t, base, fetch.Options{}).Do(t.Context(), fetch.Request{URL: base})
 		require.Equal(t, "the answer is larger than 8388608 bytes", requireFailure(t, err, fetch.ErrTooLarge))
 	})
-	t.Run("accepts a body of exactly the limit and refuses one byte more", func(t *testing.T) {
+	t.Run("accepts a body of exactly the maximum size and refuses a body with one byte more", func(t *testing.T) {
 		t.Parallel()
 		base := startServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("0123456789")) })
 		_, err := newEndpoint(t, base, fetch.Options{MaxBody: 10}).Do(t.Context(), fetch.Request{URL: base})

@@ -2,7 +2,7 @@
 // API read with a status.
 //
 // The sentences consist of fixed texts and the names of sources. They never contain the text of an answer or an error, because such a text
-// could contain a credential. Start reading at [Refused].
+// could contain a credential. Start reading at [ChangeAfterRefusal].
 package fetchstatus
 
 import (

@@ -56,7 +56,7 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("%s: the access token is missing", o.Source)
 	}
 	if o.Client == nil || o.Now == nil {
-		return nil, fmt.Errorf("%s: Client and Now are required", o.Source)
+		return nil, fmt.Errorf("%s: the options Client and Now are required", o.Source)
 	}
 	api, err := o.Client.Endpoint(o.BaseURL, DefaultBaseURL)
 	if err != nil || !version.MatchString(api.Address()) {

@@ -98,9 +98,9 @@ func TestClient_classifiesErrors(t *testing.T) {
 		`{"error":{"message":"permission","code":230}}`:                                                                          {Class: source.AuthFailed, Detail: "HTTP 400, code 230/0: permission"},
 		`{"error":{"message":"blocked","code":368}}`:                                                                             {Class: source.AuthFailed, OfSource: true, Detail: "HTTP 400, code 368/0: blocked"},
 		`{"error":{"message":"nonexisting field","code":100}}`:                                                                   {Class: source.BadRequest, Detail: "HTTP 400, code 100/0: nonexisting field"},
-		`{"error":{"message":"gone, but not for us","code":100,"error_subcode":33}}`:                                             {Class: source.BadRequest, Detail: "HTTP 400, code 100/33: gone, but not for us"},
+		`{"error":{"message":"Object does not exist","code":100,"error_subcode":33}}`:                                            {Class: source.BadRequest, Detail: "HTTP 400, code 100/33: Object does not exist"},
 		`{"error":"another shape"}`:                                                                                              {Class: source.BadRequest, Detail: "HTTP 400"},
-		`{"error":{"message":"no such thing, for now","code":803,"is_transient":true}}`:                                          {Class: source.Temporary, Detail: "HTTP 400, code 803/0: no such thing, for now"},
+		`{"error":{"message":"Object does not exist at the moment","code":803,"is_transient":true}}`:                             {Class: source.Temporary, Detail: "HTTP 400, code 803/0: Object does not exist at the moment"},
 	} {
 		p.respond(http.StatusBadRequest, body, nil)
 		f := p.failure(t, graph.ErrorClasses{{Main: 803}: source.Missing})
@@ -112,7 +112,7 @@ func TestClient_classifiesErrors(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, graph.TargetError{Class: source.Missing, Detail: "HTTP 404, code 803/0: alias"}, *e)
 	p.respond(http.StatusInternalServerError, `{"error":{"message":"alias","code":803}}`, nil)
-	require.Equal(t, source.Temporary, p.failure(t, graph.ErrorClasses{{Main: 803}: source.Missing}).Class, "an internal server error says nothing about the object")
+	require.Equal(t, source.Temporary, p.failure(t, graph.ErrorClasses{{Main: 803}: source.Missing}).Class, "the class must be temporary, because an internal server error says nothing about the object")
 }
 
 func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
@@ -152,7 +152,7 @@ func TestClient_delaysOrStopsCallsDependingOnReportedUsage(t *testing.T) {
 				require.Equal(t, source.RateLimited, f.Class)
 				require.True(t, sourcetest.Now.Add(tt.stop).Equal(f.RetryAt), "got %s", f.RetryAt)
 				require.Contains(t, f.Detail, "of Meta's limit is used")
-				require.Empty(t, p.requests, "no request is sent")
+				require.Empty(t, p.requests, "no request must be sent")
 				p.setClock(sourcetest.Now.Add(tt.stop))
 			}
 			_, err = p.Get(t.Context(), nil, "1", nil)
@@ -206,7 +206,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	_, err := graph.New(graph.Options{Source: "instagram"})
 	require.EqualError(t, err, "instagram: the access token is missing")
 	_, err = graph.New(graph.Options{Source: "instagram", Token: "t0k"})
-	require.EqualError(t, err, "instagram: Client and Now are required")
+	require.EqualError(t, err, "instagram: the options Client and Now are required")
 	client := fetch.New(fetch.Options{})
 	for _, base := range []string{"graph.facebook.com/v25.0", "ftp://x/v25.0", "https:///v25.0", "https://x/v25.0?a=t0k", "https://x/v25.0#a", "https://x/", "https://x/v25", "://"} {
 		_, err := graph.New(graph.Options{Source: "instagram", BaseURL: base, Token: "t0k", Client: client, Now: time.Now})

@@ -71,7 +71,7 @@ func TestSource_requestsListOfEachAccountOnce(t *testing.T) {
 		ownProfile, ownID + " business_discovery.username(mira.cooks){id,username,name,media_count,media.limit(50)", ownID + " business_discovery.username(rails){id,username,name,media_count,media.limit(50)",
 	}, *w.requests)
 	w.fetch(t, batch...)
-	require.Len(t, *w.requests, 5, "the profile of the configured account is cached for a day")
+	require.Len(t, *w.requests, 5, "the profile of the configured account must be cached for a day")
 	require.Equal(t, [][]source.Call{{{Bucket: graph.Budget, Units: 7}}}, w.Plan(batch))
 }
 
@@ -105,7 +105,7 @@ func TestSource_stopsSearchAtPostsOlderThanVideo(t *testing.T) {
 	w = newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
 	r = w.fetch(t, video(pancakes, "mira.cooks"))[0]
 	require.Equal(t, source.Missing, r.Class, r.Detail)
-	require.Len(t, *w.requests, 1+months+1, "the search stops at posts that are older than the time in the code")
+	require.Len(t, *w.requests, 1+months+1, "the search must stop at posts that are older than the time in the code")
 
 	const oldest = "BDWuK2sNkQ1"
 	w = newGraphTest(t, func(_, fields string) (int, string) { return 200, page(fields) })
@@ -184,7 +184,7 @@ func TestSource_returnsFailureIfConfiguredAccountIsNotReadable(t *testing.T) {
 		_, err := w.Fetch(t.Context(), []source.Target{target}, source.NewCallBudget(w.Plan(nil)[0]))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, source.AuthFailed, f.Class, "the failure concerns the source")
+		require.Equal(t, source.AuthFailed, f.Class, "the failure must concern the source, because its own account is not readable")
 	}
 }
 
@@ -220,7 +220,7 @@ func TestSource_servesOnlyValidInstagramTargets(t *testing.T) {
 	injected := s.Plan([]source.Target{video(pancakes, "a){id}}")})
 	require.Equal(t, int64(3), injected[0][0].Units)
 	w := newGraphTest(t, func(string, string) (int, string) { return 200, `{"data":[]}` })
-	require.Equal(t, source.Unsupported, w.fetch(t, video(pancakes, "a){id}}"))[0].Class, "an impossible handle is not requested")
+	require.Equal(t, source.Unsupported, w.fetch(t, video(pancakes, "a){id}}"))[0].Class, "an impossible handle must not be requested")
 	require.Equal(t, ownID+"/media id,shortcode,caption,comments_count,like_count,media_type,media_product_type,permalink,timestamp,thumbnail_url", (*w.requests)[1])
 
 	_, err := s.Fetch(t.Context(), make([]source.Target, 26), source.NewCallBudget([]source.Call{{Bucket: graph.Budget, Units: 1}}))

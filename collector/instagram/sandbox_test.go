@@ -200,7 +200,7 @@ func TestSource_classifiesFaultsOfSandbox(t *testing.T) {
 	}{
 		"rate limited with Retry-After":    {`"rate_limited","retry_after":30`, source.RateLimited, sourcetest.Now.Add(30 * time.Second)},
 		"rate limited without Retry-After": {`"rate_limited"`, source.RateLimited, sourcetest.Now.Add(15 * time.Minute)},
-		"business limit used up":           {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
+		"the business limit is used up":    {`"quota_spent"`, source.RateLimited, sourcetest.Now.Add(5 * time.Minute)},
 		"server error":                     {`"server_error"`, source.Temporary, time.Time{}},
 		"truncated":                        {`"truncated"`, source.Temporary, time.Time{}},
 	} {

@@ -67,7 +67,7 @@ func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, bat
 
 // spentFailure returns the failure for a call that is not made, because its budget has too few units before the time t.
 func spentFailure(t time.Time) *source.Failure {
-	return &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent, by the count of the collectors", RetryAt: t}
+	return &source.Failure{Class: source.QuotaSpent, Detail: "all units of the budget are spent according to the count of the collectors", RetryAt: t}
 }
 
 // reservePlan reserves the units of all calls of a plan. If a budget has too few units for its call, reservePlan reserves nothing, and the

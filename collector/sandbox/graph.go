@@ -131,7 +131,7 @@ func graphPage(ids []string, limit, cursor, listURL string, fields []graphField,
 	}
 	start, ok := readGraphCursor(cursor)
 	if !ok {
-		bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Invalid parameter: after is no cursor of this list")
+		bad := graphError(http.StatusBadRequest, 100, 0, "(#100) Invalid parameter: after is not a cursor of this list")
 		return nil, &bad
 	}
 	part, nextStart := listPart(ids, start, size)

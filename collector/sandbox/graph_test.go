@@ -107,7 +107,7 @@ func TestGraph_refusesInvalidRequests(t *testing.T) {
 		"id,plays": "nonexisting field (plays)", "media{view_count}": "nonexisting field (view_count)", "username.limit(1)": "nonexisting field (username)",
 		"business_discovery{id}": "username is required", "business_discovery.username(natgeo)": "username is required",
 		"business_discovery.username(natgeo){plays}": "nonexisting field (plays) on node type (ShadowIGUser)",
-		"media.limit(x){id}":                         "limit must be", "media.after(x){id}": "after is no cursor", "media.sort(x){id}": "Unknown modifier sort",
+		"media.limit(x){id}":                         "limit must be", "media.after(x){id}": "after is not a cursor", "media.sort(x){id}": "Unknown modifier sort",
 	} {
 		requireGraphError(t, r.getInstagram(t, own, "fields", fields), 400, 100, 0, message)
 	}

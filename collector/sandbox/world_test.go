@@ -403,7 +403,7 @@ func TestWorld_historyHasCountsAtEndOfEachDay(t *testing.T) {
 			require.Equal(t, v.Counts, points[len(points)-1].Counts)
 		}
 	})
-	t.Run("history ends when the video is no longer available", func(t *testing.T) {
+	t.Run("the history must end when the video is no longer available", func(t *testing.T) {
 		t.Parallel()
 		v, _ := w.Video(link.TikTok, w.Find(link.TikTok, BecomesDeleted), testNow)
 		points := w.HistoryTruth(link.TikTok, v.ID, v.UploadedAt, v.ChangesAt.AddDate(0, 0, 10))
@@ -436,10 +436,10 @@ func TestHandles_canBeDecodedInOnlyOneWay(t *testing.T) {
 	t.Parallel()
 	for i, a := range adjectives {
 		for j, b := range adjectives {
-			require.False(t, i != j && strings.HasPrefix(a, b), "%s begins with %s", a, b)
+			require.False(t, i != j && strings.HasPrefix(a, b), "the adjective %s begins with the adjective %s", a, b)
 		}
 		for _, noun := range nouns {
-			require.LessOrEqual(t, len(a+noun)+5, 24, "%s%s is too long a handle for TikTok", a, noun)
+			require.LessOrEqual(t, len(a+noun)+5, 24, "the handle %s%s is too long for TikTok", a, noun)
 		}
 	}
 }

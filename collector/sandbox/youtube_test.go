@@ -223,7 +223,7 @@ func TestISODuration_formatsLengths(t *testing.T) {
 
 func TestReadPageToken_acceptsOnlyTokensOfPageToken(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "EAAaBlBUOkNESQ", pageToken(50, true), "must equal the page token that YouTube uses for the offset 50")
+	require.Equal(t, "EAAaBlBUOkNESQ", pageToken(50, true), "the page token must equal the one that YouTube uses for the offset 50")
 	rapid.Check(t, func(t *rapid.T) {
 		offset, forward := rapid.IntRange(0, 5000).Draw(t, "offset"), rapid.Bool().Draw(t, "forward")
 		gotOffset, gotForward, ok := readPageToken(pageToken(offset, forward))

@@ -215,15 +215,15 @@ func (h AccountHarness) testRandomChanges(t *testing.T) {
 				return
 			}
 			if a := results[0].Account; a != nil {
-				mutated.requireContains(rt, a)
+				mutated.requireContainsFacts(rt, a)
 			}
 		})
 	})
 }
 
-// requireContains requires that the counts in f occur in the profile, and that the video ids in f occur in the profile or in a page of the
+// requireContainsFacts requires that the counts in f occur in the profile, and that the video ids in f occur in the profile or in a page of the
 // list.
-func (a AccountAnswer) requireContains(t require.TestingT, f *source.AccountFacts) {
+func (a AccountAnswer) requireContainsFacts(t require.TestingT, f *source.AccountFacts) {
 	for name, count := range map[string]*int64{"followers": f.Followers, "following": f.Following} {
 		if count != nil {
 			require.Contains(t, a.Profile.Body, strconv.FormatInt(*count, 10), "the profile must contain the returned number of %s", name)

@@ -31,7 +31,7 @@ func (h Harness) testBrokenAnswers(t *testing.T) {
 		"a number":                          write(0, "9007199254740993"),
 		"an answer cut in the middle":       write(0, ok[:len(ok)/2]),
 		"an answer cut near its end":        write(0, strings.TrimRight(ok, " \n}]")),
-		"the answer twice in one body":      write(0, ok+ok),
+		"a body that has the answer twice":  write(0, ok+ok),
 		"very deep nesting":                 write(0, strings.Repeat(`{"items":[`, 1<<19)),
 		"status 200 with a page of HTML":    write(0, page),
 		"status 403 with a page of HTML":    write(http.StatusForbidden, page),
@@ -61,7 +61,7 @@ func (h Harness) testBrokenAnswers(t *testing.T) {
 	t.Run("a redirect", func(t *testing.T) {
 		t.Parallel()
 		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-			t.Error("the redirect was followed")
+			t.Error("the source must not follow the redirect")
 		}))
 		defer other.Close()
 		for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect} {

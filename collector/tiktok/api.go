@@ -49,7 +49,7 @@ func newApp(sourceName, base, key, secret string, client *fetch.Client, now func
 	case key == "" || secret == "":
 		return app{}, fmt.Errorf("%s: the client key or the client secret is missing", sourceName)
 	case client == nil || now == nil:
-		return app{}, fmt.Errorf("%s: Client and Now are required", sourceName)
+		return app{}, fmt.Errorf("%s: the options Client and Now are required", sourceName)
 	}
 	api, err := client.Endpoint(base, DefaultBaseURL)
 	if err != nil {

@@ -77,7 +77,7 @@ func NewDisplay(o DisplayOptions) (*Display, error) {
 	case o.RefreshToken == "":
 		return nil, errors.New("tiktok display: the refresh token is missing")
 	case o.Tokens == nil:
-		return nil, errors.New("tiktok display: Tokens is required")
+		return nil, errors.New("tiktok display: the option Tokens is required")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

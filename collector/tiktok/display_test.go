@@ -249,7 +249,7 @@ func TestDisplay_sendsRequestsAsDocumented(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, results[0].Facts, results[2].Facts)
 	require.NotSame(t, results[0].Facts, results[2].Facts)
-	require.Equal(t, source.Unsupported, results[1].Class, "a video whose handle is unknown may belong to another account")
+	require.Equal(t, source.Unsupported, results[1].Class, "the class must be unsupported, because a video whose handle is unknown may belong to another account")
 	const bearer, js = "Bearer " + sourcetest.Credential, "application/json"
 	require.Equal(t, []request{
 		{"POST /prefix/v2/oauth/token/", "", "application/x-www-form-urlencoded",
@@ -282,7 +282,7 @@ func TestDisplay_returnsUnsupportedForOtherAccounts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []source.Class{source.Unsupported, source.Unsupported, source.Temporary, source.Unsupported}, classes(results),
 		"a video of the logged-in account must not be gone if the answer has no list")
-	require.Len(t, requests(), 3, "the profile is requested once")
+	require.Len(t, requests(), 3, "the profile must be requested only once")
 	_, ok := d.Serves(accountTarget("somebody.else", 1))
 	require.False(t, ok, "an account with another handle than the logged-in account must not be served")
 	_, ok = d.Serves(accountTarget(owner, 1))
@@ -315,8 +315,8 @@ func TestDisplay_requestsFieldsOfGrantedScopesOnly(t *testing.T) {
 	batch := []source.Target{target(soup, owner, true)}
 	results, err := d.Fetch(t.Context(), batch, source.NewCallBudget(d.Plan(batch)[0]))
 	require.NoError(t, err)
-	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "must be unsupported if the handle of the logged-in account is not known")
-	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "only fields of granted scopes are requested")
+	require.Equal(t, []source.Class{source.Unsupported}, classes(results), "the class must be unsupported if the handle of the logged-in account is not known")
+	require.Equal(t, "GET /v2/user/info/?fields=open_id%2Cdisplay_name", requests()[2].line, "only fields of granted scopes must be requested")
 	account := []source.Target{accountTarget(owner, 1)}
 	results, err = d.Fetch(t.Context(), account, source.NewCallBudget(d.Plan(account)[0]))
 	require.NoError(t, err)
@@ -365,8 +365,8 @@ func TestNewDisplay_refusesInvalidOptions(t *testing.T) {
 	for want, change := range map[string]func(*tiktok.DisplayOptions){
 		"the client key or the client secret is missing":     func(o *tiktok.DisplayOptions) { o.ClientSecret = "" },
 		"the refresh token is missing":                       func(o *tiktok.DisplayOptions) { o.RefreshToken = "" },
-		"Tokens is required":                                 func(o *tiktok.DisplayOptions) { o.Tokens = nil },
-		"Client and Now are required":                        func(o *tiktok.DisplayOptions) { o.Now = nil },
+		"the option Tokens is required":                      func(o *tiktok.DisplayOptions) { o.Tokens = nil },
+		"the options Client and Now are required":            func(o *tiktok.DisplayOptions) { o.Now = nil },
 		`address without query, not "https://x/?a=REDACTED"`: func(o *tiktok.DisplayOptions) { o.BaseURL = "https://x/?a=s3cret" },
 	} {
 		o := good

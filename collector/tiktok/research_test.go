@@ -159,7 +159,7 @@ func TestResearch_returnsTemporaryForMissingNewVideo(t *testing.T) {
 		return results[0].Class
 	}
 	require.Equal(t, source.Missing, fetchClass(old))
-	require.Equal(t, source.Temporary, fetchClass(fresh), "a new video that is not found may not be indexed yet")
+	require.Equal(t, source.Temporary, fetchClass(fresh), "the class must be temporary, because a new video may not be indexed yet")
 	for _, reply = range []string{okAnswer(`{"videos":[],"has_more":true}`), okAnswer(`{}`)} {
 		require.Equal(t, source.Temporary, fetchClass(old), reply)
 	}

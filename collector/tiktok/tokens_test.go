@@ -228,7 +228,7 @@ func TestTokens_areUsedAndStoredLaterIfDatabaseWriteFails(t *testing.T) {
 	kept.away.Store(false)
 	require.NoError(t, fetchOnce(t.Context(), d))
 	require.Equal(t, 2, i.countExchanges())
-	require.NoError(t, fetchOnce(t.Context(), newCollector(t, db, i, log, nil)), "other collectors can use the stored token")
+	require.NoError(t, fetchOnce(t.Context(), newCollector(t, db, i, log, nil)), "other collectors must be able to use the stored token")
 	require.Equal(t, 2, i.countExchanges())
 }
 
@@ -257,7 +257,7 @@ func TestTokens_areNotDecryptedWithAnotherClientSecret(t *testing.T) {
 	d := newCollector(t, db, i, log, func(o *tiktok.DisplayOptions) { o.ClientSecret = "rotated" })
 	var f *source.Failure
 	require.ErrorAs(t, fetchOnce(t.Context(), d), &f)
-	require.Equal(t, source.AuthFailed, f.Class, "the first refresh token is no longer valid")
+	require.Equal(t, source.AuthFailed, f.Class, "the call must fail, because the first refresh token is no longer valid")
 	require.Contains(t, log.String(), "cannot be decrypted")
 	require.NoError(t, fetchOnce(t.Context(), newCollector(t, db, i, log, nil)), "the stored token must not be changed")
 

@@ -104,7 +104,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 		return source.Result{}, err
 	}
 	if page.class != source.OK {
-		return page.result(), nil
+		return page.errorResult(), nil
 	}
 	items, err := findItems(page.body, call.Items, call.Unwrap)
 	if err != nil {
@@ -314,8 +314,8 @@ type page struct {
 	sandbox bool
 }
 
-// result returns the result that the caller gets for an account if p is an error, such as "private".
-func (p page) result() source.Result {
+// errorResult returns the result for an account if the page p is an error, such as "private".
+func (p page) errorResult() source.Result {
 	return source.Result{Class: p.class, Detail: p.detail, Sandbox: p.sandbox}
 }
 

@@ -36,7 +36,7 @@ func TestSource_requestsDetailsByLinkAndCountsByID(t *testing.T) {
 			require.Equal(t, 1, size)
 			size, ok = s.Serves(source.Target{Platform: link.TikTok, Kind: source.KindVideo})
 			require.True(t, ok)
-			require.Equal(t, 50, size, "a target without an id gets the largest batch")
+			require.Equal(t, 50, size, "for a target without an id, Serves must return the largest batch size")
 
 			counts, _ := categoryBatch(t, world, link.TikTok)
 			batch := []source.Target{detailed, counts[0]}

@@ -206,7 +206,7 @@ func TestSource_reducesBatchSizeAfterVendorRefusesBatch(t *testing.T) {
 					require.Equal(t, want, size)
 				} else {
 					require.Contains(t, f.Detail, fmt.Sprintf("a call for %d targets was refused as %s", len(batch), refusal.single))
-					require.Equal(t, 50, size, "one bad target does not reduce the batch size")
+					require.Equal(t, 50, size, "one bad target must not reduce the batch size")
 				}
 				batch = batch[:want]
 			}
@@ -256,7 +256,7 @@ func TestSource_splitsBatchIntoSeveralCalls(t *testing.T) {
 		require.Equal(t, source.Temporary, r.Class)
 		require.Contains(t, r.Detail, "a call of the batch failed: rate_limited")
 	}
-	require.Equal(t, int32(2), calls.Load(), "no call is made after a failure")
+	require.Equal(t, int32(2), calls.Load(), "no call must be made after a failure")
 }
 
 func TestSource_usesConcurrencyAndTimeoutOfDescription(t *testing.T) {
@@ -286,7 +286,7 @@ func TestSource_returnsErrorOfCancelledContext(t *testing.T) {
 	cancel()
 	_, err := newSource(t, "ensembledata", web.base, nil).Fetch(ctx, []source.Target{tiktok(train, "")}, source.NewCallBudget(nil))
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, web.requests, "no call was made")
+	require.Empty(t, web.requests, "no call must be made")
 }
 
 func TestNew_refusesInvalidOptions(t *testing.T) {
@@ -296,7 +296,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	_, err = vendor.New(config, vendor.Options{})
 	require.EqualError(t, err, "vendor: the key of apify is missing")
 	_, err = vendor.New(config, vendor.Options{Key: "k3y"})
-	require.EqualError(t, err, "vendor: Client and Now are required")
+	require.EqualError(t, err, "vendor: the options Client and Now are required")
 	_, err = vendor.New(config, vendor.Options{Key: "k3y", BaseURL: "vendor.example/?x=k3y", Client: fetch.New(fetch.Options{}), Now: time.Now})
 	require.EqualError(t, err, `vendor: apify: base_url must be an http or https address without query, not "vendor.example/?x=REDACTED"`)
 }

@@ -61,7 +61,7 @@ func New(config Config, o Options) (*Source, error) {
 		return nil, fmt.Errorf("vendor: the key of %s is missing", config.Name)
 	}
 	if o.Client == nil || o.Now == nil {
-		return nil, errors.New("vendor: Client and Now are required")
+		return nil, errors.New("vendor: the options Client and Now are required")
 	}
 	if o.BaseURL != "" {
 		config.BaseURL = o.BaseURL

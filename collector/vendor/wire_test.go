@@ -68,7 +68,7 @@ func TestScrapeCreators_readsAdsProductsAndHiddenLikes(t *testing.T) {
 	require.Equal(t, []*bool{new(true), new(true)}, []*bool{hidden.HiddenStats, hidden.IsAd})
 	unknown := factsIn(t, "scrapecreators", "scrapecreators_youtube_without_likes", youtube)
 	require.Nil(t, unknown.Likes)
-	require.Equal(t, []*bool{nil, new(false)}, []*bool{unknown.HiddenStats, unknown.IsAd}, "likes are hidden only if the answer says so")
+	require.Equal(t, []*bool{nil, new(false)}, []*bool{unknown.HiddenStats, unknown.IsAd}, "likes must be hidden only if the answer says so")
 
 	facebook := source.Target{Platform: link.Facebook, Kind: source.KindVideo, ExternalID: "845589071817523", Link: "https://www.facebook.com/reel/845589071817523"}
 	f := factsIn(t, "scrapecreators", "scrapecreators_facebook", facebook)

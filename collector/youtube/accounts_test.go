@@ -212,7 +212,7 @@ func TestSource_classifiesErrorsOfAccounts(t *testing.T) {
 			results, err = s.Fetch(t.Context(), two, source.NewCallBudget(s.Plan(two)[0]))
 			require.NoError(t, err)
 			for _, r := range results {
-				require.Equal(t, source.Temporary, r.Class, "the error does not say which account it concerns")
+				require.Equal(t, source.Temporary, r.Class, "the class must be temporary, because the error does not say which account it concerns")
 			}
 		})
 	}

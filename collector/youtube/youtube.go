@@ -84,7 +84,7 @@ func New(o Options) (*Source, error) {
 		return nil, errors.New("youtube: the API key is missing")
 	}
 	if o.Client == nil || o.Now == nil {
-		return nil, errors.New("youtube: Client and Now are required")
+		return nil, errors.New("youtube: the options Client and Now are required")
 	}
 	api, err := o.Client.Endpoint(o.BaseURL, DefaultBaseURL)
 	if err != nil {

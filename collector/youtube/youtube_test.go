@@ -371,7 +371,7 @@ func TestSource_callsVideosListIfBatchGetStatsIsDisabled(t *testing.T) {
 
 			later := sourcetest.Now.Add(6 * time.Hour)
 			now.Store(&later)
-			require.Len(t, s.Plan(batch), 2, "batchGetStats is tried again after the pause")
+			require.Len(t, s.Plan(batch), 2, "batchGetStats must be called again after the pause")
 		})
 	}
 	t.Run("does not replace batchGetStats if the key is refused", func(t *testing.T) {
@@ -484,7 +484,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	_, err := youtube.New(youtube.Options{})
 	require.EqualError(t, err, "youtube: the API key is missing")
 	_, err = youtube.New(youtube.Options{APIKey: "k"})
-	require.EqualError(t, err, "youtube: Client and Now are required")
+	require.EqualError(t, err, "youtube: the options Client and Now are required")
 	client := fetch.New(fetch.Options{})
 	for _, base := range []string{"youtube.googleapis.com", "ftp://x/", "https://", "https://x/?a=b", "https://x/#a", "://"} {
 		_, err := youtube.New(youtube.Options{APIKey: "k", BaseURL: base, Client: client, Now: time.Now})
