@@ -184,7 +184,7 @@ func TestSource_returnsFailureIfConfiguredAccountIsNotReadable(t *testing.T) {
 		_, err := w.Fetch(t.Context(), []source.Target{target}, source.NewCallBudget(w.Plan(nil)[0]))
 		var f *source.Failure
 		require.ErrorAs(t, err, &f)
-		require.Equal(t, source.AuthFailed, f.Class, "the failure must concern the source, because its own account is not readable")
+		require.Equal(t, source.AuthFailed, f.Class, "the failure must concern the source, because the configured account is not readable")
 	}
 }
 

@@ -17,7 +17,7 @@ func invalid(parameter, kind string) string {
 	return `{"detail":[{"loc":["query","` + parameter + `"],"msg":"no","type":"` + kind + `"}]}`
 }
 
-func TestVendors_returnUnsupportedForBadLinkAndBadRequestForBadParameter(t *testing.T) {
+func TestVendors_returnUnsupportedForInvalidLinksAndBadRequestForInvalidParameters(t *testing.T) {
 	t.Parallel()
 	mira := account(t, "https://www.tiktok.com/@mira.cooks", 0)
 	link, code := tiktok(pancakes, "mira.cooks"), instagram(reel)
