@@ -22,8 +22,7 @@ import (
 type accountScenario struct {
 	name   string
 	tamper tamperFunc
-	// The field known is the expected outcome of a fetch of the account called known, and the field unfetched that of a fetch of the account
-	// called unfetched.
+	// The fields known and unfetched are the expected outcomes of fetches of the accounts with these names.
 	known, unfetched outcome
 	listsOnly        bool // if true, only the answers with an account's list of videos are changed, and the scenario runs only with sources that request this list by separate calls
 	onlyIf           func(testedSource) bool

@@ -19,8 +19,8 @@ type scenario struct {
 	// want has the expected outcomes for all sources that are not in wantBySource.
 	want         outcomes
 	wantBySource map[string]outcomes
-	// alsoCorrect has further outcomes that are also correct, by name of the source. The source "youtube" has two ways to request videos that
-	// were fetched before: together with new videos, by the method that returns titles, or by the method that returns only counts.
+	// alsoCorrect has further outcomes that are also correct, by name of the source. The source "youtube" can request a video that was fetched
+	// before in two ways: with the method that returns titles, together with new videos, or with the method that returns only counts.
 	alsoCorrect map[string]outcomes
 	// missing are the names of the counts that the changed answer does not contain. Their stored values stay unchanged.
 	missing []string

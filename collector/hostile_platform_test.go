@@ -81,7 +81,7 @@ type response struct {
 	status int
 	header http.Header
 	body   []byte
-	// write is called to send the answer if it is not nil. The fields status, header and body are then ignored.
+	// If the function write is not nil, it is called to send the answer, and the fields status, header and body are ignored.
 	write func(http.ResponseWriter, *http.Request)
 }
 

@@ -214,7 +214,7 @@ func (c *videoSet) resetCallCount() int {
 	for _, name := range []string{"youtube", "tiktok_display", "tiktok_research", "vendor"} {
 		sum += calls[name].Calls
 	}
-	if sum == 0 { // no calls under the name of the source: the sandbox counts calls of the Graph API under the name of the platform
+	if sum == 0 { // there are no calls under the name of the source, because the sandbox counts calls of the Graph API under the name of the platform
 		sum = calls[string(c.testedSource.platform)].Calls
 	}
 	c.sendControl(http.MethodDelete, "/_control/calls", nil)

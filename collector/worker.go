@@ -125,9 +125,9 @@ func (w *worker) claimAndFetch(ctx context.Context, poll bool) (busy bool, err e
 	return true, w.fetch(ctx, claim, due, searches{})
 }
 
-// claim leases the targets of one call to this collector, and counts the worker as busy until workerGroup.release is called. If no target is
-// due, the returned claim is empty, and if the parameter poll is true, claim waits for the poll interval before it returns. If a target is
-// due, claim starts a span, and the returned context contains this span.
+// claim leases the targets of one call to this collector, and counts the worker as busy until workerGroup.releaseWorker is called. If no
+// target is due, the returned claim is empty, and if the parameter poll is true, claim waits for the poll interval before it returns. If a
+// target is due, claim starts a span, and the returned context contains this span.
 func (w *worker) claim(ctx context.Context, poll bool) (withSpan context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
@@ -183,8 +183,8 @@ func (g *workerGroup) countBusy(c queue.Claim, delta int32) {
 	}
 }
 
-// releaseWorker counts the worker that has processed the claim c as free again. It also wakes the worker that waits for the next poll, so that
-// this worker looks for due targets immediately.
+// releaseWorker counts the worker of the claim c as free again. It also wakes the worker that waits for the next poll, so that this worker
+// looks for due targets immediately.
 func (g *workerGroup) releaseWorker(c queue.Claim) {
 	g.countBusy(c, -1)
 	select {

@@ -88,7 +88,7 @@ func (q *Quota) reservePlan(ctx context.Context, s source.Source, plan []source.
 
 // takeUnits reserves the units of a call in the current window of the budget b. If b has too few units left, the result pause says when to
 // try again. If b has no unit left, takeUnits also pauses b. A call that needs more units than the limit of the window gets the units that
-// are left, if they are at least half of the limit. Otherwise such a call could never be made.
+// are left, if they are at least half of the limit. Without this exception, such a call could never be made.
 func (q *Quota) takeUnits(ctx context.Context, key string, b source.Budget, call source.Call) (r reserved, pause *source.Failure, err error) {
 	now := q.now()
 	window, ends := b.Window(now)

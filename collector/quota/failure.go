@@ -30,8 +30,8 @@ const (
 	// otherRefusals is how many consecutive calls, for at least two targets, must fail with a class other than AuthFailed before a source is
 	// paused.
 	otherRefusals = 3
-	// longestRefusalPause is the longest pause of a source after answers of the class AuthFailed of which the targets may be the cause, and not
-	// the credential.
+	// longestRefusalPause is the longest pause of a source after several targets were refused with the class AuthFailed. The cause may be the
+	// targets and not the credential.
 	longestRefusalPause = 5 * time.Minute
 )
 

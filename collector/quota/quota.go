@@ -82,7 +82,7 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []source.Target
 		return nil, err
 	}
 	if pause != nil {
-		return []Reply{reply.withResult(pausedResult(s, *pause))}, nil //nolint:nilerr // err is nil: reserve has returned a pause
+		return []Reply{reply.withResult(pausedResult(s, *pause))}, nil //nolint:nilerr // err is nil: reserveUnits has returned a pause
 	}
 	results, err := q.fetchReserved(ctx, s, batch, taken)
 	failure := (*source.Failure)(nil)

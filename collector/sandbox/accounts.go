@@ -182,7 +182,7 @@ func (w *World) setAuthor(p link.Platform, id string, owner identity) {
 	}
 }
 
-// author returns the author of the video with the given id: the account that was set with the method claim or, if no account was set, the
+// author returns the author of the video with the given id: the account that was set with the method setAuthor or, if no account was set, the
 // account whose number is derived from the id (derived.account).
 func (w *World) author(p link.Platform, id string, derived origin) identity {
 	w.mu.RLock()

@@ -98,8 +98,9 @@ func (w *World) originOf(p link.Platform, id string, at time.Time) origin {
 	return byHash
 }
 
-// uploadID returns the id of the video that an account uploaded at the Unix time uploaded, in seconds. The parameter index is the position
-// of the video among the account's uploads, oldest first, counted from 0. The method origin computes the account and the time from the id.
+// uploadID returns the id of the video that an account uploaded at the time in the parameter uploaded, a Unix time in seconds. The parameter
+// index is the position of the video among the account's uploads, oldest first, counted from 0. The method originOf computes the account and
+// the time from the id.
 func (w *World) uploadID(p link.Platform, account uint32, index, uploaded int64) string {
 	switch p {
 	case link.TikTok:

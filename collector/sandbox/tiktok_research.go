@@ -94,7 +94,8 @@ func (s *Sandbox) candidateIDs(q researchQuery, at time.Time) []string {
 	return slices.Compact(ids)
 }
 
-// matches returns true if a video satisfies every condition of the query and was uploaded from the start date to the end date of the query.
+// matches returns true if a video satisfies every condition of the query and was uploaded between the start date and the end date of the
+// query.
 func (q *researchQuery) matches(t VideoTruth) bool {
 	for _, c := range q.Query.And {
 		value := t.ID

@@ -192,9 +192,9 @@ func (w *World) Video(p link.Platform, id string, at time.Time) (VideoTruth, boo
 }
 
 // HistoryTruth returns the counts of a video at the end of each UTC day. The parameter first is a time on the first of these days, and last
-// is a time on the last day. The last point has the counts at the time last. A day without a point is before the upload, or the video was
-// private or deleted at its end. If the id does not contain the upload time, HistoryTruth uses the upload time that Video returns for the
-// time last. HistoryTruth returns nil if the id is not valid.
+// is a time on the last day. The last point has the counts at the time last. A day has no point if it is before the upload, or if the video
+// was private or deleted at the end of the day. If the id does not contain the upload time, HistoryTruth uses the upload time that Video
+// returns for the time last. HistoryTruth returns nil if the id is not valid.
 func (w *World) HistoryTruth(p link.Platform, id string, first, last time.Time) []Point {
 	v, ok := w.fixedVideoData(p, id, last)
 	if !ok {

@@ -69,7 +69,7 @@ var systemParams = []string{
 // maxYouTubeIDs is the largest number of ids in a call.
 const maxYouTubeIDs = 50
 
-// youtubeRequest is a request to YouTube's API that has passed the checks of youtubeMethod.check.
+// youtubeRequest is a request to YouTube's API that has passed the checks of youtubeMethod.checkRequest.
 type youtubeRequest struct {
 	parts  []string
 	ids    []string // the requested ids in the order of the request, without repeated ids

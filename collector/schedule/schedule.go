@@ -89,9 +89,9 @@ func (p Plan) Next(t queue.Target, pace queue.Pace, now time.Time) time.Time {
 	return next
 }
 
-// Due returns due = true if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due
-// can be false; next is then the new time of the fetch. A target is always due in three cases: an organisation waits for the fetch, the
-// last fetch failed, or the last counts were suspicious.
+// Due returns due = true if a claimed target must be fetched now. If the throttle has become stronger since the fetch was scheduled, due can
+// be false. The result next is then the new time of the fetch. A target is always due in three cases: an organisation waits for the fetch,
+// the last fetch failed, or the last counts were suspicious.
 func (p Plan) Due(t queue.Target, now time.Time) (next time.Time, due bool) {
 	if p.Throttle == 0 || t.Lane == queue.LaneInteractive || t.Attempts > 0 || t.Suspect != nil || t.FetchedAt == nil || t.RequestedAt > *t.FetchedAt {
 		return now, true

@@ -27,7 +27,7 @@ func drawTarget(t *rapid.T) queue.Target {
 }
 
 // fetchTimes returns the times at which fetches of a target are scheduled in the given number of days after someDay. It assumes that each
-// fetch happens at a random time after its scheduled time, by at most the parameter delay.
+// fetch is late by a random time of at most the parameter delay.
 func fetchTimes(t *rapid.T, s Plan, target queue.Target, pace queue.Pace, days int, delay time.Duration) []time.Time {
 	at, end := someDay, someDay.AddDate(0, 0, days)
 	times := []time.Time{}

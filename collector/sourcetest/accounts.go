@@ -270,8 +270,8 @@ func (h AccountHarness) routeRequests(server func(list bool) http.HandlerFunc) h
 	}
 }
 
-// fetch calls Fetch of a new source. The function server returns the handler for each request. fetch checks the result with Harness.check,
-// and requires that Fetch reports one spent unit for each request.
+// fetch calls Fetch of a new source. The function server returns the handler for each request. fetch checks the result with
+// Harness.checkOutcome, and requires that Fetch reports one spent unit for each request.
 func (h AccountHarness) fetch(t *testing.T, server func(list bool) http.HandlerFunc) outcome {
 	t.Helper()
 	var calls atomic.Int64

@@ -196,7 +196,7 @@ type outcome struct {
 	spent   []source.Call // units that Fetch spent, one entry for each budget
 }
 
-// fetch calls Fetch of a new source and checks the result with check. The handler main answers the requests for the targets.
+// fetch calls Fetch of a new source and checks the result with checkOutcome. The handler main answers the requests for the targets.
 func (h Harness) fetch(t *testing.T, main http.HandlerFunc, o fetch.Options) outcome {
 	t.Helper()
 	server := httptest.NewServer(h.routeRequests(main))
@@ -217,7 +217,7 @@ func (h Harness) routeRequests(main http.Handler) http.Handler {
 	})
 }
 
-// fetchFrom calls Fetch of a new source that sends its requests to the server at base. It checks the result with check.
+// fetchFrom calls Fetch of a new source that sends its requests to the server at base. It checks the result with checkOutcome.
 func (h Harness) fetchFrom(t *testing.T, base string, o fetch.Options) outcome {
 	t.Helper()
 	var logs bytes.Buffer

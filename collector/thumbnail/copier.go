@@ -11,14 +11,14 @@ import (
 // batchSize is the maximum number of pictures that CopyDue claims in one step.
 const batchSize = 10
 
-// Copier copies the pictures of videos into the store. If Fetcher is nil, Request does nothing, and CopyDue must not be called.
+// Copier copies the pictures of videos into the store. If Fetcher is nil, SaveAddresses does nothing, and CopyDue must not be called.
 type Copier struct {
 	Fetcher *Fetcher
 	Store   *store.Store
 	Logger  *slog.Logger
 }
 
-// SaveAddresses saves the addresses of the pictures of the fetched videos in outcomes. CopyDue copies these pictures later.
+// SaveAddresses stores the addresses of the pictures of the videos in the parameter outcomes. CopyDue copies these pictures later.
 func (c Copier) SaveAddresses(ctx context.Context, outcomes []ingest.Outcome) error {
 	if c.Fetcher == nil {
 		return nil

@@ -26,8 +26,8 @@ func wantedPages(t source.Target) int64 {
 	return int64(max(1, (t.Depth+displayBatch-1)/displayBatch))
 }
 
-// maxPages returns the maximum number of pages to request for the videos of the account t. It is larger than pages(t), because a page can
-// be short or empty although more pages follow.
+// maxPages returns the maximum number of pages to request for the videos of the account t. It is larger than wantedPages(t), because a page
+// can be short or empty although more pages follow.
 func maxPages(t source.Target) int64 { return wantedPages(t) + wantedPages(t)/10 + 2 }
 
 // fetchAccount requests the profile of the logged-in account. If the profile has the handle or the id of the target t, fetchAccount also

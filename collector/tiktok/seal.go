@@ -19,8 +19,8 @@ type seal struct {
 	context []byte
 }
 
-// newSeal returns a seal whose encryption key is derived from the client secret. The credentials are bound to source and account: they can
-// be decrypted only with the same two values.
+// newSeal returns a seal whose encryption key is derived from the client secret. Encrypted credentials can be decrypted only with the same
+// source and account.
 func newSeal(secret, source, account string) (seal, error) {
 	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "reeltally source token", 32)
 	if err != nil {

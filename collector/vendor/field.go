@@ -18,8 +18,8 @@ import (
 // Field describes where a JSON object of a video or account has one value, such as the views. The first alternative with a value is used. In
 // JSON, a field is a path, an Alternative, or a list of paths and Alternatives.
 //
-// For a boolean, all alternatives are used. The boolean is true if an alternative is true, false if alternatives are only false or without a
-// value, and unknown if no alternative has a value.
+// For a boolean, all alternatives are used. The boolean is true if at least one alternative is true. Otherwise it is false if at least one
+// alternative is false. If no alternative has a value, the boolean is unknown.
 type Field []Alternative
 
 // Alternative describes one place where a JSON object of a video or account can have a value.

@@ -151,7 +151,7 @@ func (s *Source) callFor(t source.Target) int {
 	return slices.IndexFunc(s.config.Calls, func(c Call) bool { return c.canRequest(t) })
 }
 
-// current returns the current batch size: the reduced size while the reduction lasts, and full otherwise.
+// current returns the current batch size: the reduced size while the reduction lasts, and the parameter full otherwise.
 func (b *batchSize) current(full int, now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -193,9 +193,9 @@ func incomparableIDs(t source.Target, f *source.AccountFacts) bool {
 	return !common && (t.AccountID != "" || t.SourceID != "") && (f.ID != nil || f.SourceID != nil)
 }
 
-// IsOlder returns true if the counts in r are probably older than the stored counts. Only sources with Result.Lags give old counts. A
-// result of such a source counts as older if it has fewer views than stored. If the stored counts were fetched more than longestLag ago,
-// IsOlder returns false: no source is that late, so the number of views must really have fallen.
+// IsOlder returns true if the counts in r are probably older than the stored counts. Only sources with Result.Lags give old counts. A result
+// of such a source counts as older if it has fewer views than stored. If the stored counts were fetched more than longestLag ago, IsOlder
+// returns false: no source's numbers are that old, so the number of views must really have fallen.
 func IsOlder(t source.Target, r source.Result, now time.Time) bool {
 	f := r.Facts
 	return r.Lags && f != nil && t.Views != nil && f.Views != nil && *f.Views < *t.Views && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < longestLag

@@ -255,9 +255,9 @@ func (s *Source) Fetch(ctx context.Context, batch []source.Target, budget *sourc
 	return results, nil
 }
 
-// callMethod calls a method of the API. The parameter bucket is the name of the budget from which the unit of the call is taken. If the answer is
-// an error that concerns only the requested channel or its list of uploads, call returns a *targetError. For any other error, and if the
-// answer is not JSON, call returns a *source.Failure.
+// callMethod calls a method of the API. The parameter bucket is the name of the budget from which the unit of the call is taken. If the
+// answer is an error that concerns only the requested channel or its list of uploads, callMethod returns a *targetError. For any other error,
+// and if the answer is not JSON, it returns a *source.Failure.
 func (s *Source) callMethod(ctx context.Context, budget *source.CallBudget, bucket, method, query string) (*fetch.Response, error) {
 	res, err := s.api.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),
