@@ -44,7 +44,7 @@ const (
 func recordedRefusals() map[string][]recordedRefusal {
 	youtube := []recordedRefusal{
 		{"forbidden", 403, youtubeError + `forbidden"}]}}`, undecided},
-		{"a filter is refused", 400, youtubeError + `invalidFilters"}]}}`, undecided},
+		{"an invalid filter parameter", 400, youtubeError + `invalidFilters"}]}}`, undecided},
 		{"the key is refused", 400, youtubeError + `badRequest"}],"details":[{"reason":"API_KEY_INVALID"}]}}`, ofSource},
 		{"the key is restricted to other IP addresses or websites", 403, youtubeError + `ipRefererBlocked"}]}}`, ofSource},
 		{"the API is not enabled", 403, youtubeError + `accessNotConfigured"}]}}`, ofSource},
@@ -307,7 +307,7 @@ func TestRecordedRefusals_doNotDelayTheFetchesOfOtherVideos(t *testing.T) {
 					c.endTest()
 					h.restartCollector(10 * time.Second)
 				}
-				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "few calls must be enough to find the refused videos by dividing the batches: %v", calls)
+				require.LessOrEqual(t, calls[true]-calls[false], bad*14, "dividing the batches must need only a few calls to find the refused videos: %v", calls)
 			})
 		}
 	}

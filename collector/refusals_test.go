@@ -206,7 +206,7 @@ func TestRefusals_ofOneTargetDoNotPauseTheSource(t *testing.T) {
 					require.Equal(t, s.otherIDs(bad), s.fetchedVideos(), "all other videos must be fetched without delay")
 					require.Empty(t, s.pauseClass())
 					require.Equal(t, 1, s.failedAttempts(bad), "the target must be retried later")
-					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "few calls must be enough to find the refused target by dividing the batch")
+					require.LessOrEqual(t, s.callCount(), map[int]int{1: 21, 50: 3 + 2*6}[batch], "dividing the batch must need only a few calls to find the refused target")
 				})
 			})
 		}
@@ -234,7 +234,7 @@ func TestPanicInASource_affectsOnlyTheTargetThatCausesIt(t *testing.T) {
 				require.Empty(t, s.pauseClass())
 				require.Equal(t, 1, s.failedAttempts(bad), "the target must be retried later")
 				require.Positive(t, panics.Load(), "each panic must be counted")
-				require.LessOrEqual(t, panics.Load(), int64(7), "few calls must be enough to find the target that causes the panic by dividing the batch")
+				require.LessOrEqual(t, panics.Load(), int64(7), "dividing the batch must need only a few calls to find the target that causes the panic")
 				for _, part := range []string{"panic recovered", "unexpected answer", "source=scripted", bad, "refusals_test.go"} {
 					require.Contains(t, s.logs.String(), part)
 				}

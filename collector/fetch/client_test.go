@@ -58,7 +58,7 @@ func TestClient_sendsRequestAndReturnsAnswer(t *testing.T) {
 			Header: http.Header{"x-api-key": {"K"}},
 		})
 		require.NoError(t, err)
-		require.Equal(t, http.StatusTeapot, res.Status, "an error status is a response, not an error")
+		require.Equal(t, http.StatusTeapot, res.Status, "returns a response with an error status without an error")
 		require.Equal(t, `{}`, string(res.Body))
 		require.True(t, res.Sandbox)
 

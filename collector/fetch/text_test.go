@@ -28,7 +28,7 @@ func TestRedact_replacesCredentials(t *testing.T) {
 	require.Equal(t, 301, utf8.RuneCountInString(fetch.Redact(strings.Repeat("ä", 1000))))
 }
 
-func TestText_removesInvalidCharacters(t *testing.T) {
+func TestCleanText_removesInvalidCharacters(t *testing.T) {
 	t.Parallel()
 	p := func(s string) *string { return &s }
 	require.Nil(t, fetch.CleanText(nil))
@@ -39,7 +39,7 @@ func TestText_removesInvalidCharacters(t *testing.T) {
 	require.Equal(t, "Song", *fetch.CleanName(p("Song")))
 }
 
-func TestHandle_returnsLowerCaseHandleWithoutAtSign(t *testing.T) {
+func TestParseHandle_returnsLowerCaseHandleWithoutAtSign(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"@MrBeast": "mrbeast", "a.b_c-d·e": "a.b_c-d·e", "@ÉCLAIR": "éclair", " @x ": "x", "name~100012345": "name~100012345",
@@ -56,7 +56,7 @@ func TestHandle_returnsLowerCaseHandleWithoutAtSign(t *testing.T) {
 	require.Nil(t, fetch.ParseHandle(nil))
 }
 
-func TestLink_acceptsWebLinksOnly(t *testing.T) {
+func TestParseLink_acceptsWebLinksOnly(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"https://www.tiktok.com/music/x-123", "http://a.example/?q=1"} {
 		got := fetch.ParseLink(&text)
@@ -72,7 +72,7 @@ func TestLink_acceptsWebLinksOnly(t *testing.T) {
 	require.Nil(t, fetch.ParseLink(nil))
 }
 
-func TestLength_returnsNilForImpossibleLength(t *testing.T) {
+func TestCheckLength_returnsNilForImpossibleLength(t *testing.T) {
 	t.Parallel()
 	for _, seconds := range []float64{0, 58.5, 86400} {
 		require.InDelta(t, seconds, *fetch.CheckLength(seconds), 0)
@@ -82,7 +82,7 @@ func TestLength_returnsNilForImpossibleLength(t *testing.T) {
 	}
 }
 
-func TestUploadTime_returnsNilForImpossibleTime(t *testing.T) {
+func TestCheckUploadTime_returnsNilForImpossibleTime(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 	at := time.Date(2026, 11, 20, 23, 0, 0, 0, time.FixedZone("", -8*3600))

@@ -44,7 +44,7 @@ const (
 	// tiktokSince and instagramSince are the earliest upload times that an id can contain, as Unix times in seconds. An id with an earlier
 	// time is treated as an id without a time.
 	tiktokSince    = 1388534400 // 1 January 2014, before TikTok existed
-	instagramSince = 1314220021 // 24 August 2011, the time instagramEpoch
+	instagramSince = 1314220021 // 24 August 2011, which is instagramEpoch
 )
 
 // origin has the number of the author's account and the upload time, as they are derived from a video id.
