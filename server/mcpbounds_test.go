@@ -71,7 +71,7 @@ func TestMCP_refusesABatchOfMessagesWithoutRunningThem(t *testing.T) { //nolint:
 func TestMCP_refusesALargeMessageWithLittleMemory(t *testing.T) { //nolint:paralleltest // the test measures the allocations of the whole process
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	// fillMessage repeats the text piece. The result is nearly as long as the longest message that the server accepts.
+	// fillMessage repeats the text in the parameter piece. The result is nearly as long as the longest message that the server accepts.
 	fillMessage := func(piece string) string {
 		return strings.TrimSuffix(strings.Repeat(piece, (2<<20-300)/len(piece)), ",")
 	}
