@@ -331,7 +331,7 @@ func TestWeeklyReportPrompt_namesTheDaysOfTheWeek(t *testing.T) {
 	require.ErrorContains(t, err, "collection has more than 100 characters")
 }
 
-func TestToolResult_ofEmptyResponseIsDescriptionOfStatusCode(t *testing.T) {
+func TestToolResult_describesTheStatusCodeIfTheResponseIsEmpty(t *testing.T) {
 	t.Parallel()
 	session := connect(t, listPaths, func(*http.Request) mcp.Response { return mcp.Response{Status: 202} })
 	result := call(t, session, "list_things", `{}`)
