@@ -1,6 +1,6 @@
 -- +goose Up
 
--- Reference tables: small and rarely written. A sharded database would copy them to every node.
+-- Reference tables are small and rarely written. A sharded database would copy them to every node.
 CREATE TABLE organisations (
   id           uuid   NOT NULL PRIMARY KEY,
   name         text   NOT NULL,
@@ -26,7 +26,8 @@ CREATE TABLE settings (
   value bytea NOT NULL
 );
 
--- Distributed tables: a sharded database would shard them by organisation_id, so organisation_id is the first column of every key.
+-- Distributed tables have the data of organisations. A sharded database would shard them by organisation_id, so organisation_id is the first
+-- column of every key.
 CREATE TABLE accounts (
   organisation_id uuid    NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   id              uuid    NOT NULL,
@@ -277,8 +278,8 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_created ON idempotency_keys (organisation_id, created_at);
 
--- Coordinator tables: the fetch queue. A sharded database would keep them on one node. A row of fetch_targets is a video or account to fetch, which
--- all organisations that track it share.
+-- Coordinator tables contain the fetch queue. A sharded database would keep them on one node. A row of fetch_targets is a video or account to
+-- fetch. All organisations that track the video or account share the row.
 CREATE TABLE fetch_targets (
   bucket       smallint NOT NULL,
   source       text     NOT NULL,

@@ -1,9 +1,10 @@
 -- +goose Up
--- handle is the account handle in the subscriber's link, which no source has confirmed. handle_at is when the link was tracked or the handle was last tried.
--- After this migration, the handle in a video's target is always a handle that a source has confirmed.
+
+-- The column handle is the account handle in the subscriber's link. No source has confirmed it. The column handle_at is when the link was tracked,
+-- or when the handle was last tried. After this migration, the handle in a video's target is always a handle that a source has confirmed.
 ALTER TABLE fetch_subscriptions ADD COLUMN handle text NOT NULL DEFAULT '';
 ALTER TABLE fetch_subscriptions ADD COLUMN handle_at bigint NOT NULL DEFAULT 0;
--- preview is the number of an account's videos that are fetched while the organisation has no subscription. 0 means the default.
+-- The column preview is the number of an account's videos that are fetched while the organisation has no paid subscription. 0 means the default.
 ALTER TABLE fetch_subscriptions ADD COLUMN preview integer NOT NULL DEFAULT 0;
 UPDATE fetch_subscriptions SET handle = COALESCE((SELECT t.handle FROM fetch_targets t
  WHERE t.bucket = fetch_subscriptions.bucket AND t.source = fetch_subscriptions.source

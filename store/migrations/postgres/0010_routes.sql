@@ -1,6 +1,7 @@
 -- +goose Up
--- route is the next source that is called for a target. answers are the answers of the sources that were called before, as JSON that the
--- collector writes. asked_by is the organisation that requested the target and waits for it in the interactive lane.
+
+-- The column route is the source that is called next for a target. The column answers has the answers of the sources that were called before, as
+-- JSON that the collector writes. The column asked_by is the organisation that requested the target and waits for it in the interactive lane.
 ALTER TABLE fetch_targets ADD COLUMN route text NOT NULL DEFAULT '';
 ALTER TABLE fetch_targets ADD COLUMN answers text;
 ALTER TABLE fetch_targets ADD COLUMN asked_by uuid;
@@ -8,7 +9,7 @@ DROP INDEX fetch_targets_due;
 CREATE INDEX fetch_targets_due ON fetch_targets (bucket, route, lane, next_at, kind);
 CREATE INDEX fetch_targets_waiting ON fetch_targets (bucket, route, turn, next_at) WHERE lane = 0;
 
--- fetch_routes has the first source to call for the targets of each platform and kind. Collectors write it when they start.
+-- The table fetch_routes has the first source to call for the targets of each platform and kind. Collectors write it when they start.
 CREATE TABLE fetch_routes (
   source text NOT NULL,
   kind   text NOT NULL,
@@ -16,7 +17,7 @@ CREATE TABLE fetch_routes (
   PRIMARY KEY (source, kind)
 );
 
--- Each source has its own queue, so the last turn of an organisation is stored for each source.
+-- Each source has its own queue. So the highest value of the column turn that an organisation's targets have had is stored for each source.
 DROP TABLE org_turns;
 CREATE TABLE org_turns (
   route           text   NOT NULL,

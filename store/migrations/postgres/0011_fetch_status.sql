@@ -1,6 +1,7 @@
 -- +goose Up
--- fetch_status says whether a video or account can be fetched: see FetchStatus in package queue. It is '' for an account that is stored only because
--- videos are linked to it. fetch_reason explains the status; '' means that the status explains itself.
+
+-- The column fetch_status says whether a video or account can be fetched: see FetchStatus in package queue. It is '' for an account that is stored
+-- only because videos are linked to it. The column fetch_reason explains the status. It is '' if the status needs no explanation.
 ALTER TABLE videos ADD COLUMN fetch_status text NOT NULL DEFAULT 'pending';
 ALTER TABLE videos ADD COLUMN fetch_reason text NOT NULL DEFAULT '';
 ALTER TABLE videos ADD COLUMN last_attempt_at bigint;
@@ -10,7 +11,8 @@ ALTER TABLE accounts ADD COLUMN fetch_reason text NOT NULL DEFAULT '';
 ALTER TABLE accounts ADD COLUMN last_attempt_at bigint;
 ALTER TABLE accounts ADD COLUMN next_fetch_at bigint;
 
--- status is the fetch status of a target, for operators. Before this migration, targets do not say whether a refused video is private or restricted.
+-- The column status is the fetch status of a target, for operators. Before this migration, a target does not say whether a refused video is
+-- private or restricted.
 ALTER TABLE fetch_targets ADD COLUMN status text NOT NULL DEFAULT 'pending';
 UPDATE fetch_targets SET status = CASE
   WHEN state = 'gone' THEN 'gone'
@@ -42,7 +44,7 @@ UPDATE accounts SET next_fetch_at = t.next_at, fetch_status = CASE
 CREATE INDEX videos_fetch ON videos (organisation_id, fetch_status, next_fetch_at);
 CREATE INDEX accounts_fetch ON accounts (organisation_id, fetch_status, next_fetch_at);
 
--- serves are the groups of targets that the collector's sources can fetch: see Form in package queue.
+-- The column serves has the groups of targets that the collector's sources can fetch: see Form in package queue.
 ALTER TABLE collectors ADD COLUMN serves text NOT NULL DEFAULT '';
 
 -- +goose Down

@@ -1,11 +1,13 @@
 -- +goose Up
--- added_at is when the hashtag was added to the collection. For older rows, it is when the collection was created.
+
+-- The column added_at is when the hashtag was added to the collection. In rows that are older than this migration, it is when the collection was
+-- created.
 ALTER TABLE collection_hashtags ADD COLUMN added_at bigint NOT NULL DEFAULT 0;
 UPDATE collection_hashtags SET added_at = (SELECT c.created_at FROM collections c
   WHERE c.organisation_id = collection_hashtags.organisation_id AND c.id = collection_hashtags.collection_id);
 
--- One row for each frozen report. content is the compressed document, and checksum the SHA-256 of the document. A report stays when its
--- collection is deleted, so collection_id is not a foreign key.
+-- One row for each report, whose numbers never change. The column content is the compressed document, and checksum is the SHA-256 of the document.
+-- If a collection is deleted, its reports stay. So collection_id is not a foreign key.
 CREATE TABLE reports (
   organisation_id  uuid    NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   id               uuid    NOT NULL,

@@ -1,11 +1,11 @@
 -- +goose Up
 
--- pace says how fast the counts of a target change. turn is the position of a target in the interactive lane, the queue of targets for whose fetch a
--- user waits.
+-- The column pace says how fast the counts of a target change. The column turn is the target's place in the order of the interactive lane: targets
+-- for whose fetch a user waits. The target with the lowest turn is fetched first.
 ALTER TABLE fetch_targets ADD COLUMN pace integer NOT NULL DEFAULT 0;
 ALTER TABLE fetch_targets ADD COLUMN turn integer NOT NULL DEFAULT 0;
 
--- The highest value of turn that an organisation's targets have had in the interactive lane, for each platform and kind.
+-- The highest value of the column turn that an organisation's targets have had in the interactive lane, for each platform and kind.
 CREATE TABLE org_turns (
   source          text    NOT NULL,
   kind            text    NOT NULL,
@@ -21,7 +21,7 @@ CREATE TABLE jobs (
   token   text
 );
 
--- fetched_at and source are the time and the source of the last fetch of the account on the day of the row.
+-- In a row of account_days, fetched_at and source are the time and the source of the account's last fetch on that day.
 ALTER TABLE account_days ADD COLUMN fetched_at integer;
 ALTER TABLE account_days ADD COLUMN source text;
 

@@ -1,4 +1,5 @@
 -- +goose Up
+
 -- Refresh tokens of sources. The platform replaces a refresh token at each use. The source encrypts its token.
 CREATE TABLE source_tokens (
   source     text    NOT NULL,

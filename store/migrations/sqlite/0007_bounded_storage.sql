@@ -1,9 +1,11 @@
 -- +goose Up
--- bytes is the size of the row, which counts toward the organisation's limit. encoding is the encoding of body: '' is plain, 'zstd' is compressed.
+
+-- The column bytes is the size of the row, which counts toward the organisation's limit. The column encoding is the encoding of the column body:
+-- '' means plain, 'zstd' means compressed.
 ALTER TABLE idempotency_keys ADD COLUMN bytes integer NOT NULL DEFAULT 0;
 ALTER TABLE idempotency_keys ADD COLUMN encoding text NOT NULL DEFAULT '';
 UPDATE idempotency_keys SET bytes = 400 + 2 * length(key) + COALESCE(length(body), 0);
--- The index contains the column bytes, so that a sum of bytes does not read the bodies.
+-- The index contains the column bytes. So the database can add up this column without reading the bodies.
 DROP INDEX idempotency_keys_created;
 CREATE INDEX idempotency_keys_created ON idempotency_keys (organisation_id, created_at, bytes);
 
@@ -14,13 +16,15 @@ CREATE TABLE idempotency_usage (
 );
 INSERT INTO idempotency_usage (organisation_id, bytes) SELECT organisation_id, SUM(bytes) FROM idempotency_keys GROUP BY organisation_id;
 
--- updated_at is when the count of a quota window last changed. The name of a window does not contain its age, so updated_at is needed to find old windows.
+-- The column updated_at is when the count of a quota window last changed. The name of a window does not show how old the window is, so updated_at
+-- is needed to find old windows.
 ALTER TABLE quota_windows ADD COLUMN updated_at integer NOT NULL DEFAULT 0;
 UPDATE quota_windows SET updated_at = CAST(strftime('%s', 'now') AS integer) * 1000000;
 
 CREATE INDEX short_links_resolved ON short_links (resolved_at);
 
--- clock_state has the time of the clock by which rows are deleted, as last written by a collector, and since when the clock has run without a jump.
+-- The table clock_state has the time of the clock by which rows are deleted, as a collector last wrote it. It also has the time since which this
+-- clock has run without a jump.
 CREATE TABLE clock_state (
   name         text    NOT NULL PRIMARY KEY,
   steady_since integer NOT NULL,

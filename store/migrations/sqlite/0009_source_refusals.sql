@@ -1,6 +1,7 @@
 -- +goose Up
--- source_refusals counts the refusals of a source or budget since its last successful answer, by class. The source is paused only if more
--- than one target was refused, so that one faulty target does not stop the fetches of other targets.
+
+-- The table source_refusals counts how often a source or budget refused calls since its last successful answer, by class of error. The source is
+-- paused only if more than one target was refused. So one faulty target does not stop the fetches of other targets.
 CREATE TABLE source_refusals (
   source  text    NOT NULL,
   class   text    NOT NULL,

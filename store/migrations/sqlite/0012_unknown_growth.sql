@@ -1,4 +1,5 @@
 -- +goose Up
+
 -- From this migration on, outlier_multiplier and the columns increase_… are NULL if their values are not known. Before, they were 0. views_gained_7d
 -- is latest_views minus the views of seven days before the last fetch. SQLite cannot make a column nullable, so on both engines new columns replace
 -- the old ones.
@@ -13,9 +14,9 @@ ALTER TABLE videos ADD COLUMN increase_7d real;
 ALTER TABLE videos ADD COLUMN increase_14d real;
 ALTER TABLE videos ADD COLUMN increase_30d real;
 ALTER TABLE videos ADD COLUMN views_gained_7d integer;
--- A value other than 0 was known and stays. For a 0, the points of the video and the median of its account show whether the value was known. f.day is
--- the day of the last fetch, and f.counted is the day of the last point that has views. b.v7 are the views of the last point that is at least 7 days
--- older than f.day.
+-- A value other than 0 was known and stays. For a 0, the points of the video and the median of its account show whether the value was known. f.day
+-- is the day of the last fetch. f.counted is the day of the last point that has views. b.v7 is the number of views of the last point that is at
+-- least 7 days older than f.day.
 UPDATE videos SET
   increase_1d = CASE WHEN old_increase_1d <> 0 THEN old_increase_1d ELSE CAST(latest_views - b.v1 AS real) / NULLIF(b.v1, 0) * 100 END,
   increase_7d = CASE WHEN old_increase_7d <> 0 THEN old_increase_7d ELSE CAST(latest_views - b.v7 AS real) / NULLIF(b.v7, 0) * 100 END,

@@ -1,6 +1,7 @@
 -- +goose Up
--- Each column by which lists of videos can be ordered has an index. The indexes of counts and times also contain the column removed. So the database
--- finds the position of a page far from the beginning of a list in the index alone, without reading the videos before it.
+
+-- Each column by which lists of videos can be ordered has an index. The indexes of counts and times also contain the column removed. So the
+-- database finds the position of a page far from the beginning of a list by reading the index only, without the videos before the page.
 DROP INDEX videos_created;
 CREATE INDEX videos_created ON videos (organisation_id, created_at DESC, id DESC, removed);
 DROP INDEX videos_updated;

@@ -1,5 +1,6 @@
 -- +goose Up
--- The table is sorted by its primary key, as snapshots_daily is, so that the points of a video are next to each other.
+
+-- The table snapshots_weekly is sorted by its primary key, like snapshots_daily. So the points of a video are next to each other.
 CREATE TABLE weekly (
   organisation_id text   NOT NULL,
   video_id        text   NOT NULL,

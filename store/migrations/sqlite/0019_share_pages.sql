@@ -1,4 +1,5 @@
 -- +goose Up
+
 -- One row for each hash of a collection. The hash is in the URL of the share page. The key of a collection begins with its organisation, which the
 -- hash does not show, so this table finds the collection of a hash.
 CREATE TABLE share_pages (

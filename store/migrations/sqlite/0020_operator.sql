@@ -1,6 +1,7 @@
 -- +goose Up
--- operator is true if the organisation belongs to the operator of the installation. The dashboard of this organisation has the page Operations, which
--- shows the state of collecting for all organisations.
+
+-- The column operator is true if the organisation belongs to the operator of the installation. The dashboard of this organisation has the page
+-- Operations. This page shows the state of the queue and of the sources for all organisations.
 ALTER TABLE organisations ADD COLUMN operator boolean NOT NULL DEFAULT false;
 
 -- +goose Down

@@ -1,5 +1,6 @@
 -- +goose Up
--- thumbnail_url is the address of the video's picture at the platform, as the source gave it last.
+
+-- The column thumbnail_url is the address of the video's picture at the platform, as the source gave it last.
 ALTER TABLE videos ADD COLUMN thumbnail_url text;
 
 -- One row for each video whose source gave the address of a picture. All organisations that track the video share the row. The column image is a

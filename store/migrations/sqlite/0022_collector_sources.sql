@@ -1,5 +1,6 @@
 -- +goose Up
--- sources are the sources of the collector with their budgets, as JSON. Each collector writes them with its heartbeat.
+
+-- The column sources has the sources of the collector with their budgets, as JSON. Each collector writes this column with its heartbeat.
 ALTER TABLE collectors ADD COLUMN sources text NOT NULL DEFAULT '';
 
 -- +goose Down

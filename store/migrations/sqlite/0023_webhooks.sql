@@ -1,4 +1,5 @@
 -- +goose Up
+
 -- One row for each organisation that has ever had a webhook or read its events. The column position is the position of the organisation's newest
 -- event. The column deleted is the position up to which events are missing, because they were deleted, or because none were recorded. Events are
 -- recorded while enabled is true. read_at is the time of the last read of the feed, accurate to one hour.

@@ -1,5 +1,6 @@
 -- +goose Up
--- labels_version rises with every change of the organisation's data that can change labels: see labelCache in package store.
+
+-- The column labels_version rises with every change of the organisation's data that can change labels: see labelCache in package store.
 ALTER TABLE organisation_totals ADD COLUMN labels_version integer NOT NULL DEFAULT 0;
 
 -- +goose Down

@@ -1,6 +1,7 @@
 -- +goose Up
--- Each column of the tables accounts and collections by which lists can be ordered gets an index. The index of the usernames is also used to find the
--- accounts with a given username.
+
+-- Each column by which lists of accounts or collections can be ordered gets an index. The index of the usernames is also used to find the accounts
+-- with a given username.
 CREATE INDEX accounts_created ON accounts (organisation_id, created_at DESC, id DESC);
 CREATE INDEX accounts_username_order ON accounts (organisation_id, username DESC, id DESC);
 CREATE INDEX accounts_followers ON accounts (organisation_id, latest_followers_count DESC, id DESC);
