@@ -124,16 +124,16 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 			query   store.AccountQuery
 			matches func(store.Account) bool
 		}{
-			"tracked":                               {store.AccountQuery{}, listed},
-			"including linked":                      {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
-			"including stopped":                     {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
-			"all":                                   {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
-			"by platform":                           {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
-			"by username":                           {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
-			"by collection":                         {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
-			"by collection name":                    {store.AccountQuery{Collections: []string{"C", "D"}}, func(a store.Account) bool { return listed(a) && in(a) }},
-			"by collection id in the list of names": {store.AccountQuery{Collections: []string{c.ID.String()}}, func(a store.Account) bool { return listed(a) && in(a) }},
-			"by the name of an unknown collection":  {store.AccountQuery{Collections: []string{"c"}}, func(store.Account) bool { return false }},
+			"tracked":                             {store.AccountQuery{}, listed},
+			"including linked":                    {store.AccountQuery{IncludeLinked: true}, func(a store.Account) bool { return !a.Removed }},
+			"including stopped":                   {store.AccountQuery{IncludeRemoved: true}, func(a store.Account) bool { return a.Tracked || a.Removed }},
+			"all":                                 {store.AccountQuery{IncludeLinked: true, IncludeRemoved: true}, func(store.Account) bool { return true }},
+			"by platform":                         {store.AccountQuery{Platform: new(link.Instagram)}, func(a store.Account) bool { return listed(a) && a.Platform == link.Instagram }},
+			"by username":                         {store.AccountQuery{Username: new("ann")}, func(a store.Account) bool { return listed(a) && a.Username == "ann" }},
+			"by collection":                       {store.AccountQuery{CollectionID: &c.ID}, func(a store.Account) bool { return in(a) && !a.Removed }},
+			"by collection name":                  {store.AccountQuery{Collections: []string{"C", "D"}}, func(a store.Account) bool { return listed(a) && in(a) }},
+			"by collection id in place of a name": {store.AccountQuery{Collections: []string{c.ID.String()}}, func(a store.Account) bool { return listed(a) && in(a) }},
+			"by unknown collection name":          {store.AccountQuery{Collections: []string{"c"}}, func(store.Account) bool { return false }},
 		} {
 			want := slices.DeleteFunc(slices.Clone(all), func(a store.Account) bool { return !filter.matches(a) })
 			for column := range store.AccountOrders {
@@ -146,14 +146,14 @@ func TestAccounts_areFilteredOrderedAndPaged(t *testing.T) {
 					for {
 						page, err := o.Accounts(t.Context(), q)
 						require.NoError(t, err)
-						require.EqualValues(t, len(want), page.Total, "%s by %s", name, column)
+						require.EqualValues(t, len(want), page.Total, "filter %q, ordered by %s", name, column)
 						got = append(got, page.Accounts...)
 						if page.Next == nil {
 							break
 						}
 						q.Window.After = page.Next
 					}
-					require.Equal(t, want, append([]store.Account{}, got...), "%s by %s, descending %t", name, column, descending)
+					require.Equal(t, want, append([]store.Account{}, got...), "filter %q, ordered by %s, descending %t", name, column, descending)
 				}
 			}
 		}

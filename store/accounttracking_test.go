@@ -50,7 +50,7 @@ func TestTrackAccounts_schedulesAFetchOfTheProfile(t *testing.T) {
 		db.Clock.Advance(24 * time.Hour)
 		again := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, queue.LanePremium, again.Targets[0].Lane)
-		require.Zero(t, again.Targets[0].Depth, "older videos need not be listed again")
+		require.Zero(t, again.Targets[0].Depth, "the collector must not request a longer list again")
 		require.Equal(t, "42", again.Targets[0].AccountID)
 		silent := storetest.AccountOutcome(db, again.Targets[0], ingest.AccountFacts{})
 		require.NoError(t, db.AcknowledgeAccounts(t.Context(), again, again.At, []ingest.AccountOutcome{silent}))
@@ -74,7 +74,7 @@ func TestTrackAccounts_doesNotChangeAnAccountThatIsTrackedAlready(t *testing.T) 
 		linked := storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@other/video/7301234567890123456"))
 		require.Len(t, linked, 1)
 		other := storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@other"))
-		require.False(t, other[0].Existing, "the account was linked, not tracked")
+		require.False(t, other[0].Existing, "an account that is only linked to a video does not count as existing")
 	})
 }
 

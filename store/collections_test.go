@@ -87,7 +87,7 @@ func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 		} {
 			got := update(t, o, c.ID, step.patch)
 			step.change()
-			require.Greater(t, got.UpdatedAt, want.UpdatedAt, "%s: each change has its own version, even at the same time", name)
+			require.Greater(t, got.UpdatedAt, want.UpdatedAt, "%s: UpdatedAt must rise with each change, even if the clock shows the same time", name)
 			want.UpdatedAt = got.UpdatedAt
 			require.Equal(t, want, got, name)
 			require.Equal(t, want, read(t, o, c.ID), name)
@@ -245,16 +245,16 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 			query store.CollectionQuery
 			want  []uuid.UUID
 		}{
-			"all, newest first":                  {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
-			"last changed first":                 {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
-			"by name, in the order of the bytes": {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
-			"most videos first":                  {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
-			"fewest accounts first":              {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
-			"roots":                              {store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}}, []uuid.UUID{a, b}},
-			"children":                           {store.CollectionQuery{ParentID: &b, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, small}},
-			"whole subtree":                      {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
-			"subtree without collections":        {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
-			"below an unknown collection":        {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"all, newest first":                 {store.CollectionQuery{Order: store.Order{Column: "created_at", Descending: true}}, []uuid.UUID{baa, ba, small, a, b}},
+			"last changed first":                {store.CollectionQuery{Order: store.Order{Column: "updated_at", Descending: true}}, []uuid.UUID{b, baa, ba, small, a}},
+			"by the bytes of the name":          {store.CollectionQuery{Order: store.Order{Column: "name"}}, []uuid.UUID{ba, a, b, baa, small}},
+			"most videos first":                 {store.CollectionQuery{Order: store.Order{Column: "video_count", Descending: true}}, []uuid.UUID{ba, small, baa, a, b}},
+			"fewest accounts first":             {store.CollectionQuery{Order: store.Order{Column: "account_count"}}, []uuid.UUID{b, a, ba, baa, small}},
+			"roots":                             {store.CollectionQuery{Roots: true, Order: store.Order{Column: "name"}}, []uuid.UUID{a, b}},
+			"children":                          {store.CollectionQuery{ParentID: &b, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, small}},
+			"whole subtree":                     {store.CollectionQuery{ParentID: &b, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{ba, baa, small}},
+			"subtree without collections":       {store.CollectionQuery{ParentID: &a, Subtree: true, Order: store.Order{Column: "name"}}, []uuid.UUID{}},
+			"children of an unknown collection": {store.CollectionQuery{ParentID: new(store.NewID()), Order: store.Order{Column: "name"}}, []uuid.UUID{}},
 		} {
 			for _, size := range []int{100, 2} {
 				got, query := []uuid.UUID{}, c.query
@@ -271,7 +271,7 @@ func TestCollections_areFilteredOrderedAndPaged(t *testing.T) {
 					}
 					query.Window.After = page.Next
 				}
-				require.Equal(t, c.want, got, "%s, %d per page: %v", name, size, names)
+				require.Equal(t, c.want, got, "%s, %d collections per page; the names of the collections: %v", name, size, names)
 			}
 		}
 	})

@@ -20,5 +20,5 @@ type TooManyCollectionsError struct {
 }
 
 func (e *TooManyCollectionsError) Error() string {
-	return fmt.Sprintf("an organisation may have %d collections; it has %d, and the request would create %d more", e.Limit, e.Have, e.New)
+	return fmt.Sprintf("an organisation can have at most %d collections; it has %d, and the request would create %d more", e.Limit, e.Have, e.New)
 }

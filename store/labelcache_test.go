@@ -61,7 +61,7 @@ func TestLabels_showEveryChangeThatAnotherProcessHasCommitted(t *testing.T) {
 				return nil
 			}, []string{"Start"}, []string{"Start"}, nil},
 			{"remove the hashtag", func() error { return update(store.CollectionPatch{Hashtags: &[]string{}}) }, nil, nil, nil},
-			{"track into a collection", func() error {
+			{"track a video and add it to a collection", func() error {
 				_, err := writer.Track(ctx, store.TrackRequest{Links: []link.Link{storetest.Clip(t, 2)}, CollectionIDs: []uuid.UUID{launch}})
 				return err
 			}, nil, []string{"Start"}, nil},

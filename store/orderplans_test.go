@@ -87,21 +87,21 @@ func TestVideos_everyFilterIsReadFromAnIndexInEveryOrder(t *testing.T) {
 		order string // order of the rows in the index of the filter
 		index string // index of the filter; "" if the database reads the videos in order and checks the filter for each video
 	}{
-		"username":                     {store.VideoQuery{Username: new("someone")}, "created_at", "videos_username"},
-		"account":                      {store.VideoQuery{LinkedAccountID: new(store.NewID())}, "created_at", ""},
-		"first upload day":             {store.VideoQuery{UploadedFrom: &day}, "uploaded_at", "videos_uploaded"},
-		"last upload day":              {store.VideoQuery{UploadedTo: &day}, "uploaded_at", "videos_uploaded"},
-		"fetched at a time or later":   {store.VideoQuery{UpdatedFrom: &at}, "latest_updated_at", "videos_updated"},
-		"fetched at a time or earlier": {store.VideoQuery{UpdatedTo: &at}, "latest_updated_at", "videos_updated"},
-		"fetched":                      {store.VideoQuery{HasMetrics: new(true)}, "latest_updated_at", "videos_updated"},
-		"never fetched":                {store.VideoQuery{HasMetrics: new(false)}, "latest_updated_at", "videos_updated"},
-		"platform":                     {store.VideoQuery{Platform: new(link.TikTok)}, "created_at", ""},
-		"shop":                         {store.VideoQuery{Shop: new(true)}, "created_at", ""},
-		"shop product":                 {store.VideoQuery{ShopProduct: true}, "created_at", ""},
-		"words":                        {store.VideoQuery{Words: new("some words")}, "created_at", ""},
-		"hashtag":                      {store.VideoQuery{Hashtag: new("tag")}, "created_at", "video_hashtags"},
-		"status":                       {store.VideoQuery{Status: new(queue.FetchPending)}, "created_at", ""},
-		"stopped, too":                 {store.VideoQuery{IncludeRemoved: true}, "created_at", "videos_created"},
+		"username":                    {store.VideoQuery{Username: new("someone")}, "created_at", "videos_username"},
+		"account":                     {store.VideoQuery{LinkedAccountID: new(store.NewID())}, "created_at", ""},
+		"first upload day":            {store.VideoQuery{UploadedFrom: &day}, "uploaded_at", "videos_uploaded"},
+		"last upload day":             {store.VideoQuery{UploadedTo: &day}, "uploaded_at", "videos_uploaded"},
+		"fetched at or after a time":  {store.VideoQuery{UpdatedFrom: &at}, "latest_updated_at", "videos_updated"},
+		"fetched at or before a time": {store.VideoQuery{UpdatedTo: &at}, "latest_updated_at", "videos_updated"},
+		"fetched":                     {store.VideoQuery{HasMetrics: new(true)}, "latest_updated_at", "videos_updated"},
+		"never fetched":               {store.VideoQuery{HasMetrics: new(false)}, "latest_updated_at", "videos_updated"},
+		"platform":                    {store.VideoQuery{Platform: new(link.TikTok)}, "created_at", ""},
+		"shop":                        {store.VideoQuery{Shop: new(true)}, "created_at", ""},
+		"shop product":                {store.VideoQuery{ShopProduct: true}, "created_at", ""},
+		"words":                       {store.VideoQuery{Words: new("some words")}, "created_at", ""},
+		"hashtag":                     {store.VideoQuery{Hashtag: new("tag")}, "created_at", "video_hashtags"},
+		"status":                      {store.VideoQuery{Status: new(queue.FetchPending)}, "created_at", ""},
+		"stopped, too":                {store.VideoQuery{IncludeRemoved: true}, "created_at", "videos_created"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -72,7 +72,7 @@ func TestTrack_schedulesAnotherFetchIfAFetchOfTheVideoIsRunning(t *testing.T) {
 		storetest.Track(t, late, l) // the clock shows the same time as at the claim
 		require.Empty(t, storetest.Claim(t, db, link.YouTube, "video"), "the target is claimed")
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.Outcome(db, c.Targets[0], storetest.Views(1))}))
-		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).LatestViews, "the first fetch is also written for the second organisation")
+		require.EqualValues(t, 1, *storetest.VideoOf(t, late, l).LatestViews, "the result of the first fetch is also stored for the second organisation")
 
 		again := storetest.ClaimOne(t, db, link.YouTube, "video")
 		require.Equal(t, queue.LaneInteractive, again.Targets[0].Lane)

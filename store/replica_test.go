@@ -170,7 +170,7 @@ func TestReplica_answersOnlyIfItHasTheLastChangeOfTheOrganisation(t *testing.T) 
 	require.False(t, r.reader.DB().HasReplica())
 	thaw()
 	require.Eventually(t, r.reader.DB().HasReplica, time.Minute, 10*time.Millisecond)
-	require.Contains(t, r.log.String(), "the replica is back")
+	require.Contains(t, r.log.String(), "the replica answers again")
 
 	// Statements that are sent together see one state of the data.
 	var isolation string

@@ -48,7 +48,7 @@ func (reportRow) TableName() string { return "reports" }
 type TooManyReportsError struct{ Limit int }
 
 func (e *TooManyReportsError) Error() string {
-	return fmt.Sprintf("an organisation may have %d reports", e.Limit)
+	return fmt.Sprintf("an organisation can have at most %d reports", e.Limit)
 }
 
 // NewReport has the values with which CreateReport makes a report.

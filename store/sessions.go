@@ -22,7 +22,7 @@ const (
 )
 
 // ErrLoginLink is the error for a login link that is unknown, used or expired, or whose token is no longer valid.
-var ErrLoginLink = errors.New("login link unknown, used or expired")
+var ErrLoginLink = errors.New("the login link is unknown, used or expired")
 
 // sessionSecretBytes is the number of random bytes of the secret of a session or login link.
 const sessionSecretBytes = 32

@@ -14,7 +14,7 @@ import (
 // These errors say why a setup link cannot be created or used. A setup link creates the first organisation.
 var (
 	ErrSetUp     = errors.New("the setup was already completed: an organisation exists")
-	ErrSetupLink = errors.New("setup link unknown, used or expired")
+	ErrSetupLink = errors.New("the setup link is unknown, used or expired")
 )
 
 // setupToken is the token id of a setup link in the table login_links. No token has this id, so a setup link cannot sign in.

@@ -139,7 +139,7 @@ func TestCollections_neverExceedTheLimit(t *testing.T) {
 		require.Len(t, page.Collections, limit)
 
 		err = backfill.Load(t.Context(), o, backfill.LoadBatch{Collections: []backfill.LoadCollection{{ID: store.NewID(), Name: "One more"}}})
-		require.ErrorContains(t, err, "an organisation may have 7 collections; it has 7, and the request would create 1 more")
+		require.ErrorContains(t, err, "an organisation can have at most 7 collections; it has 7, and the request would create 1 more")
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Collections[0].Name}})
 		require.NoError(t, err, "an existing collection does not count as new")
 		videos, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})

@@ -268,7 +268,7 @@ func walk(t *testing.T, o *store.Org, q store.VideoQuery, size int, byCursor boo
 		if page.Next == nil {
 			return ids
 		}
-		require.Len(t, page.Videos, size, "every page but the last is full")
+		require.Len(t, page.Videos, size, "every page except the last must be full")
 		if byCursor {
 			q.Window.After = page.Next
 		} else {

@@ -23,7 +23,7 @@ const (
 type TooManyWebhooksError struct{ Limit int }
 
 func (e *TooManyWebhooksError) Error() string {
-	return fmt.Sprintf("an organisation may have %d webhooks", e.Limit)
+	return fmt.Sprintf("an organisation can have at most %d webhooks", e.Limit)
 }
 
 // ErrWebhookDisabled reports that nothing can be sent to a webhook, because the webhook is disabled.

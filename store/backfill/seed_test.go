@@ -98,7 +98,7 @@ func allVideos(t *testing.T, o *store.Org) []store.Video {
 	page, err := o.Videos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 5000}})
 	require.NoError(t, err)
 	slices.SortFunc(page.Videos, func(a, b store.Video) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
-	require.EqualValues(t, len(page.Videos), page.Total, "the stored count agrees with the list")
+	require.EqualValues(t, len(page.Videos), page.Total, "the stored number of videos must equal the length of the list")
 	return page.Videos
 }
 
@@ -252,7 +252,7 @@ func TestLoad_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 		require.EqualValues(t, 2, c.VideoCount, "the collection contains one video directly and one by a hashtag")
 		c, err = o.Collection(t.Context(), child, true)
 		require.NoError(t, err)
-		require.EqualValues(t, 4, c.VideoCount, "all videos of the account")
+		require.EqualValues(t, 4, c.VideoCount, "the collection contains all videos of the account")
 		require.EqualValues(t, 1, c.AccountCount)
 
 		_, err = o.StopVideos(t.Context(), []store.VideoRef{{ID: b.Accounts[0].Videos[1].ID}}, true)

@@ -18,7 +18,7 @@ func TestTables_allDeclareWhatLimitsTheirSize(t *testing.T) {
 	t.Parallel()
 	for name, described := range store.Tables {
 		require.Contains(t, []store.TableBound{store.ByInstallation, store.ByTenantData, store.ByTime}, described.Bound, name)
-		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "%s: exactly the tables that are bound by time have a retention", name)
+		require.Equal(t, described.Bound == store.ByTime, described.Retention > 0, "table %s: Retention must be set if Bound is ByTime, and only then", name)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 			slack := min(described.Retention/2, 20*24*time.Hour)
 			for n, at := range []time.Time{now.Add(-described.Retention - slack), now.Add(-described.Retention/2 + slack/4)} {
 				add, ok := insertsOfAge(t, db, o, n, at)[name]
-				require.True(t, ok, "%s is bound by time: add a row to insertsOfAge", name)
+				require.True(t, ok, "insertsOfAge has no function for table %s, whose Bound is ByTime", name)
 				add()
 			}
 			rows[name] = count(name)

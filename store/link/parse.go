@@ -185,10 +185,10 @@ func (a *address) setHost(authority string) *Error {
 	}
 	a.sub = strings.TrimSuffix(strings.TrimSuffix(a.host, a.base), ".")
 	if userinfo {
-		return refuse(InvalidURL, "The link has a user name before the host %s; send it without.", a.host)
+		return refuse(InvalidURL, "The link has a user name before the host %s; send the link without the user name.", a.host)
 	}
 	if hasPort && port != "443" && port != "80" {
-		return refuse(InvalidURL, "The port %s is not accepted; only 443 and 80 are.", quote(port))
+		return refuse(InvalidURL, "The port %s is not accepted; only the ports 443 and 80 are accepted.", quote(port))
 	}
 	return nil
 }
@@ -298,7 +298,7 @@ func (a *address) unwrap(inner string) (Link, *Error) {
 	case inner == "":
 		return Link{}, a.refusePath()
 	case a.depth > 0:
-		return Link{}, refuse(UnsupportedLink, "The link wraps a link that wraps another one; send the innermost link.")
+		return Link{}, refuse(UnsupportedLink, "The link contains a link that contains a third link; send only the innermost link.")
 	case inner[0] == '/' && !strings.HasPrefix(inner, "//"):
 		inner = "www." + a.base + inner
 	}

@@ -207,7 +207,7 @@ func TestClaim_servesOrganisationsWithoutClaimedTargetsFirst(t *testing.T) {
 
 		db.Clock.Advance(time.Second)
 		storetest.Track(t, single, storetest.Clip(t, 80), storetest.Clip(t, 4)) // both organisations track Clip 4
-		require.Equal(t, []string{storetest.Clip(t, 4).ID}, storetest.TargetIDs(claim(1, true)), "the lower turn comes first")
+		require.Equal(t, []string{storetest.Clip(t, 4).ID}, storetest.TargetIDs(claim(1, true)), "the target of Clip 4 has the lower turn, so it is claimed first")
 		require.Empty(t, claim(10, true).Targets)
 		require.Equal(t, []string{storetest.Clip(t, 80).ID}, storetest.TargetIDs(claim(1, false)), "the organisation with one claimed target comes before the one with two")
 		require.Len(t, claim(10, false).Targets, 2)

@@ -64,7 +64,7 @@ func TestSetTierAndSubscription_movesTheTargetsToTheNewLane(t *testing.T) {
 		demand, err := db.Demand(t.Context())
 		require.NoError(t, err)
 		require.Len(t, demand, 1)
-		require.Equal(t, queue.LanePremium, demand[0].Lane, "the throttle uses the new lane")
+		require.Equal(t, queue.LanePremium, demand[0].Lane, "Demand must return the new lane")
 	})
 }
 
@@ -211,7 +211,7 @@ func TestSetTier_readsOnlyTheTargetsOfTheOrganisation(t *testing.T) {
 			for _, table := range []string{"fetch_targets", "fetch_subscriptions"} {
 				require.NotContains(t, plan, "Seq Scan on "+table)
 				require.NotContains(t, plan, "SCAN "+table)
-				require.NotContains(t, plan, "(bucket=?)", "the plan uses only the first column of the key")
+				require.NotContains(t, plan, "(bucket=?)", "the plan must use more than the first column of the key")
 			}
 		}
 		require.GreaterOrEqual(t, seen, 2)
@@ -267,7 +267,7 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 		require.Equal(t, []string{"11", "11"}, lanes(t, db))
 		_, err := premium.StopAccounts(t.Context(), []store.AccountRef{{Link: someone}}, true)
 		require.NoError(t, err)
-		require.Equal(t, []string{"22", "22"}, lanes(t, db), "the targets of the account and of its video")
+		require.Equal(t, []string{"22", "22"}, lanes(t, db), "the targets of the account and of its video must be in the basic lane")
 	})
 }
 

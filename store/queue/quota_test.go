@@ -133,7 +133,7 @@ func TestPauseSource_appliesToAllProcessesUntilItEnds(t *testing.T) {
 		}
 		require.False(t, resume("youtube", long.BlockedUntil.Add(-time.Millisecond)), "a call that began before the end of the pause does not delete the pause")
 		require.NoError(t, db.LiftPause(t.Context(), "youtube"))
-		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "LiftPause only deletes pauses that our own count caused")
+		require.Equal(t, map[string]queue.Pause{"youtube": long, "tiktok": other}, pauses(), "LiftPause must not delete a pause that began because a call was refused")
 		require.True(t, resume("youtube", long.BlockedUntil))
 		require.False(t, resume("unknown", now))
 		require.Equal(t, map[string]queue.Pause{"tiktok": other}, pauses())

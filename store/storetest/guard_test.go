@@ -157,7 +157,7 @@ func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 		"SQLite's clock":                                           {`DELETE FROM quota_windows WHERE win < date('now')`, "date is not allowed"},
 		"nextval() of a sequence":                                  {`INSERT INTO quota_windows (source, win, used) VALUES (?, ?, nextval('s'))`, "nextval is not allowed"},
 		"a function with a quoted name":                            {`SELECT "now"()`, "now is not allowed"},
-		"a table that db.Tables does not list":                     {`SELECT 1 FROM video_notes WHERE organisation_id = ?`, `table "video_notes" is not classified`},
+		"a table that db.Tables does not list":                     {`SELECT 1 FROM video_notes WHERE organisation_id = ?`, `table "video_notes" is missing in db.Tables`},
 		"a query of a partition without a condition":               {`SELECT 1 FROM snapshots_daily_202601 WHERE day = ?`, "does not restrict the table snapshots_daily_202601 to one organisation"},
 		"a quoted table without a condition":                       {`SELECT 1 FROM "videos" WHERE "id" = ?`, "does not restrict the table videos to one organisation"},
 		"a table with the name of its schema, without a condition": {`SELECT 1 FROM public . "videos" WHERE id = ?`, "does not restrict the table videos to one organisation"},
@@ -328,5 +328,5 @@ func TestBefore_runsTheFunctionOnlyOnce(t *testing.T) {
 	require.NoError(t, g.Inspect("SELECT 1 FROM organisations", nil))
 	require.Equal(t, 1, calls)
 	require.Len(t, g.Statements(), 3)
-	require.Empty(t, g.Statements(), "Statements resets the list")
+	require.Empty(t, g.Statements(), "a second call of Statements must return only the statements since the first call")
 }

@@ -395,7 +395,7 @@ var (
 func isDistributed(table string) (bool, error) {
 	described, known := store.Tables[table]
 	if !known && !partitions.MatchString(table) && !systemTables.MatchString(table) {
-		return false, fmt.Errorf("table %q is not classified in db.Tables", table)
+		return false, fmt.Errorf("table %q is missing in db.Tables", table)
 	}
 	return described.Class == store.Distributed || partitions.MatchString(table), nil
 }

@@ -36,7 +36,7 @@ func TestSchema_followsTheRulesOfTheTableClasses(t *testing.T) {
 
 func checkDistributed(t *testing.T, tb *table) {
 	require.Contains(t, tb.Columns, "organisation_id")
-	require.True(t, tb.Columns["organisation_id"].NotNull, "organisation_id may be null")
+	require.True(t, tb.Columns["organisation_id"].NotNull, "the column organisation_id must be NOT NULL")
 	require.Equal(t, "organisation_id", tb.PrimaryKey[0], "the primary key %v must begin with organisation_id", tb.PrimaryKey)
 	for name, ix := range tb.Indexes {
 		require.Equal(t, "organisation_id", ix.Columns[0], "index %s must begin with organisation_id, because every query is for one organisation", name)
@@ -50,14 +50,14 @@ func checkForeignKeys(t *testing.T, name string, tb *table) {
 		require.Equal(t, "NO ACTION", f.OnUpdate, "the foreign key %v must not change rows if a referenced key changes, because keys never change", f)
 		switch store.Tables[f.To].Class {
 		case store.Distributed:
-			require.Equal(t, store.Distributed, class, "a %s table refers to the distributed %s", class, f.To)
+			require.Equal(t, store.Distributed, class, "a table of the class %s must not refer to the distributed table %s", class, f.To)
 			require.Equal(t, "organisation_id", f.Columns[0], "%v", f)
 			require.Equal(t, "organisation_id", f.Referenced[0], "%v", f)
 		case store.Reference:
-			require.NotEqual(t, store.Coordinator, class, "a coordinator table refers to %s", f.To)
+			require.NotEqual(t, store.Coordinator, class, "a coordinator table must not refer to the reference table %s", f.To)
 			require.Len(t, f.Columns, 1)
 		default:
-			require.Failf(t, "a foreign key to a coordinator table", "%v", f)
+			require.Failf(t, "a foreign key must not refer to a coordinator table", "foreign key %v", f)
 		}
 	}
 }

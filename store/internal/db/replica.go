@@ -192,7 +192,7 @@ func (r *replica) usePrimary(cause error) {
 			cancel()
 			if err == nil && isReplica {
 				r.away.Store(false)
-				r.logger.Warn("the replica is back")
+				r.logger.Warn("the replica answers again")
 				return
 			}
 		}

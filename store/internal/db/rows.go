@@ -276,9 +276,9 @@ func (v *Values) known(i int, ok bool) bool {
 	switch {
 	case ok:
 	case v.binary == nil && v.plain[i] != nil:
-		panic(fmt.Sprintf("the value at index %d has the type %T", i, v.plain[i]))
+		panic(fmt.Sprintf("the value at index %d has the type %T, which is not the type of the called method", i, v.plain[i]))
 	case v.binary != nil && v.binary[i] != nil:
-		panic(fmt.Sprintf("the value at index %d has %d bytes", i, len(v.binary[i])))
+		panic(fmt.Sprintf("the value at index %d has %d bytes, which is not the length of the called method's type", i, len(v.binary[i])))
 	}
 	return ok
 }
